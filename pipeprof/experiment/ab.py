@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.collect import fingerprint
-from pipeprof.experiment.arms import ArmWish, Place, arm_notes, checked_out, pair_hash, resolve_arms
+from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.session import locked, new_session, open_session
@@ -52,20 +52,20 @@ def run_ab(
     Raises UsageError for arms that cannot be, MeasureError for a session of another machine or job, WorkloadError when
     an arm fails, KeyboardInterrupt when it was interrupted: the session can be continued then.
     """
-    place = Place.here()
-    arms = resolve_arms(place, wish.base, wish.new, wish.command, planted=wish.planted is not None)
-    known_as = policy_hash(policy) + (f"-planted-{wish.planted:g}" if wish.planted is not None else "")
-    pair = pair_hash(place, arms, known_as)
-    folder = place.cwd / (wish.folder or f"pipeprof-ab-{pair}")
+    workspace = Workspace.here()
+    arms = resolve_arms(workspace, wish.base, wish.new, wish.command, planted=wish.planted is not None)
+    rules_hash = policy_hash(policy) + (f"-planted-{wish.planted:g}" if wish.planted is not None else "")
+    pair = pair_hash(workspace, arms, rules_hash)
+    folder = workspace.cwd / (wish.folder or f"pipeprof-ab-{pair}")
     if wish.budget_s is not None:
         policy = msgspec.structs.replace(policy, budget_s=wish.budget_s)
     with locked(folder):
-        fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, known_as, wish.seed)
+        fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, rules_hash, wish.seed)
         conditions = (fingerprint.machine(), fingerprint.job())
         session = open_session(folder, fresh, conditions, replace=wish.new_session)
         say(f"session {session.session_id} in `{folder}`")
-        running = Interleaved(folder, session, arms, place, policy, bench or Bench(), say)
-        running.notes += arm_notes(place, arms)
+        running = Interleaved(folder, session, arms, workspace, policy, bench or Bench(), say)
+        running.notes += arm_notes(workspace, arms)
         running.planted, running.workload = wish.planted, wish.workload
         running.trust, running.patient = trust, wish.to_the_end
         if session.state == "finished":
@@ -77,10 +77,10 @@ def run_ab(
             with signals_held():  # its libraries start threads
                 from pipeprof.experiment.forecast import before  # noqa: PLC0415
 
-                forecast = before(place.cwd, [arm.command for arm in arms], conditions[0], policy)
+                forecast = before(workspace.cwd, [arm.command for arm in arms], conditions[0], policy)
             say(forecast or "what can be found is said as soon as the noise is known")
         try:
-            with checked_out(place, arms, folder) as folders:
+            with checked_out(workspace, arms, folder) as folders:
                 running.start(folders)
                 return running.to_the_end()
         except KeyboardInterrupt:

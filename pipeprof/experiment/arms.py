@@ -74,14 +74,14 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where the user stands: the working directory, and the root of its git repository (None outside one)."""
 
     cwd: Path
     root: Path | None
 
     @classmethod
-    def here(cls) -> Place:
+    def here(cls) -> Workspace:
         """The present working directory."""
         cwd = Path.cwd().resolve()
         repository = Repository.around(cwd)
@@ -94,7 +94,7 @@ class Place:
 
 
 def resolve_arms(
-    place: Place, base: ArmWish, new: ArmWish, command: Sequence[str], *, planted: bool = False
+    workspace: Workspace, base: ArmWish, new: ArmWish, command: Sequence[str], *, planted: bool = False
 ) -> tuple[Arm, Arm]:
     """Both arms as they will be run.
 
@@ -108,16 +108,17 @@ def resolve_arms(
         )
     if command and base.command and new.command:
         raise UsageError("--base and --new name a command each, and there is a third one after `--`", "leave one out")
-    return _resolve("base", place, base, command), _resolve("new", place, new, command)
+    return _resolve("base", workspace, base, command), _resolve("new", workspace, new, command)
 
 
-def revision_of(place: Place, ref: str) -> str:
+def revision_of(workspace: Workspace, ref: str) -> str:
     """The full hash of the commit that a name stands for. Raises UsageError outside a repository and for no commit."""
-    if place.root is None:
+    if workspace.root is None:
         raise UsageError(
-            f"`{place.cwd}` is not in a git repository, so there is no revision `{ref}`", "go into the repository first"
+            f"`{workspace.cwd}` is not in a git repository, so there is no revision `{ref}`",
+            "go into the repository first",
         )
-    revision = Repository(place.root).commit(ref)
+    revision = Repository(workspace.root).commit(ref)
     if revision is None:
         raise UsageError(
             f"git knows no revision `{ref}`", "fetch it first; on CI fetch more than one commit (fetch-depth: 0)"
@@ -125,27 +126,27 @@ def revision_of(place: Place, ref: str) -> str:
     return revision
 
 
-def pair_hash(place: Place, arms: Sequence[Arm], policy_hash: str) -> str:
+def pair_hash(workspace: Workspace, arms: Sequence[Arm], policy_hash: str) -> str:
     """What makes two calls the same comparison: revisions, commands, variables, folder, policy, version of pipeprof."""
     said = [[arm.name, arm.revision, arm.tree, list(arm.command), sorted(arm.env.items())] for arm in arms]
-    text = json.dumps([said, str(place.cwd), policy_hash, __version__])
+    text = json.dumps([said, str(workspace.cwd), policy_hash, __version__])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def arm_notes(place: Place, arms: Sequence[Arm]) -> list[Note]:
+def arm_notes(workspace: Workspace, arms: Sequence[Arm]) -> list[Note]:
     """What the reader should know about the arms, as codes."""
     notes = [note("uncommitted", arm=arm.name) for arm in arms if arm.dirty]
-    if place.root is not None and any(arm.ref for arm in arms):
+    if workspace.root is not None and any(arm.ref for arm in arms):
         for word in dict.fromkeys(word for arm in arms for word in arm.command):
             path = Path(word)
-            if path.is_absolute() and path.suffix == ".py" and place.root in path.parents:
+            if path.is_absolute() and path.suffix == ".py" and workspace.root in path.parents:
                 notes.append(note("same_file", path=word))
     return notes
 
 
-def check_unchanged(place: Place, arm: Arm) -> None:
+def check_unchanged(workspace: Workspace, arm: Arm) -> None:
     """Raises MeasureError when the working tree is not any more what the session started with."""
-    if arm.ref is None and place.root is not None and tree_state(place.root)[1] != arm.tree:
+    if arm.ref is None and workspace.root is not None and tree_state(workspace.root)[1] != arm.tree:
         raise MeasureError(
             f"the working tree was changed while `{arm.name}` was being measured",
             "undo the change to go on, or start again: the changed tree makes another comparison",
@@ -153,7 +154,7 @@ def check_unchanged(place: Place, arm: Arm) -> None:
 
 
 @contextlib.contextmanager
-def checked_out(place: Place, arms: Sequence[Arm], folder: Path) -> Iterator[dict[Name, Path]]:
+def checked_out(workspace: Workspace, arms: Sequence[Arm], folder: Path) -> Iterator[dict[Name, Path]]:
     """The working directory of each arm; worktrees below `folder` live until the end.
 
     Raises UsageError when git refuses, or the revision has no such sub-folder.
@@ -162,34 +163,34 @@ def checked_out(place: Place, arms: Sequence[Arm], folder: Path) -> Iterator[dic
     try:
         places: dict[Name, Path] = {}
         for arm in arms:
-            places[arm.name] = place.cwd
-            if arm.name in trees and place.root is not None and arm.revision is not None:
-                _remove_tree(place.root, trees[arm.name])  # of a session that was killed
-                git_text(place.root, "worktree", "add", "--quiet", "--detach", str(trees[arm.name]), arm.revision)
-                places[arm.name] = trees[arm.name] / place.inside
+            places[arm.name] = workspace.cwd
+            if arm.name in trees and workspace.root is not None and arm.revision is not None:
+                _remove_tree(workspace.root, trees[arm.name])  # of a session that was killed
+                git_text(workspace.root, "worktree", "add", "--quiet", "--detach", str(trees[arm.name]), arm.revision)
+                places[arm.name] = trees[arm.name] / workspace.inside
                 if not places[arm.name].is_dir():
-                    raise UsageError(f"`{place.inside}` does not exist in {arm.label}", "start in another folder")
+                    raise UsageError(f"`{workspace.inside}` does not exist in {arm.label}", "start in another folder")
         yield places
     finally:
         for tree in trees.values():
-            if place.root is not None:
-                _remove_tree(place.root, tree)
+            if workspace.root is not None:
+                _remove_tree(workspace.root, tree)
 
 
-def variables(place: Place, arm: Arm, workdir: Path) -> dict[str, str]:
+def variables(workspace: Workspace, arm: Arm, workdir: Path) -> dict[str, str]:
     """The variables that an arm runs with, beyond those of the caller.
 
     PYTHONHASHSEED is the same for both; entries of PYTHONPATH inside the repository are those of the arm's worktree.
     """
-    found = {"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
-    if found["PYTHONHASHSEED"] == "random":
-        found["PYTHONHASHSEED"] = "0"
+    env = {"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
+    if env["PYTHONHASHSEED"] == "random":
+        env["PYTHONHASHSEED"] = "0"
     paths = os.environ.get("PYTHONPATH")
-    if paths and arm.ref is not None and place.root is not None:
-        tree = workdir.parents[len(place.inside.parts) - 1] if place.inside.parts else workdir
-        moved = [_moved(Path(part), place.root, tree) if part else part for part in paths.split(os.pathsep)]
-        found["PYTHONPATH"] = os.pathsep.join(moved)
-    return found | dict(arm.env)
+    if paths and arm.ref is not None and workspace.root is not None:
+        tree = workdir.parents[len(workspace.inside.parts) - 1] if workspace.inside.parts else workdir
+        moved = [_moved(Path(part), workspace.root, tree) if part else part for part in paths.split(os.pathsep)]
+        env["PYTHONPATH"] = os.pathsep.join(moved)
+    return env | dict(arm.env)
 
 
 def tree_state(root: Path) -> tuple[bool, str]:
@@ -204,17 +205,17 @@ def tree_state(root: Path) -> tuple[bool, str]:
     return bool(changes or names), digest.hexdigest()[:16]
 
 
-def _resolve(name: Name, place: Place, wish: ArmWish, command: Sequence[str]) -> Arm:
+def _resolve(name: Name, workspace: Workspace, wish: ArmWish, command: Sequence[str]) -> Arm:
     words = wish.command or tuple(command)
     if not words:
         raise UsageError(f"no command to run for `{name}`", "pipeprof ab --base-ref main -- python train.py")
     env = dict(_variable(text) for text in wish.env)
     if wish.ref is None:
-        if place.root is None or (head := git_or_none(place.root, "rev-parse", "HEAD")) is None:
+        if workspace.root is None or (head := git_or_none(workspace.root, "rev-parse", "HEAD")) is None:
             return Arm(name, words, env)
-        dirty, tree = tree_state(place.root)
+        dirty, tree = tree_state(workspace.root)
         return Arm(name, words, env, None, head, tree, dirty)
-    return Arm(name, words, env, wish.ref, revision_of(place, wish.ref))
+    return Arm(name, words, env, wish.ref, revision_of(workspace, wish.ref))
 
 
 def _variable(text: str) -> tuple[str, str]:
@@ -225,8 +226,8 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _moved(path: Path, root: Path, tree: Path) -> str:
-    whole = path.resolve() if path.is_absolute() else path
-    return str(tree / whole.relative_to(root)) if path.is_absolute() and whole.is_relative_to(root) else str(path)
+    resolved = path.resolve() if path.is_absolute() else path
+    return str(tree / resolved.relative_to(root)) if path.is_absolute() and resolved.is_relative_to(root) else str(path)
 
 
 def _remove_tree(root: Path, tree: Path) -> None:

@@ -68,15 +68,15 @@ def compare_sides(
     if trust is None:
         trust = trust_of(FoundPolicy(policy, "given" if given else "defaults"))
     base, new = with_same_operators(base, new)
-    found = differences(base.fingerprint, new.fingerprint, policy.ignore_fingerprint)
+    differing = differences(base.fingerprint, new.fingerprint, policy.ignore_fingerprint)
     if trust["base_revision"] is not None:
-        found = [*_other_command(base, new, policy), *found]
-    hard = any(entry["hard"] for entry in found)
+        differing = [*_other_command(base, new, policy), *differing]
+    hard = any(entry["hard"] for entry in differing)
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
     sides = _samples(base, "base"), _samples(new, "new")
     verdict = judge(*sides, policy) if plan is None else judge_looks(*sides, policy, plan)
     if refused:
-        verdict, entries = incomparable(verdict, found), []
+        verdict, entries = incomparable(verdict, differing), []
     else:
         day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
@@ -88,13 +88,13 @@ def compare_sides(
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
         "exit_code": 0 if informational else verdict.exit_code,
-        "headline": _refusal(found) if refused else comparison.headline(verdict, entries),
+        "headline": _refusal(differing) if refused else comparison.headline(verdict, entries),
         "metrics": [gate.metric(one) for one in verdict.metrics],
         "explanation": comparison.worded(entries),
         "repetitions": _repetitions(base, new, verdict),
         "curves": {"base": _curve(base), "new": _curve(new)},
         "pipelines": {"base": base.stages, "new": new.stages},
-        "fingerprint": {"same": not found, "differences": found},
+        "fingerprint": {"same": not differing, "differences": differing},
         "notes": list(dict.fromkeys(said)),
         "note_facts": [*verdict.notes, *(one for one in sides_say if isinstance(one, dict)), *about],
         "informational": informational,
@@ -109,7 +109,7 @@ def compare_sides(
 
 
 def _explained(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
-    appeared = {name: usual(list(found.values())) for name, found in new.values.items() if name not in base.values}
+    appeared = {name: usual(list(by_rep.values())) for name, by_rep in new.values.items() if name not in base.values}
     with engine_of(base, new) as engine:
         facts = engine.rows("compare/fact_change")
     levels = {name: level for name, level in appeared.items() if level is not None}
@@ -121,8 +121,8 @@ def _placed(entry: dict[str, Any], base: Measures, new: Measures) -> dict[str, A
     stage = str(entry["name"]) if entry["kind"] == "structure" else f"stage {entry['name']}"
     if entry["kind"] not in ("structure", "pipeline_op"):
         return entry
-    found = {"place_base": base.places.get(stage), "place_new": new.places.get(stage)}
-    return entry | {name: place for name, place in found.items() if place}
+    places = {"place_base": base.places.get(stage), "place_new": new.places.get(stage)}
+    return entry | {name: place for name, place in places.items() if place}
 
 
 def _samples(side: Measures, name: str) -> dict[str, Samples]:
@@ -132,13 +132,13 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
     """
     places = {rep: at for at, rep in enumerate(sorted(side.reps, key=lambda rep: (side.reps[rep].order, rep)))}
     jobs = {rep: about.job or f"{NO_JOB} {name}" for rep, about in side.reps.items()}
-    found = {}
+    samples = {}
     for metric, values in side.values.items():
         reps = sorted(values, key=places.__getitem__)
-        found[metric] = Samples(
+        samples[metric] = Samples(
             tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps)
         )
-    return found
+    return samples
 
 
 def _repetitions(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
@@ -162,14 +162,14 @@ def _curve(side: Measures) -> list[float]:
     return side.curves[ordered[(len(ordered) - 1) // 2]]
 
 
-def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
-    hard = [entry for entry in found if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} ({_known(entry['base'])}, now {_known(entry['new'])})" for entry in hard[:3])
+def _refusal(differing: Sequence[Mapping[str, Any]]) -> str:
+    hard = [entry for entry in differing if entry["hard"]]
+    shown = ", ".join(f"{entry['name']} ({_text(entry['base'])}, now {_text(entry['new'])})" for entry in hard[:3])
     more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
     return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
 
 
-def _known(value: object) -> object:
+def _text(value: object) -> object:
     return "not known" if value is None else value
 
 

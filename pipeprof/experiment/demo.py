@@ -81,10 +81,10 @@ def _report(path: Path) -> dict[str, Any]:
 
 
 def _explain(content: dict[str, Any]) -> None:
-    found, stages = content["diagnosis"], _stages(content)
+    diagnosis, stages = content["diagnosis"], _stages(content)
     _fact("Median step", format_ns(_median_step(content)))
     _aside("from the end of the step before to its own end; half of the steps take longer")
-    _fact("Waiting for data", of_the_time(found, format_ratio))
+    _fact("Waiting for data", of_the_time(diagnosis, format_ratio))
     _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
     print("\n  Each operator, from the source on, with the fill of the queue behind it:")
     print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'utilisation':>13}")
@@ -93,12 +93,12 @@ def _explain(content: dict[str, Any]) -> None:
         print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_utilisation(row)):>13}")
     _aside("utilisation: work per batch x batches per second / workers; the one nearest 100 % limits")
     print()
-    name = f"`{_bottleneck(found)}`" if found["op_id"] is not None else "no operator"
-    _fact("Bottleneck", f"{name} ({found['confidence']} confidence)")
+    name = f"`{_bottleneck(diagnosis)}`" if diagnosis["op_id"] is not None else "no operator"
+    _fact("Bottleneck", f"{name} ({diagnosis['confidence']} confidence)")
     for row in stages:
-        if row["op_id"] == found["op_id"] and row["work_ns"] and row["loop_rate"]:
+        if row["op_id"] == diagnosis["op_id"] and row["work_ns"] and row["loop_rate"]:
             _aside(f"{format_ns(row['work_ns'])} of work per batch x {row['loop_rate']:.1f} batches per second")
-    for item in found["suggestions"]:
+    for item in diagnosis["suggestions"]:
         lead = f"  {suggestions.lead(item)}: "
         print(textwrap.fill(item["text"], WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)))
 
@@ -140,15 +140,15 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     return False
 
 
-def _bottleneck(found: dict[str, Any]) -> str:
-    return str(found["op_name"] or found["op_type"] or "none")
+def _bottleneck(diagnosis: dict[str, Any]) -> str:
+    return str(diagnosis["op_name"] or diagnosis["op_type"] or "none")
 
 
 def _mask_work(slow: dict[str, Any], fixed: dict[str, Any]) -> tuple[str, str]:
     """Work for a batch of the planted operator, and of the one that stands in its place after the fix."""
-    place = next((row["op_id"] for row in _stages(slow) if row["name"] == PLANTED), None)
-    works = [[row["work_ns"] for row in _stages(side) if row["op_id"] == place] for side in (slow, fixed)]
-    one, other = (format_ns(found[0]) if found else "-" for found in works)
+    op_id = next((row["op_id"] for row in _stages(slow) if row["name"] == PLANTED), None)
+    works = [[row["work_ns"] for row in _stages(side) if row["op_id"] == op_id] for side in (slow, fixed)]
+    one, other = (format_ns(times[0]) if times else "-" for times in works)
     return one, other
 
 

@@ -28,13 +28,13 @@ class Draws:
     def __init__(self, pool: Pool, metrics: Sequence[str], length: int, chance: random.Random) -> None:
         self.pool, self.metrics, self.length, self.chance = pool, metrics, length, chance
         self.enough = length <= len(pool.rounds)
-        self.known = {SAME[0]: [one[name] for one in pool.rounds for name in SAME]}
-        self.known |= {name: [one[name] for one in pool.rounds] for name in pool.rounds[0] if name not in SAME}
-        self.known[SAME[1]] = self.known[SAME[0]]
-        self.logs = {name: min(v[name] for known in self.known.values() for v in known) > 0 for name in metrics}
+        self.groups = {SAME[0]: [one[name] for one in pool.rounds for name in SAME]}
+        self.groups |= {name: [one[name] for one in pool.rounds] for name in pool.rounds[0] if name not in SAME}
+        self.groups[SAME[1]] = self.groups[SAME[0]]
+        self.logs = {name: min(v[name] for group in self.groups.values() for v in group) > 0 for name in metrics}
         self.centres = {
-            name: {metric: mean(self._on_scale(values[metric], metric) for values in known) for metric in metrics}
-            for name, known in self.known.items()
+            name: {metric: mean(self._on_scale(values[metric], metric) for values in group) for metric in metrics}
+            for name, group in self.groups.items()
         }
 
     def session(self, condition: str | None, share: float) -> tuple[dict[str, Samples], dict[str, Samples]]:
@@ -52,16 +52,16 @@ class Draws:
         """A repetition of a round, mixed with another of its condition when rounds are drawn more than once."""
         if self.enough:
             return one[name]
-        known = self.known[name]
-        other = self.chance.choice(known)
-        grow = math.sqrt(len(known) / (len(known) - 1) / (1 + MIXED * MIXED))
-        found = {}
+        group = self.groups[name]
+        other = self.chance.choice(group)
+        grow = math.sqrt(len(group) / (len(group) - 1) / (1 + MIXED * MIXED))
+        drawn = {}
         for metric in self.metrics:
             centre = self.centres[name][metric]
             value, added = (self._on_scale(values[metric], metric) - centre for values in (one[name], other))
             mixed = centre + grow * (value + MIXED * added)
-            found[metric] = math.exp(mixed) if self.logs[metric] else mixed
-        return found
+            drawn[metric] = math.exp(mixed) if self.logs[metric] else mixed
+        return drawn
 
     def _on_scale(self, value: float, metric: str) -> float:
         return math.log(value) if self.logs[metric] else value

@@ -64,16 +64,20 @@ def forecast_words(facts: Mapping[str, Any], budget_s: float | None) -> str:
 
 def before(folder: Path, commands: Sequence[Sequence[str]], machine: Mapping[str, Any], policy: Policy) -> str | None:
     """What the newest qualification in `folder`, of one of the commands on this machine, says; None without one."""
-    known = [list(without_secrets(command)) for command in commands]
+    asked = [list(without_secrets(command)) for command in commands]
     for path in sorted(folder.glob(f"{FOLDERS}/{RESULT}"), reverse=True):
-        found = _read(path)
-        if found and found.command in known and not any(one["hard"] for one in differences(found.machine, machine)):
-            return _said(found, path, policy)
+        earlier = _read(path)
+        if (
+            earlier
+            and earlier.command in asked
+            and not any(one["hard"] for one in differences(earlier.machine, machine))
+        ):
+            return _said(earlier, path, policy)
     return None
 
 
-def _said(found: _Qualified, path: Path, policy: Policy) -> str | None:
-    spread, pace, last = found.pool.spread.get(STEP), found.pool.seconds_per_repetition, policy.looks[-1]
+def _said(earlier: _Qualified, path: Path, policy: Policy) -> str | None:
+    spread, pace, last = earlier.pool.spread.get(STEP), earlier.pool.seconds_per_repetition, policy.looks[-1]
     if spread is None or pace <= 0:
         return None
     by = f"by the qualification in `{path.parent.name}`"

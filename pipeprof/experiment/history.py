@@ -56,13 +56,13 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
             f"nothing was measured in `{without_secrets(source) if '://' in source else source}`{why}",
             "give a workload (pipeprof baseline list), or a folder of runs (pipeprof runs FOLDER)",
         )
-    found = []
+    all_series = []
     for name in sorted({entry.workload for entry in entries}):
         mine = [entry for entry in entries if entry.workload == name]
-        for metric in sorted(metrics(mine), key=_place):
-            found += _all_series(name, metric, mine)
+        for metric in sorted(metrics(mine), key=_position):
+            all_series += _all_series(name, metric, mine)
     return {
-        "schema_version": SCHEMA_VERSION, "source": source, "measurements": len(entries), "series": found,
+        "schema_version": SCHEMA_VERSION, "source": source, "measurements": len(entries), "series": all_series,
         "conditions": _conditions(entries), "left_out": left_out,
     }  # fmt: skip
 
@@ -77,11 +77,11 @@ def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[E
         if below is not None:
             return below
     if "://" in source or folder.is_dir():
-        place = [baseline.parts_of(one) for one in _baselines_at(source)]
+        parts = [baseline.parts_of(one) for one in _baselines_at(source)]
     else:
-        place = [(root, workload, machine) for workload, machine in baseline.names(root, source)]
-    found = [entry for one in place for entry in baseline.read_history(*one)]
-    return sorted(found, key=lambda entry: entry.created_at or ""), []
+        parts = [(root, workload, machine) for workload, machine in baseline.names(root, source)]
+    entries = [entry for one in parts for entry in baseline.read_history(*one)]
+    return sorted(entries, key=lambda entry: entry.created_at or ""), []
 
 
 def _holds_baselines(folder: Path) -> bool:
@@ -98,7 +98,7 @@ def _baselines_at(source: str) -> list[str]:
 
 def _of_runs(folder: Path, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
     """Every run of a folder as a line of a history. One that cannot be read is told, not passed over."""
-    found, left_out = [], []
+    entries, left_out = [], []
     listed = sorted(runs_in(folder), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
@@ -107,22 +107,22 @@ def _of_runs(folder: Path, say: Callable[[str], None]) -> tuple[list[Entry], lis
         except PipeprofError as error:
             left_out.append({"path": str(one.path), "problem": error.message})
             continue
-        found.append(entry_of(measures, machine_class(measures.fingerprint), None, None))
-    return found, left_out
+        entries.append(entry_of(measures, machine_class(measures.fingerprint), None, None))
+    return entries, left_out
 
 
 def _conditions(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Where machine or versions changed: the first measurement under others than the one before it."""
-    found = []
+    changes = []
     for old, new in itertools.pairwise(entries):
         if old.workload == new.workload and old.fingerprint_hash != new.fingerprint_hash:
-            told = differences(old.conditions, new.conditions) if old.conditions and new.conditions else []
-            found.append({
+            differing = differences(old.conditions, new.conditions) if old.conditions and new.conditions else []
+            changes.append({
                 "workload": new.workload, "at": new.created_at, "revision": new.revision, "machine": new.machine,
                 "before": old.fingerprint_hash, "after": new.fingerprint_hash,
-                "differences": [{name: one[name] for name in ("name", "base", "new")} for one in told],
+                "differences": [{name: one[name] for name in ("name", "base", "new")} for one in differing],
             })  # fmt: skip
-    return found
+    return changes
 
 
 def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -131,12 +131,12 @@ def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[di
     points = [Point(mark.value, mark.group, mark.created_at, mark.revision, mark.tag) for mark in marks]
     measured = [entry for entry in entries if _has(entry, metric)]
     changes = change_points(points)
-    found = []
+    all_series = []
     for group in dict.fromkeys(point.group for point in points):
         here = [at for at, point in enumerate(points) if point.group == group]
         mine = [(change, [at for at in here if at < change.index]) for change in changes if change.group == group]
         first = measured[here[0]]
-        found.append({
+        all_series.append({
             "workload": workload, "metric": metric, "unit": unit_of(metric) if first.anchor is None else "",
             "machine": first.machine, "conditions": first.fingerprint_hash, "anchor": first.anchor,
             "enough": len(here) >= LEAST_POINTS, "median": median(points[at].value for at in here),
@@ -149,13 +149,13 @@ def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[di
             ],
             "changes": [_change(change, before, here, measured, metric) for change, before in mine],
         })  # fmt: skip
-    return found
+    return all_series
 
 
-def _place(metric: str) -> tuple[int, str]:
+def _position(metric: str) -> tuple[int, str]:
     """The metrics of every training first, in their usual order."""
-    known = list(METRICS)
-    return known.index(metric) if metric in known else len(known), metric
+    order = list(METRICS)
+    return order.index(metric) if metric in order else len(order), metric
 
 
 def _has(entry: Entry, metric: str) -> bool:
@@ -187,18 +187,18 @@ def _commits(good: Entry | None, bad: Entry) -> dict[str, Any]:
     `commits` is None where git does not know them; `count` may be more than the `MOST_COMMITS` that are listed.
     """
     one, other = (good.revision if good else None), bad.revision
-    found: dict[str, Any] = {
+    between: dict[str, Any] = {
         "good": one, "good_at": good.created_at if good else None, "bad": other, "bad_at": bad.created_at,
         "same_revision": one is not None and one == other, "count": None, "commits": None,
     }  # fmt: skip
     around = Repository.around(Path.cwd())
     if around is None or not one or not other or one == other or one.startswith("-") or other.startswith("-"):
-        return found
+        return between
     text = git_or_none(around.root, "log", "--format=%H%x09%s", "--end-of-options", f"{one}..{other}")
     if text is None:
-        return found
+        return between
     commits = [dict(zip(("revision", "subject"), line.split("\t", 1), strict=True)) for line in text.splitlines()]
-    return found | {"count": len(commits), "commits": commits[:MOST_COMMITS]}
+    return between | {"count": len(commits), "commits": commits[:MOST_COMMITS]}
 
 
 def _cause(old: Sequence[Entry], new: Sequence[Entry], metric: str, ratio: float) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import MeasureError, RunError, WorkloadError
-from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
+from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
 from pipeprof.experiment.journal import incomplete
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
@@ -49,12 +49,12 @@ class Interleaved:
         folder: Path,
         session: Session,
         arms: Sequence[Arm],
-        place: Place,
+        workspace: Workspace,
         policy: Policy,
         bench: Bench,
         say: Callable[[str], None],
     ) -> None:
-        self.folder, self.session, self.place, self.policy = folder, session, place, policy
+        self.folder, self.session, self.workspace, self.policy = folder, session, workspace, policy
         self.arms: dict[Name, Arm] = {arm.name: arm for arm in arms}
         self.bench, self.say = bench, say
         self.notes: list[Note] = []
@@ -93,15 +93,15 @@ class Interleaved:
         """Why no more repetitions are made; None: the next one is due. It is judged here when a check is due."""
         session, pairs = self.session, self.session.pairs
         session.stopped = None
-        most, whole = self._affordable(), all(len(session.counted(arm)) == pairs for arm in NAMES)
+        most, is_complete = self._affordable(), all(len(session.counted(arm)) == pairs for arm in NAMES)
         least = least_planned(self.policy)
         if most is not None and most < least and not session.looks:
             session.stopped, self.budget_note = "budget", self._no_check(least)
-        elif (whole or (most is not None and most <= pairs)) and pairs:
+        elif (is_complete or (most is not None and most <= pairs)) and pairs:
             self.plan = planned_looks(self.policy, session.looks, most)
             if any(look.reps == pairs for look in self.plan):
                 session.stopped = self._after_check()
-            elif whole and pairs == self.policy.least_reps:
+            elif is_complete and pairs == self.policy.least_reps:
                 self._tell_forecast(self.plan[-1].reps)
         return session.stopped
 
@@ -133,12 +133,12 @@ class Interleaved:
 
     def _tell_forecast(self, last: int) -> None:
         """Say what the checks up to the `last` one can find at the noise that was seen so far."""
-        found = self.forecast(last)
-        if found is not None:
+        forecast = self.forecast(last)
+        if forecast is not None:
             with signals_held():
                 from pipeprof.experiment.forecast import forecast_words  # noqa: PLC0415
 
-                self.say(f"at the noise so far, {forecast_words(found, self.policy.budget_s)}")
+                self.say(f"at the noise so far, {forecast_words(forecast, self.policy.budget_s)}")
 
     def forecast(self, last: int) -> Facts | None:
         """The least slow-down that `last` repetitions per side find by the spread so far; None while it has none."""
@@ -234,7 +234,7 @@ class Interleaved:
 
     def _repeat(self, arm: Name, *, discard: bool) -> None:
         """One repetition of an arm, confirmed in the session. Raises WorkloadError that says which arm failed."""
-        check_unchanged(self.place, self.arms[arm])
+        check_unchanged(self.workspace, self.arms[arm])
         entry = self.session.enter(arm)
         self.session.save(self.folder)
         path = self.folder / entry.name
@@ -243,7 +243,7 @@ class Interleaved:
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
             slower = self.planted if arm == "new" else None
-            self.bench.run(chosen.command, variables(self.place, chosen, workdir), workdir, path, slower)
+            self.bench.run(chosen.command, variables(self.workspace, chosen, workdir), workdir, path, slower)
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
             self.session.failures.append(f"{entry.name}: {error.message}")

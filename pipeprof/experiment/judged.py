@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.arms import Place, revision_of
+from pipeprof.experiment.arms import Workspace, revision_of
 from pipeprof.experiment.policy_file import find_policy
 from pipeprof.experiment.trust import Change, trust_of
 from pipeprof.record.git_place import address
@@ -41,20 +41,20 @@ def judged_sides(base: str, base_ref: str | None, policy_file: Path | None, comm
     command that the settings do not allow, and a run where a baseline of the revision is needed.
     """
     if base_ref is None:
-        found = find_policy(policy_file)
-        return Judged(found.policy, trust_of(found), base)
-    revision = revision_of(Place.here(), base_ref)
-    found = find_policy(policy_file, revision)
-    _check_command(found.policy, command)
+        settings = find_policy(policy_file)
+        return Judged(settings.policy, trust_of(settings), base)
+    revision = revision_of(Workspace.here(), base_ref)
+    settings = find_policy(policy_file, revision)
+    _check_command(settings.policy, command)
     change = Change.here(revision, None, command, policy_file, base)
     if change.baseline_path is None:
-        return Judged(found.policy, trust_of(found, change), base)
+        return Judged(settings.policy, trust_of(settings, change), base)
     if Path(base, MANIFEST).is_file():
         raise UsageError(
             f"`{base}` is a run of the working tree: with --base-ref the base is a baseline of that revision",
             "commit a baseline of it, or leave --base-ref out",
         )
-    return Judged(found.policy, trust_of(found, change), address(revision, change.baseline_path))
+    return Judged(settings.policy, trust_of(settings, change), address(revision, change.baseline_path))
 
 
 def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
@@ -62,15 +62,15 @@ def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
 
     Raises UsageError for settings that cannot be, a revision that is not known, and a command that they do not allow.
     """
-    place = Place.here()
-    base, new = (revision_of(place, arm.ref) if arm.ref is not None else None for arm in (wish.base, wish.new))
-    found = find_policy(policy_file, base)
+    workspace = Workspace.here()
+    base, new = (revision_of(workspace, arm.ref) if arm.ref is not None else None for arm in (wish.base, wish.new))
+    settings = find_policy(policy_file, base)
     if base is None:
-        return Judged(found.policy, trust_of(found))
+        return Judged(settings.policy, trust_of(settings))
     for arm in (wish.base, wish.new):
-        _check_command(found.policy, arm.command or wish.command)
+        _check_command(settings.policy, arm.command or wish.command)
     change = Change.here(base, new, wish.new.command or wish.command, policy_file)
-    return Judged(found.policy, trust_of(found, change))
+    return Judged(settings.policy, trust_of(settings, change))
 
 
 def started(command: Sequence[str]) -> str:
@@ -80,9 +80,9 @@ def started(command: Sequence[str]) -> str:
 
 def _check_command(policy: Policy, command: Sequence[str]) -> None:
     """Raises UsageError for a command that the settings do not name; an easier one would pass as a faster one."""
-    known = [started(shlex.split(text)) for text in policy.commands]
-    if known and started(command) not in known:
+    allowed = [started(shlex.split(text)) for text in policy.commands]
+    if allowed and started(command) not in allowed:
         raise UsageError(
             f"the command `{started(command)}` is not among the `commands` of the base revision",
-            f"measure {' or '.join(f'`{text}`' for text in known)}, or add it to the policy there",
+            f"measure {' or '.join(f'`{text}`' for text in allowed)}, or add it to the policy there",
         )

@@ -67,21 +67,21 @@ def run_part(
         with signals_held():
             words, target = _from_run(part, part.run, words)
     make_folder(folder)
-    found: list[Target] = [] if target is None else [target]
+    targets: list[Target] = [] if target is None else [target]
 
     def probe_of(side: Side, done: Sequence[Measured]) -> ProbeOptions:
         if side == "a":
             return changed_probe(override=COUNTING)
-        if not found:
+        if not targets:
             with signals_held():
-                found.append(target_of(part, described(done[0].path)))
-        return changed_probe(override=found[0].spec(source_rows(done)))
+                targets.append(target_of(part, described(done[0].path)))
+        return changed_probe(override=targets[0].spec(source_rows(done)))
 
     def check(runs: Sequence[Measured]) -> None:
-        _check_replaced(runs, found[0])
+        _check_replaced(runs, targets[0])
 
     series = measure_pairs(folder, words, (plan, GAIN), probe_of, check, say)
-    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], series.runs)}
+    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, targets[0], series.runs)}
     content |= measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
     content |= noted(notes(content["part"], series.runs))

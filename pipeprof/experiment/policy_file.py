@@ -60,22 +60,22 @@ def find_policy(path: Path | None, revision: str | None = None) -> FoundPolicy:
     inner = repository.inside(path) if repository is not None and path is not None else None
     if repository is None or revision is None or (path is not None and inner is None):
         return _on_disk(repository, path)
-    found = policy_at(repository, revision, inner)
-    if inner is not None and found.path is None and not is_tracked(repository, inner):
+    settings = policy_at(repository, revision, inner)
+    if inner is not None and settings.path is None and not is_tracked(repository, inner):
         raise UsageError(
             f"`{inner}` is not in revision {revision[:10]}, nor in git at all",
             "commit it there, or name a file outside of the repository",
         )
-    return found
+    return settings
 
 
 def policy_at(repository: Repository, revision: str, path: PurePosixPath | None) -> FoundPolicy:
     """As `find_policy`, of a revision; `path` is named from the root, and the defaults hold where it is not there."""
     where = f"revision {revision[:10]}"
-    found = _nearest(repository, path, lambda name: repository.read(revision, name), where)
-    if found is None:
+    nearest = _nearest(repository, path, lambda name: repository.read(revision, name), where)
+    if nearest is None:
         return FoundPolicy(revision=revision)
-    name, table = found
+    name, table = nearest
     return FoundPolicy(read_policy(table, f"`{name}` of {where}"), "revision", str(name), revision)
 
 
@@ -83,10 +83,10 @@ def policy_after(repository: Repository, revision: str | None, path: PurePosixPa
     """The settings that the change would bring; `revision` None: in the working tree. Raises as `find_policy`."""
     if revision is not None:
         return policy_at(repository, revision, path)
-    found = _nearest(repository, path, lambda name: _small_file(repository.root / name), "the working tree")
-    if found is None:
+    nearest = _nearest(repository, path, lambda name: _small_file(repository.root / name), "the working tree")
+    if nearest is None:
         return FoundPolicy()
-    name, table = found
+    name, table = nearest
     return FoundPolicy(read_policy(table, f"`{name}` of the working tree"), "working_tree", str(name))
 
 

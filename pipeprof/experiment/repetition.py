@@ -71,10 +71,10 @@ class Bench:
                     f"no training step was seen in `{path}`",
                     "does the command train with MindSpore? in sink mode pipeprof sees no steps: switch it off",
                 )
-            found = measure(run)
+            measures = measure(run)
             if any(warning.code == "slow_down" for warning in run.manifest.warnings):
-                found.notes.append(note("slowed_down"))
-            return found
+                measures.notes.append(note("slowed_down"))
+            return measures
 
     def compare(self, base: Measures, new: Measures, policy: Policy, plan: Sequence[Look]) -> dict[str, Any]:
         """What `pipeprof compare` says about the repetitions so far, judged at the planned looks."""

@@ -119,8 +119,8 @@ def run_once(
 ) -> Measured:  # fmt: skip
     """Run the command once, recording as little as step times need. `longest_s`: after which it is ended."""
     path = folder / f"{side}{pair}"
-    kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
-    trial = Trial(path, command, probe, kept | {"cached": probe.cached}, host_interval_s=host_interval_s,
+    recording = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
+    trial = Trial(path, command, probe, recording | {"cached": probe.cached}, host_interval_s=host_interval_s,
                   longest_s=longest_s)  # fmt: skip
     ended = run_trial(trial, processes=True)
     if ended.failure:

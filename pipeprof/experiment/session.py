@@ -92,11 +92,11 @@ class Session(Journal, kw_only=True):
     def pace(self, arm: Name) -> float | None:
         """Usual seconds of a repetition of an arm; of the discarded ones while there are no others."""
         for states in (("counted",), ("discarded",)):
-            known = [
+            seconds = [
                 e.seconds for e in self.repetitions if e.arm == arm and e.state in states and e.seconds is not None
             ]
-            if known:
-                return median(known)
+            if seconds:
+                return median(seconds)
         return None
 
     @property
@@ -156,17 +156,17 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
     RunError for a damaged or newer file, MeasureError for a session that another machine or job began.
     """
     _make_folder(folder)
-    known = load_session(folder)
-    if known is not None and known.pair != fresh.pair:
+    earlier = load_session(folder)
+    if earlier is not None and earlier.pair != fresh.pair:
         raise UsageError(
-            f"`{folder}` holds the session of another comparison: {_told_apart(known, fresh)}",
+            f"`{folder}` holds the session of another comparison: {_difference(earlier, fresh)}",
             "give another folder with -o",
         )
-    if known is not None and not replace:
-        check_conditions(known, folder, conditions)
-        return known
-    if known is not None:
-        fresh.history = [*known.history, _archive(folder, known)]
+    if earlier is not None and not replace:
+        check_conditions(earlier, folder, conditions)
+        return earlier
+    if earlier is not None:
+        fresh.history = [*earlier.history, _archive(folder, earlier)]
     fresh.begin(folder, conditions)
     return fresh
 
@@ -220,19 +220,19 @@ def _is_ours(folder: Path) -> bool:
     return ignored and (bool(names & {SESSION, HISTORY}) or names <= {IGNORE, LOCK})
 
 
-def _told_apart(known: Session, fresh: Session) -> str:
-    if known.policy != fresh.policy:
+def _difference(earlier: Session, fresh: Session) -> str:
+    if earlier.policy != fresh.policy:
         return "the policy has changed"
     for arm in NAMES:
         for name, value in fresh.arms.get(arm, {}).items():
-            if (known.arms.get(arm) or {}).get(name) != value:
+            if (earlier.arms.get(arm) or {}).get(name) != value:
                 return f"the {name} of {arm} has changed"
     return "the working directory or the version of pipeprof has changed"
 
 
 def _archive(folder: Path, session: Session) -> dict[str, Any]:
     """Move a session into a folder of its own and tell so in the history; its `session.json` goes last."""
-    place = folder / f"{EARLIER}{len(session.history) + 1:03d}"
+    archive = folder / f"{EARLIER}{len(session.history) + 1:03d}"
     line = {
         "session_id": session.session_id,
         "started_at": session.started_at,
@@ -240,21 +240,21 @@ def _archive(folder: Path, session: Session) -> dict[str, Any]:
         "state": session.state,
         "verdict": _verdict(folder),
         "repetitions": session.pairs,
-        "moved_to": place.name,
+        "moved_to": archive.name,
     }
-    if not place.exists():  # else it was begun and cut off
+    if not archive.exists():  # else it was begun and cut off
         with (folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-    place.mkdir(exist_ok=True)
+    archive.mkdir(exist_ok=True)
     moved = [folder / RESULT, *sorted(folder.glob("base-*")), *sorted(folder.glob("new-*"))]
     for path in [*(path for path in moved if path.exists()), folder / SESSION]:
-        path.replace(place / path.name)
+        path.replace(archive / path.name)
     return line
 
 
 def _verdict(folder: Path) -> str | None:
     try:
-        found: str = json.loads(read_file(folder / RESULT, MOST_BYTES))["verdict"]
+        verdict: str = json.loads(read_file(folder / RESULT, MOST_BYTES))["verdict"]
     except (OSError, ValueError, KeyError):
         return None
-    return found
+    return verdict

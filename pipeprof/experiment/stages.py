@@ -42,14 +42,14 @@ def training_pipelines(engine: Engine) -> list[Pipeline]:
         for name in ("queue/tree", "diagnose/load")
     )
     load = with_kinds(load)
-    found = []
+    pipelines = []
     for row in sorted(waited, key=lambda row: (-row["wait_ns"], row["pipeline_key"])):
         key = row["pipeline_key"]
         mine = tuple(other for other in load if other["pipeline_key"] == key)
         nodes = {other["op_id"]: other["node"] for other in mine}
         ops = tuple(op | {"node": nodes.get(op["op_id"])} for op in tree if op["pipeline_key"] == key)
-        found.append(Pipeline(key, row["site"], ops, mine))
-    return found
+        pipelines.append(Pipeline(key, row["site"], ops, mine))
+    return pipelines
 
 
 def described_pipelines(run: Run) -> list[Pipeline]:
@@ -62,12 +62,12 @@ def described_pipelines(run: Run) -> list[Pipeline]:
         row["pipeline_id"] for row in store.read(run, "fetch").to_pylist() if (row["rep"], row["rank"]) == first
     )
     ops = [row for row in store.read(run, "pipeline_op").to_pylist() if (row["rep"], row["rank"]) == first]
-    found: dict[str, Pipeline] = {}
+    pipelines: dict[str, Pipeline] = {}
     made = [row for row in made if (row["rep"], row["rank"]) == first]
     for row in sorted(made, key=lambda row: (-batches[row["pipeline_id"]], row["pipeline_id"])):
         mine = tuple(op for op in ops if op["pipeline_id"] == row["pipeline_id"])
-        found.setdefault(row["pipeline_key"], Pipeline(row["pipeline_key"], row["site"], mine))
-    return list(found.values())
+        pipelines.setdefault(row["pipeline_key"], Pipeline(row["pipeline_key"], row["site"], mine))
+    return list(pipelines.values())
 
 
 def loop_of(pipeline: Pipeline) -> Loop:
@@ -87,9 +87,9 @@ def find_op(pipelines: Sequence[Pipeline], text: str) -> tuple[Pipeline, Mapping
         if matching:
             listed = ", ".join(f"{op['op_id']} ({op['name'] or op['op_type']})" for op in matching)
             raise UsageError(f"`{text}` names {len(matching)} operators: {listed}", "give the number with --op")
-    known = [op for pipeline in pipelines for op in pipeline.ops]
-    names = [str(op[part]) for op in known for part in ("name", "op_type") if op[part]]
-    listed = ", ".join(f"{op['op_id']} ({op['name'] or op['op_type']})" for op in known)
+    ops = [op for pipeline in pipelines for op in pipeline.ops]
+    names = [str(op[part]) for op in ops for part in ("name", "op_type") if op[part]]
+    listed = ", ".join(f"{op['op_id']} ({op['name'] or op['op_type']})" for op in ops)
     near = near_names(text, names)
     hint = did_you_mean(text, names) if near else f"choose from {listed}"
     raise UsageError(f"the training pipeline has no operator `{text}`", hint)
@@ -97,10 +97,10 @@ def find_op(pipelines: Sequence[Pipeline], text: str) -> tuple[Pipeline, Mapping
 
 def _matching(ops: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
     wanted = text.lower()
-    found = (
+    matches = (
         [op for op in ops if str(op["op_id"]) == text],
         [op for op in ops if op["name"] == text],
         [op for op in ops if (op["name"] or "").lower().rpartition(".")[2] == wanted],
         [op for op in ops if op["op_type"].lower() in (wanted, wanted + "op")],
     )
-    return next((matching for matching in found if matching), [])
+    return next((matching for matching in matches if matching), [])

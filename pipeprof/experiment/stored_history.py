@@ -45,7 +45,7 @@ def stored_entries(url: str, say: Callable[[str], None]) -> tuple[list[Entry], l
     if not runs:
         return None
     lines = each_run(url, runs, _line, _Line, what="measured", readers=1, progress=say)
-    found, left_out, seen = [], [], set()
+    entries, left_out, seen = [], [], set()
     for one, line in zip(runs, lines, strict=True):
         if line.entry is not None and line.run_id in seen:
             line = _Line(problem="the same run is there twice, and counts once")  # noqa: PLW2901
@@ -53,8 +53,8 @@ def stored_entries(url: str, say: Callable[[str], None]) -> tuple[list[Entry], l
             left_out.append({"path": without_secrets(one.url), "problem": line.problem})
             continue
         seen.add(line.run_id)
-        found.append(line.entry)
-    return sorted(found, key=lambda entry: entry.created_at or ""), left_out
+        entries.append(line.entry)
+    return sorted(entries, key=lambda entry: entry.created_at or ""), left_out
 
 
 def _line(_root: Objects, one: Stored) -> tuple[_Line, bool]:

@@ -136,7 +136,7 @@ def last_words(path: Path) -> str:
 @contextlib.contextmanager
 def working_in(workdir: Path | None, env: Mapping[str, str]) -> Iterator[None]:
     """Work in a folder with some variables set: the command inherits both. Raises UsageError when it is gone."""
-    before, kept = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
+    before, previous = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
     try:
         os.chdir(workdir or before)
     except OSError as error:
@@ -145,7 +145,7 @@ def working_in(workdir: Path | None, env: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in kept.items():
+        for name, value in previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:

@@ -77,33 +77,33 @@ class Change:
         )  # fmt: skip
 
 
-def trust_of(found: FoundPolicy, change: Change | None = None) -> dict[str, Any]:
+def trust_of(settings: FoundPolicy, change: Change | None = None) -> dict[str, Any]:
     """The member `trust`: `policy` and `departures` from the defaults, `base_revision` and the `edits` of the change.
 
     `baseline`: the file or folder that was read as the base revision has it; None where none was.
     """
     policy = {
-        "origin": found.origin,
-        "path": found.path and printable(str(found.path)),
-        "revision": found.revision,
-        "changed": found.changed,
+        "origin": settings.origin,
+        "path": settings.path and printable(str(settings.path)),
+        "revision": settings.revision,
+        "changed": settings.changed,
     }
     content: dict[str, Any] = msgspec.to_builtins(
         {
             "policy": policy,
-            "departures": departures(found.policy),
+            "departures": departures(settings.policy),
             "base_revision": change.base if change else None,
             "baseline": printable(str(change.baseline_path)) if change and change.baseline_path else None,
-            "edits": edits_of(change, found) if change else [],
+            "edits": edits_of(change, settings) if change else [],
         }
     )
     return content
 
 
-def edits_of(change: Change, found: FoundPolicy) -> list[Edit]:
+def edits_of(change: Change, settings: FoundPolicy) -> list[Edit]:
     """What the change edits of what it is judged by, the policy first."""
     files = change.repository.changed(change.base, change.new)
-    edits = [*_policy_edits(change, found, files), *_baseline_edits(change, files)]
+    edits = [*_policy_edits(change, settings, files), *_baseline_edits(change, files)]
     edits += [
         Edit(kind="ci", path=printable(str(path)), change=_word(letter))
         for path, letter in files.items()
@@ -118,12 +118,12 @@ def edits_of(change: Change, found: FoundPolicy) -> list[Edit]:
     return sorted(edits, key=lambda edit: (KINDS.index(edit.kind), edit.path))
 
 
-def _policy_edits(change: Change, found: FoundPolicy, files: Mapping[PurePosixPath, str]) -> list[Edit]:
+def _policy_edits(change: Change, before: FoundPolicy, files: Mapping[PurePosixPath, str]) -> list[Edit]:
     """The files with settings that the change touches, if the settings then are others; the last one says which.
 
     One that cannot be read is an edit too, also where it is not in git yet.
     """
-    if found.origin == "file":  # the settings are not the repository's
+    if before.origin == "file":  # the settings are not the repository's
         return []
     names = candidates(change.repository, change.policy_path)
     touched = [name for name in names if name in files]
@@ -134,10 +134,10 @@ def _policy_edits(change: Change, found: FoundPolicy, files: Mapping[PurePosixPa
         return [
             Edit(kind="policy", path=printable(str(name)), change=_word(files.get(name, "M")), problem=error.message)
         ]
-    settings = departures(after.policy, found.policy)
+    settings = departures(after.policy, before.policy)
     if after.path is not None and not is_tracked(change.repository, PurePosixPath(after.path)) and settings:
         return [Edit(kind="policy", path=printable(str(after.path)), change="added", settings=settings)]
-    own = [name for name in touched if name.name != PROJECT or (settings and str(name) in (after.path, found.path))]
+    own = [name for name in touched if name.name != PROJECT or (settings and str(name) in (after.path, before.path))]
     return [
         Edit(
             kind="policy",
@@ -157,8 +157,8 @@ def _baseline_edits(change: Change, files: Mapping[PurePosixPath, str]) -> list[
         if below or path.name in BASELINE_FILES:
             letters.setdefault(path.parent, set()).add(letter)
     return [
-        Edit(kind="baseline", path=printable(str(folder)), change=_word(next(iter(found)) if len(found) == 1 else "M"))
-        for folder, found in letters.items()
+        Edit(kind="baseline", path=printable(str(folder)), change=_word(next(iter(own)) if len(own) == 1 else "M"))
+        for folder, own in letters.items()
     ]
 
 

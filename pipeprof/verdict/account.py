@@ -36,20 +36,20 @@ def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any
     threads of the training that were ready to run and had no CPU, null when not counted, and `pipeline_wait_ratio` is
     the same of the pipeline's threads and workers, relative to the cores that they had.
     """
-    known = {(row["rep"], row["rank"]): row for row in rooms if row["phase"] == PHASE}
+    room_of = {(row["rep"], row["rank"]): row for row in rooms if row["phase"] == PHASE}
     named: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in parts:
-        if row["phase"] == PHASE and _takes_too_much(row, known.get((row["rep"], row["rank"]))):
+        if row["phase"] == PHASE and _takes_too_much(row, room_of.get((row["rep"], row["rank"]))):
             named[_identity(row)].append(row)
-    of = len({rep for rep, _ in known})
+    of = len({rep for rep, _ in room_of})
     often = {who: rows for who, rows in named.items() if 2 * len({row["rep"] for row in rows}) >= of}
     if not often:
         return None
     rows = max(often.values(), key=lambda rows: max(row["cores"] for row in rows))
     first = max(rows, key=lambda row: row["cores"])
-    room = known[first["rep"], first["rank"]]
+    room = room_of[first["rep"], first["rank"]]
     doubts = _doubts(room, len({row["rep"] for row in rows}), of)
-    return _told(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts)}
+    return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts)}
 
 
 def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
@@ -100,9 +100,9 @@ def _identity(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in ("part", "what", "site", "library", "command"))
 
 
-def _told(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
-    place = (row["rep"], row["rank"], PHASE)
-    own = [part for part in parts if (part["rep"], part["rank"], part["phase"]) == place and part["part"] in TRAINING]
+def _contention(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
+    key = (row["rep"], row["rank"], PHASE)
+    own = [part for part in parts if (part["rep"], part["rank"], part["phase"]) == key and part["part"] in TRAINING]
     pipeline = [part for part in own if part["part"] in PIPELINE]
     names = ("rep", "rank", "part", "pid", "processes", "what", "command", "site", "library", "cores", "job_share")
     return {
@@ -124,8 +124,8 @@ def _waiting(parts: Sequence[Row]) -> float | None:
     return sum(waits) if waits else None
 
 
-def _ratio(part: float | None, whole: float) -> float | None:
-    return part / whole if part is not None and whole else None
+def _ratio(part: float | None, total: float) -> float | None:
+    return part / total if part is not None and total else None
 
 
 def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache", "max_rows
 
 
 @dataclass(frozen=True)
-class Known:
+class Recorded:
     """What a recording says beside the loop.
 
     `caches`: points of verdict/storage, the source first. `row_bytes`: of a row that an operator hands on, by op_id.
@@ -119,16 +119,16 @@ def cached(point: Cache) -> Candidate:
     return Candidate(key_of(change), (change,), prediction=prediction)
 
 
-def beside(loop: Loop, known: Known) -> Iterator[Candidate]:
+def beside(loop: Loop, recorded: Recorded) -> Iterator[Candidate]:
     """What nothing predicts: memory that worker processes keep for large rows, MindSpore's threads, one NUMA node."""
     for stage in loop.stages:
-        size = known.row_bytes.get(stage.op_id, 0.0)
+        size = recorded.row_bytes.get(stage.op_id, 0.0)
         if stage.uses_processes and size >= LARGE_ROW:
             change = Change(stage.op_id, max_rowsize=math.ceil(ROOM * size / MIB))
             yield Candidate(key_of(change), (change,))
     if loop.has_no_core or loop.is_contended:
         number = max(1, int(loop.room) // 2)
         yield Candidate(f"runtime_threads={number}", runtime_threads=number)
-    fitting = [cpus for cpus, cores in known.nodes if (loop.process_cores or math.inf) <= cores]
-    if len(known.nodes) > 1 and fitting:
+    fitting = [cpus for cpus, cores in recorded.nodes if (loop.process_cores or math.inf) <= cores]
+    if len(recorded.nodes) > 1 and fitting:
         yield Candidate(f"cpus={fitting[0]}", cpus=fitting[0])

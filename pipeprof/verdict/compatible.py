@@ -102,29 +102,29 @@ def _mindinsight(rows: Sequence[Row], others: Sequence[Row]) -> dict[str, Any]:
 
 def _mindinsight_advice(queues: Row | None, ops: Sequence[Row], others: Sequence[Row]) -> list[dict[str, Any]]:
     advised = {row["rule"]: row["value"] for row in others if row["advised"]}
-    found: list[dict[str, Any]] = []
+    advice: list[dict[str, Any]] = []
     if "step_trace" in advised:
-        found.append({"key": "step_trace-iter_interval", "value": advised["step_trace"]})
+        advice.append({"key": "step_trace-iter_interval", "value": advised["step_trace"]})
     if queues:
         fine = queues["verdict"] == "device_queue_warning"
         key = "device_queue_warning" if fine else "minddata_device_queue_rate"
-        found.append({"key": key, "value": queues["empty_percent"]})
+        advice.append({"key": key, "value": queues["empty_percent"]})
     if "cpu" in advised:
-        found.append({"key": "minddata_cpu_utilization", "value": advised["cpu"]})
+        advice.append({"key": "minddata_cpu_utilization", "value": advised["cpu"]})
     # From the source to the sink, as it joins their names. A result that is the root alone clears the advice.
     blamed = [row for row in reversed(ops) if row["verdict"] != "root"]
     if blamed:
-        found.append({"key": "minddata_pipeline-general", "op_ids": [row["op_id"] for row in blamed]})
+        advice.append({"key": "minddata_pipeline-general", "op_ids": [row["op_id"] for row in blamed]})
     for kind in ("dataset_op", "generator_op", "map_op", "batch_op"):
         of_kind = [row["op_id"] for row in blamed if row["advice"] == kind]
         if of_kind:
-            found.append({"key": f"minddata_pipeline-{kind}", "op_ids": of_kind})
+            advice.append({"key": f"minddata_pipeline-{kind}", "op_ids": of_kind})
     both = "step_trace" in advised and bool(blamed)
     low, high = HIDES_PIPELINE
     hides = queues is not None and low <= queues["empty_percent"] <= high
-    for item in found:
+    for item in advice:
         item["shown"] = both and not (hides and item["key"].startswith("minddata_pipeline-"))
-    return found
+    return advice
 
 
 def _mindspore(rows: Sequence[Row]) -> dict[str, Any]:
@@ -182,12 +182,12 @@ def _autotune(rows: Sequence[Row], cpu_threads: int | None) -> dict[str, Any]:
 
 def _changes(row: Row, cpu_threads: int | None) -> list[dict[str, Any]]:
     common = {"op_id": row["op_id"], "op_type": row["op_type"]}
-    found = []
+    changes = []
     if row["new_workers"] is not None:
         new = row["new_workers"] if cpu_threads is None else min(row["new_workers"], max(1, cpu_threads))
-        found.append({**common, "setting": "num_parallel_workers", "old": row["workers"], "new": new,
+        changes.append({**common, "setting": "num_parallel_workers", "old": row["workers"], "new": new,
                       "reason": row["workers_reason"]})  # fmt: skip
     if row["new_prefetch"] is not None:
-        found.append({**common, "setting": "prefetch_size", "old": row["prefetch"], "new": row["new_prefetch"],
+        changes.append({**common, "setting": "prefetch_size", "old": row["prefetch"], "new": row["new_prefetch"],
                       "reason": "cpu"})  # fmt: skip
-    return found
+    return changes

@@ -61,8 +61,8 @@ def decide(rows: Sequence[Row], machine_cores: float) -> Decision:
     chosen: StageFacts | None = getattr(measured, rule.chooses)
     ranked = sorted(measured.stages, key=lambda stage: (stage is not chosen, *_by_use(stage)))
     facts = replace(measured, first=ranked[0])
-    found = list(codes(DOUBTS, facts, rule.code))
-    if "holds_lock" in found:
+    doubt_codes = list(codes(DOUBTS, facts, rule.code))
+    if "holds_lock" in doubt_codes:
         ranked.sort(key=lambda stage: (stage is not facts.first, stage is not facts.lock_holder))
     return Decision(
         rep=rows[0]["rep"],
@@ -72,7 +72,7 @@ def decide(rows: Sequence[Row], machine_cores: float) -> Decision:
         facts=facts,
         stages=tuple(ranked),
         kinds=tuple(_kind(stage, rule, facts) for stage in ranked),
-        doubts=tuple({"code": code, **_numbers(code, facts, rule)} for code in found),
+        doubts=tuple({"code": code, **_numbers(code, facts, rule)} for code in doubt_codes),
     )
 
 
@@ -85,9 +85,9 @@ def decisions(loads: Sequence[Row], waits: Sequence[Row], machine_cores: float) 
     warmup_only = {(row["rep"], row["rank"]) for row in waits if row["kind"] != "train"}
     groups: dict[tuple[int, int], list[Row]] = {}
     for row in loads:
-        place = (row["rep"], row["rank"])
-        if place not in warmup_only and row["wait_share"] is not None:
-            groups.setdefault(place, []).append(row)
+        key = (row["rep"], row["rank"])
+        if key not in warmup_only and row["wait_share"] is not None:
+            groups.setdefault(key, []).append(row)
     worst: dict[int, list[Row]] = {}
     for (rep, _), rows in groups.items():
         if rep not in worst or rows[0]["wait_share"] > worst[rep][0]["wait_share"]:

@@ -42,17 +42,17 @@ def judge_course(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _judge(blocks: Sequence[Row]) -> dict[str, Any]:
-    found: dict[str, Any] = {"verdict": UNCLEAR, "steps": sum(row["steps"] for row in blocks)}
-    found |= dict.fromkeys(("at_step", "at_ns", "before_ns", "after_ns", "phase"))
-    found["causes"] = []
-    if len(blocks) < LEAST_BLOCKS or found["steps"] < LEAST_STEPS:
-        return found
+    judged: dict[str, Any] = {"verdict": UNCLEAR, "steps": sum(row["steps"] for row in blocks)}
+    judged |= dict.fromkeys(("at_step", "at_ns", "before_ns", "after_ns", "phase"))
+    judged["causes"] = []
+    if len(blocks) < LEAST_BLOCKS or judged["steps"] < LEAST_STEPS:
+        return judged
     times = [row["dur_ns"] for row in blocks]
     split, score = _largest_split(times)
     before, after = blocks[:split], blocks[split:]
     first, last = _middle(before, "dur_ns"), _middle(after, "dur_ns")
     if score < Z or last < (1 + LEAST_SLOWER) * first:
-        return found | {"verdict": STEADY}
+        return judged | {"verdict": STEADY}
     verdict = DRIFT if _is_straight(times, split) else STEP
     if verdict == DRIFT:
         third = len(blocks) // 3
@@ -60,7 +60,7 @@ def _judge(blocks: Sequence[Row]) -> dict[str, Any]:
         first, last = _middle(before, "dur_ns"), _middle(after, "dur_ns")
     where = {"at_step": blocks[split]["first_step"], "at_ns": blocks[split]["start_ns"]} if verdict == STEP else {}
     return (
-        found
+        judged
         | where
         | {
             "verdict": verdict,
@@ -87,8 +87,8 @@ def _is_straight(times: Sequence[float], split: int) -> bool:
     """Whether a line leaves less of the course unexplained than two levels do; by absolute distances, for spikes."""
     n = len(times)
     slope = median((times[j] - times[i]) / (j - i) for i in range(n) for j in range(i + 1, n))
-    start = median(time - slope * place for place, time in enumerate(times))
-    line = sum(abs(time - start - slope * place) for place, time in enumerate(times))
+    start = median(time - slope * at for at, time in enumerate(times))
+    line = sum(abs(time - start - slope * at) for at, time in enumerate(times))
     levels = sum(abs(time - median(part)) for part in (times[:split], times[split:]) for time in part)
     return line < levels
 

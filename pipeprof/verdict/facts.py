@@ -284,5 +284,5 @@ _COLUMNS = tuple(field.name for field in fields(StageFacts))
 
 def _largest(measured: Iterable[tuple[StageFacts, float | None]]) -> StageFacts | None:
     """The first stage with the largest value; one without a value is none."""
-    known = [(stage, value) for stage, value in measured if value is not None]
-    return max(known, key=lambda item: item[1])[0] if known else None
+    with_value = [(stage, value) for stage, value in measured if value is not None]
+    return max(with_value, key=lambda item: item[1])[0] if with_value else None

@@ -20,36 +20,36 @@ EMPTY = 0.2  # a queue that is less full in the mean leaves its reader waiting: 
 FILLED = 0.5  # one that is fuller seldom does
 
 
-def judge_fills(found: dict[str, Any], loads: Sequence[Row], cores: float) -> dict[str, Any]:
-    """The verdict `found`, or where it could not be measured the one that the fill of the queues allows.
+def judge_fills(verdict: dict[str, Any], loads: Sequence[Row], cores: float) -> dict[str, Any]:
+    """The given verdict, or where it could not be measured the one that the fill of the queues allows.
 
     `loads`: rows of diagnose/load. Input-bound where the queue in front of the training is empty, by the operator whose
     input queue is fuller than its output queue by most; not input-bound where it is full; else it stays not measured.
     Confidence is low: how long the training waits is not known. Of several ranks the one with the emptiest queue.
     """
     loops = [row for row in loads if row["op_id"] == CONSUMER and row["input_ratio"] is not None and row["samples"]]
-    if found["verdict"] != "not_measured" or not loops:
-        return found
+    if verdict["verdict"] != "not_measured" or not loops:
+        return verdict
     loop = min(loops, key=lambda row: (row["input_ratio"], row["rep"], row["rank"]))
     rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == (loop["rep"], loop["rank"])])
     fill, samples = loop["input_ratio"], loop["samples"]
-    told = found | {
+    by_fills = verdict | {
         "doubts": [{"code": "fills_alone", "samples": samples}],
         "confidence": "low",
         "rank": loop["rank"],
         "evidence": [
-            *found["evidence"],
+            *verdict["evidence"],
             shown.evidence("last_queue", fill, "share", shown.LOAD, shown.on("samples", samples=samples)),
         ],
     }
     if fill >= FILLED:
-        return told | {"verdict": "consumer_bound"}
+        return by_fills | {"verdict": "consumer_bound"}
     stages = [row for row in rows if row["op_id"] != CONSUMER and row["drop_ratio"] is not None]
     if fill >= EMPTY or not stages:
-        return found
+        return verdict
     row = max(stages, key=lambda stage: stage["drop_ratio"])
-    told["evidence"] += shown.of_stage(row, "weak")
-    return told | {
+    by_fills["evidence"] += shown.of_stage(row, "weak")
+    return by_fills | {
         "verdict": "input_bound", "op_id": row["op_id"], "op_type": row["op_type"], "op_name": row["name"],
         "kind": row["kind"], "rule": "weak", "rule_name": RULE,
         "rule_facts": [{"fact": "drop", "value": row["drop_ratio"], "relation": "noted", "bound": None}],

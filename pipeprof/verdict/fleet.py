@@ -21,8 +21,8 @@ LEAST_RUNS = 3  # of each of two versions that are compared
 
 def slow_machines(rows: Iterable[Row]) -> list[Row]:
     """The hosts that are slow in most of their jobs, those that lose most first. `rows`: of fleet/machine."""
-    found = [row for row in rows if row["slow_jobs"] >= LEAST_JOBS and row["slow_jobs"] >= LEAST_SHARE * row["jobs"]]
-    return sorted(found, key=lambda row: (-row["lost_hours"], row["host"]))
+    slow = [row for row in rows if row["slow_jobs"] >= LEAST_JOBS and row["slow_jobs"] >= LEAST_SHARE * row["jobs"]]
+    return sorted(slow, key=lambda row: (-row["lost_hours"], row["host"]))
 
 
 def regressions(rows: Iterable[Row]) -> list[Row]:
@@ -31,8 +31,7 @@ def regressions(rows: Iterable[Row]) -> list[Row]:
     The statistics are those of `pipeprof history`. `lost_hours`: of the runs behind the change, up to the next one,
     what they took longer than before. Raises UsageError when ruptures is not installed.
     """
-    found = list(_slower(list(rows)))
-    return sorted(found, key=lambda row: (row["at"], row["workload"], row["conditions"]), reverse=True)
+    return sorted(_slower(list(rows)), key=lambda row: (row["at"], row["workload"], row["conditions"]), reverse=True)
 
 
 def _slower(rows: Sequence[Row]) -> Iterator[Row]:
@@ -59,7 +58,7 @@ def slower_versions(rows: Iterable[Row]) -> list[Row]:
 
     `rows`: of fleet/version. Two medians are set beside each other, and nothing says by how much they vary.
     """
-    found = [
+    slower = [
         row for row in rows if (row["ratio"] or 0.0) >= SLOW and min(row["runs"], row["before_runs"]) >= LEAST_RUNS
     ]
-    return sorted(found, key=lambda row: (-row["ratio"], row["workload"], row["machine"], row["turn"]))
+    return sorted(slower, key=lambda row: (-row["ratio"], row["workload"], row["machine"], row["turn"]))

@@ -33,10 +33,10 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
     worst = max(waits, key=lambda row: row["share"])
     share = worst["share"]
     measured_on = on("steps_of_rank", steps=worst["steps"], rank=worst["rank"])
-    found = evidence("before_forward", share, "share", "step/phase_summary", measured_on)
-    judged = {**verdict, "evidence": [*verdict["evidence"], found]}
-    place = (worst["rep"], worst["rank"])
-    late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == place), None)
+    waiting = evidence("before_forward", share, "share", "step/phase_summary", measured_on)
+    judged = {**verdict, "evidence": [*verdict["evidence"], waiting]}
+    key = (worst["rep"], worst["rank"])
+    late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == key), None)
     if share < MODERATE_WAIT:
         return judged | {
             "verdict": "consumer_bound",

@@ -66,12 +66,12 @@ def worst(judged: Sequence[Mapping[str, Any]]) -> str:
     """
     own = [row for row in judged if is_own(row)]
     enough = {(row["rep"], row["rank"]) for row in own if row["name"] == TRAINER and row["slope_low_bytes"] is not None}
-    found = {
+    verdicts = {
         row["verdict"]
         for row in own
         if row["device"] != HOST_POOL or row["slope_low_bytes"] is not None or (row["rep"], row["rank"]) not in enough
     }
-    return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in found), "not_measured")
+    return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in verdicts), "not_measured")
 
 
 def is_own(row: Mapping[str, Any]) -> bool:

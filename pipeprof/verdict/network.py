@@ -64,31 +64,31 @@ def diagnose_network(
     pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on the
     data. Where the step shares cores or the lock with others, its times are less sure, and growth says nothing.
     """
-    found = _empty()
-    found["top_ops"], found["top_types"] = top_ops(top), top_types(types)
+    diagnosis = _empty()
+    diagnosis["top_ops"], diagnosis["top_types"] = top_ops(top), top_types(types)
     crowded = [doubt for doubt in beside if doubt["code"] in CROWDED]
-    found["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
-    found["warmup_share"] = _worst(warmups)
+    diagnosis["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
+    diagnosis["warmup_share"] = _worst(warmups)
     slow = slowest_rank(spread)
-    found["slowest_rank"] = slow
-    found["waiting_share"] = waiting_share(spread)
+    diagnosis["slowest_rank"] = slow
+    diagnosis["waiting_share"] = waiting_share(spread)
     steady = [row for row in phases if row["kind"] == "train"]  # warm-up steps say nothing about the others
     chosen = [row for row in steady if slow is None or row["rank"] == slow["rank"]]
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
-        found["shares"] = shares
-        _weigh(found, chosen, slow)
-        _step_evidence(found, chosen, slow, origin)
-        advice.advise(found, comm, mode)
-    _judge_warmup(found, warmups)
-    _judge_growth(found, growth)
-    found["doubts"] += crowded
-    found["confidence"] = graded(crowded, found["confidence"])
-    if found["limit"] == "not_measured":
-        found["actions"].append(advice.Advice("record_more"))
-    actions = found["actions"]
-    found["actions"] = [item.as_dict() for place, item in enumerate(actions) if item not in actions[:place]]
-    return found
+        diagnosis["shares"] = shares
+        _weigh(diagnosis, chosen, slow)
+        _step_evidence(diagnosis, chosen, slow, origin)
+        advice.advise(diagnosis, comm, mode)
+    _judge_warmup(diagnosis, warmups)
+    _judge_growth(diagnosis, growth)
+    diagnosis["doubts"] += crowded
+    diagnosis["confidence"] = graded(crowded, diagnosis["confidence"])
+    if diagnosis["limit"] == "not_measured":
+        diagnosis["actions"].append(advice.Advice("record_more"))
+    actions = diagnosis["actions"]
+    diagnosis["actions"] = [item.as_dict() for at, item in enumerate(actions) if item not in actions[:at]]
+    return diagnosis
 
 
 def _shares(rows: Sequence[Row]) -> dict[str, float] | None:
@@ -102,9 +102,9 @@ def _shares(rows: Sequence[Row]) -> dict[str, float] | None:
     return {part: time / step_ns for part, time in times.items()}
 
 
-def _weigh(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
+def _weigh(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
     """The limits, largest first, and how sure the first is."""
-    shares = found["shares"]
+    shares = diagnosis["shares"]
     weights = {limit: sum(shares[part] for part in parts) for limit, parts in LIMITS.items()}
     work = 1 - shares["data_wait"]
     if slow is not None:
@@ -117,7 +117,7 @@ def _weigh(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None
     order = sorted(weights, key=lambda limit: (-weights[limit], limit))
     first, second = (weights[limit] / work for limit in order[:2])
     clear = first >= ENOUGH and first - second >= LEAD
-    found |= {
+    diagnosis |= {
         "limit": order[0],
         "limit_share": weights[order[0]],
         "candidates": order[:1] if clear else order[:2],
@@ -125,13 +125,13 @@ def _weigh(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None
         "inflation": _inflation(rows),
         "steps": _steps(rows),
     }
-    found["confidence"] = _confidence(found, first if clear else 0.0)
-    found["doubts"] = _doubts(found, first, clear=clear)
+    diagnosis["confidence"] = _confidence(diagnosis, first if clear else 0.0)
+    diagnosis["doubts"] = _doubts(diagnosis, first, clear=clear)
 
 
-def _confidence(found: Row, share: float) -> str:
+def _confidence(diagnosis: Row, share: float) -> str:
     """`share` is the limit's share of the work, 0 when it is not clearly ahead."""
-    inflation, steps = found["inflation"], found["steps"]
+    inflation, steps = diagnosis["inflation"], diagnosis["steps"]
     typical = inflation is None or inflation < MUCH_INFLATED
     if not share or not typical or steps < LEAST_STEPS:
         return "low"
@@ -139,59 +139,59 @@ def _confidence(found: Row, share: float) -> str:
     return "high" if sure else "medium"
 
 
-def _doubts(found: Row, share: float, *, clear: bool) -> list[dict[str, Any]]:
+def _doubts(diagnosis: Row, share: float, *, clear: bool) -> list[dict[str, Any]]:
     """What is missing for high confidence, as codes with their numbers. `share`: the limit's, of the work."""
     doubts: list[dict[str, Any]] = []
     if not clear:
-        second = found["candidates"][1]
-        doubts.append({"code": "second_close", "limit": second, "share": found["weights"][second]})
+        second = diagnosis["candidates"][1]
+        doubts.append({"code": "second_close", "limit": second, "share": diagnosis["weights"][second]})
     elif share < STRONG:
         doubts.append({"code": "not_most", "share": share})
-    if found["steps"] < ENOUGH_STEPS:
-        doubts.append({"code": "few_steps", "steps": found["steps"]})
-    if found["inflation"] is None:
+    if diagnosis["steps"] < ENOUGH_STEPS:
+        doubts.append({"code": "few_steps", "steps": diagnosis["steps"]})
+    if diagnosis["inflation"] is None:
         doubts.append({"code": "no_other_steps"})
-    elif found["inflation"] >= INFLATED:
-        doubts.append({"code": "inflated", "times": found["inflation"]})
+    elif diagnosis["inflation"] >= INFLATED:
+        doubts.append({"code": "inflated", "times": diagnosis["inflation"]})
     return doubts
 
 
-def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: str) -> None:
+def _step_evidence(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: str) -> None:
     measured_on = on(
-        "step_shares", steps=found["steps"], recorded=origin == RECORDED,
+        "step_shares", steps=diagnosis["steps"], recorded=origin == RECORDED,
         ranks=len({(row["rep"], row["rank"]) for row in rows}), slow_rank=None if slow is None else slow["rank"],
     )  # fmt: skip
-    for limit in [*found["candidates"], *(limit for limit in found["weights"] if limit not in found["candidates"])]:
-        if limit != "imbalance" and found["weights"][limit] >= 0.01:
-            value = sum(found["shares"][part] for part in LIMITS[limit])
-            found["evidence"].append(evidence("step_part", value, _SHARE, origin, measured_on, limit=limit))
+    weights, shares, lines = diagnosis["weights"], diagnosis["shares"], diagnosis["evidence"]
+    for limit in [*diagnosis["candidates"], *(limit for limit in weights if limit not in diagnosis["candidates"])]:
+        if limit != "imbalance" and weights[limit] >= 0.01:
+            value = sum(shares[part] for part in LIMITS[limit])
+            lines.append(evidence("step_part", value, _SHARE, origin, measured_on, limit=limit))
     for part in ("communication_tail", "communication_overlapped", "data_wait"):
-        if found["shares"][part] >= 0.01:
-            found["evidence"].append(evidence("also", found["shares"][part], _SHARE, origin, measured_on, part=part))
-    if found["inflation"] is not None and found["inflation"] >= INFLATED:
-        found["evidence"].append(
-            evidence("inflation", found["inflation"], "times", "diagnose/network_phase", on("medians"))
-        )
-    _rank_evidence(found, slow)
+        if shares[part] >= 0.01:
+            lines.append(evidence("also", shares[part], _SHARE, origin, measured_on, part=part))
+    inflation = diagnosis["inflation"]
+    if inflation is not None and inflation >= INFLATED:
+        lines.append(evidence("inflation", inflation, "times", "diagnose/network_phase", on("medians")))
+    _rank_evidence(diagnosis, slow)
 
 
-def _rank_evidence(found: dict[str, Any], slow: Row | None) -> None:
-    waiting, source = found["waiting_share"], "diagnose/rank_imbalance"
+def _rank_evidence(diagnosis: dict[str, Any], slow: Row | None) -> None:
+    waiting, source = diagnosis["waiting_share"], "diagnose/rank_imbalance"
     if waiting is not None and waiting >= 0.01:
-        found["evidence"].append(evidence("rank_waits", waiting, _SHARE, source, on("beyond_least")))
+        diagnosis["evidence"].append(evidence("rank_waits", waiting, _SHARE, source, on("beyond_least")))
     if slow is None:
         return
     common = on("common_steps", steps=slow["steps"], ranks=slow["ranks"], error_ns=slow["excess_error_ns"])
     rank = {"rank": slow["rank"], "phase": slow["phase"]}
-    found["evidence"] += [
+    diagnosis["evidence"] += [
         evidence("rank_longer", slow["excess_ns"], "ns", source, common, **rank),
         evidence("wait_caused", slow["wait_caused_ns"], "ns", source, common, **rank),
     ]
 
 
-def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
+def _judge_warmup(diagnosis: dict[str, Any], warmups: Sequence[Row]) -> None:
     """More warm-up than training makes it the limit; what limits a single step stays a candidate."""
-    share = found["warmup_share"]
+    share = diagnosis["warmup_share"]
     if share is None or share < advice.FEW:
         return
     rows = [row for row in warmups if row["share"] is not None]
@@ -199,31 +199,31 @@ def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
     names = ("warmup_steps", "compiles", "compile_ns", "train_steps")
     measured_on = on("warmup", **{name: worst[name] for name in names})
     unit = "share of the time in training steps"
-    found["evidence"].append(evidence("warmup", share, unit, "diagnose/warmup_share", measured_on))
+    diagnosis["evidence"].append(evidence("warmup", share, unit, "diagnose/warmup_share", measured_on))
     if share >= WARMUP_SHARE and worst["train_steps"]:
-        steps_limit = [] if found["limit"] == "not_measured" else [found["limit"]]
-        found |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
+        steps_limit = [] if diagnosis["limit"] == "not_measured" else [diagnosis["limit"]]
+        diagnosis |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
         few = worst["train_steps"] < ENOUGH_STEPS
-        found["confidence"] = "medium" if few else "high"
-        found["doubts"] = [{"code": "few_steps", "steps": worst["train_steps"]}] if few else []
-        found["warmup"] = {name: worst[name] for name in ("warmup_steps", "warmup_ns", "compiles", "compile_ns")}
-        found["actions"] = advice.warmup(rows) + found["actions"]
+        diagnosis["confidence"] = "medium" if few else "high"
+        diagnosis["doubts"] = [{"code": "few_steps", "steps": worst["train_steps"]}] if few else []
+        diagnosis["warmup"] = {name: worst[name] for name in ("warmup_steps", "warmup_ns", "compiles", "compile_ns")}
+        diagnosis["actions"] = advice.warmup(rows) + diagnosis["actions"]
     elif worst["later_steps"]:
-        found["actions"] += advice.warmup(rows)[:1]
+        diagnosis["actions"] += advice.warmup(rows)[:1]
 
 
-def _judge_growth(found: dict[str, Any], growth: Sequence[Row]) -> None:
-    ops = found["growing_ops"] or []
+def _judge_growth(diagnosis: dict[str, Any], growth: Sequence[Row]) -> None:
+    ops = diagnosis["growing_ops"] or []
     for op in ops[:3]:
         measured_on = on(
             "windows", steps=op["steps"], windows=op["windows"], first_ns=op["first_ns"], last_ns=op["last_ns"],
             low_ns=op["slope_low_ns"], high_ns=op["slope_high_ns"],
         )  # fmt: skip
-        found["evidence"].append(
+        diagnosis["evidence"].append(
             evidence("growth", op["slope_ns"], "ns per step", "diagnose/op_growth", measured_on, name=op["name"])
         )
     tested = {(row["name"], row["phase"]) for row in growth if (row["share"] or 0) >= TESTED_SHARE}
-    found["actions"] += advice.growth(ops, len(tested))
+    diagnosis["actions"] += advice.growth(ops, len(tested))
 
 
 def _worst(warmups: Sequence[Row]) -> float | None:

@@ -33,25 +33,25 @@ class Advice:
         return {"code": self.code, "share": self.share, "facts": dict(self.facts)}
 
 
-def advise(found: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
+def advise(diagnosis: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
     """Advice on the limit, then on what is nearly as large; on each first what can bring most."""
-    for limit in found["candidates"]:
-        found["actions"] += sorted(_advice_on(limit, found, comm, mode), key=lambda item: -(item.share or 0.0))
-    slow = found["slowest_rank"]
-    if slow is not None and "imbalance" not in found["candidates"]:
-        found["actions"] += imbalance(slow)
+    for limit in diagnosis["candidates"]:
+        diagnosis["actions"] += sorted(_advice_on(limit, diagnosis, comm, mode), key=lambda item: -(item.share or 0.0))
+    slow = diagnosis["slowest_rank"]
+    if slow is not None and "imbalance" not in diagnosis["candidates"]:
+        diagnosis["actions"] += imbalance(slow)
     if any(row["kind"] in ("send", "receive") for row in comm):
-        found["confidence"] = "low"
-        found["doubts"].append({"code": "pipeline_parallel"})
-        found["actions"].append(Advice("pipeline_parallel"))
+        diagnosis["confidence"] = "low"
+        diagnosis["doubts"].append({"code": "pipeline_parallel"})
+        diagnosis["actions"].append(Advice("pipeline_parallel"))
 
 
-def _advice_on(limit: str, found: Row, comm: Sequence[Row], mode: str | None) -> list[Advice]:
-    share, shares, ops = found["weights"][limit], found["shares"], found["top_ops"]
+def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None) -> list[Advice]:
+    share, shares, ops = diagnosis["weights"][limit], diagnosis["shares"], diagnosis["top_ops"]
     if limit == "imbalance":
-        return imbalance(found["slowest_rank"])
+        return imbalance(diagnosis["slowest_rank"])
     if limit == "communication":
-        return communication(share, comm, shares["communication_overlapped"], found["waiting_share"])
+        return communication(share, comm, shares["communication_overlapped"], diagnosis["waiting_share"])
     if limit == "optimizer":
         return optimizer(share, ops)
     if limit in ("gradients", "after"):
@@ -59,17 +59,17 @@ def _advice_on(limit: str, found: Row, comm: Sequence[Row], mode: str | None) ->
     if limit == "host_gap":
         compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
         return host_gap(share, "graph" if compiled else mode)
-    return compute(share, found["top_types"], ops)
+    return compute(share, diagnosis["top_types"], ops)
 
 
 def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:
     """Advice for a step that consists of operators: types before single ones."""
     phases = ("forward", "backward", "other")
     mine = [op for op in ops if op["phase"] in phases]
-    found = [_cheaper(kind, mine) for kind in types if kind["phase"] in phases][:2]
+    advice = [_cheaper(kind, mine) for kind in types if kind["phase"] in phases][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
-    found += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(found)]]
-    return [*found, Advice("fewer_bits", None, {"share": share})]
+    advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
+    return [*advice, Advice("fewer_bits", None, {"share": share})]
 
 
 def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
@@ -85,21 +85,21 @@ def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
 
 def communication(share: float, comm: Sequence[Row], overlapped: float, waiting: float | None) -> list[Advice]:
     """Advice for exposed communication."""
-    found = []
+    advice = []
     if waiting is not None and waiting >= share / 2:
-        found.append(Advice("equal_ranks", waiting, {"waiting_share": waiting}))
+        advice.append(Advice("equal_ranks", waiting, {"waiting_share": waiting}))
     per_step: dict[str, float] = {}
     for row in comm:
         if row["events_per_step"] is not None and row["kind"] not in ("send", "receive"):
             per_step[row["kind"]] = max(per_step.get(row["kind"], 0.0), row["events_per_step"])
-    found += [
+    advice += [
         Advice("fuse_collectives", None, {"kind": kind, "events_per_step": events})
         for kind, events in sorted(per_step.items())
         if events >= 2
     ]
     if overlapped < share:
-        found.append(Advice("overlap_communication"))
-    return [*found, Advice("communicate_less_often", share)]
+        advice.append(Advice("overlap_communication"))
+    return [*advice, Advice("communicate_less_often", share)]
 
 
 def optimizer(share: float, ops: Sequence[Row]) -> list[Advice]:
@@ -130,19 +130,19 @@ def imbalance(slow: Row) -> list[Advice]:
 
 def warmup(rows: Sequence[Row]) -> list[Advice]:
     """Advice for a training that is mostly warm-up."""
-    found = []
+    advice = []
     worst = max(rows, key=lambda row: row["share"])
     if worst["later_steps"]:
-        found.append(Advice("fixed_shapes", None, {name: worst[name] for name in ("later_steps", "later_ns")}))
+        advice.append(Advice("fixed_shapes", None, {name: worst[name] for name in ("later_steps", "later_ns")}))
     first = worst["warmup_ns"] - worst["later_ns"]
     if worst["train_mean_ns"]:
         steps = ceil(first * (1 - FEW) / FEW / worst["train_mean_ns"])
         if steps > worst["train_steps"]:
             facts = {"steps": steps, "first_in_steps": first / worst["train_mean_ns"], "share": FEW}
-            found.append(Advice("train_longer", None, facts))
+            advice.append(Advice("train_longer", None, facts))
     if worst["compile_ns"] >= COMPILES * worst["warmup_ns"]:
-        found.append(Advice("compile_cache"))
-    return found
+        advice.append(Advice("compile_cache"))
+    return advice
 
 
 def growth(ops: Sequence[Row], tested: int) -> list[Advice]:

@@ -20,9 +20,9 @@ LEAST_WINDOWS, LEAST_STEPS = 2, 6
 
 def top_ops(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
     """Operators of diagnose/network_top over all repetitions and ranks: mean share of the step time, largest first."""
-    found = []
+    ops = []
     for (name, phase, shapes), members in _grouped(rows, ("name", "phase", "in_shapes")):
-        found.append(
+        ops.append(
             {
                 "name": name,
                 "type": members[0]["type"],
@@ -34,12 +34,12 @@ def top_ops(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
                 "count_per_step": sum(row["count"] for row in members) / sum(row["steps"] for row in members),
             }
         )
-    return sorted(found, key=lambda op: (-op["share"], str(op["name"]), str(op["in_shapes"])))[:limit]
+    return sorted(ops, key=lambda op: (-op["share"], str(op["name"]), str(op["in_shapes"])))[:limit]
 
 
 def top_types(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
     """Operator types of diagnose/network_types over all repetitions and ranks: mean share of a step, largest first."""
-    found = [
+    types = [
         {
             "type": kind,
             "phase": phase,
@@ -49,7 +49,7 @@ def top_types(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
         }
         for (kind, phase), members in _grouped(rows, ("type", "phase"))
     ]
-    return sorted(found, key=lambda item: (-item["share"], str(item["type"]), str(item["phase"])))[:limit]
+    return sorted(types, key=lambda item: (-item["share"], str(item["type"]), str(item["phase"])))[:limit]
 
 
 def growing_ops(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -63,13 +63,13 @@ def growing_ops(rows: Sequence[Row]) -> list[dict[str, Any]]:
     for _, members in _grouped(rows, ("rep", "rank")):
         fit = [row for row in members if _testable(row)]
         tested += [_judged(row, ALPHA / len(fit)) for row in fit]
-    found = []
+    growing = []
     for _, members in _grouped(tested, ("name", "phase")):
         grown = [op for op in members if op.pop("grows")]
         if 2 * len(grown) >= len(members):
             worst = max(grown, key=lambda op: op["growth_ns"])
-            found.append({**worst, "seen_on": len(members), "grows_on": len(grown)})
-    return sorted(found, key=lambda op: (-op["growth_ns"], str(op["name"])))
+            growing.append({**worst, "seen_on": len(members), "grows_on": len(grown)})
+    return sorted(growing, key=lambda op: (-op["growth_ns"], str(op["name"])))
 
 
 def growth_was_measured(rows: Sequence[Row]) -> bool:
@@ -79,14 +79,13 @@ def growth_was_measured(rows: Sequence[Row]) -> bool:
 
 def shapes_text(shapes: str | None) -> str | None:
     """Input shapes without the places that have none."""
-    kept = [part for part in (shapes or "").split("; ") if part and part != "NoShape"]
-    return "; ".join(kept) or None
+    return "; ".join(part for part in (shapes or "").split("; ") if part and part != "NoShape") or None
 
 
 def _testable(row: Row) -> bool:
     enough = row["windows"] >= LEAST_WINDOWS and row["steps"] >= LEAST_STEPS
-    known = row["slope_ns"] is not None and row["slope_variance"] is not None and row["share"] is not None
-    return bool(enough and known and row["share"] >= TESTED_SHARE)
+    measured = row["slope_ns"] is not None and row["slope_variance"] is not None and row["share"] is not None
+    return bool(enough and measured and row["share"] >= TESTED_SHARE)
 
 
 def _judged(row: Row, alpha: float) -> dict[str, Any]:

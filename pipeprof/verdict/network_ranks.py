@@ -24,10 +24,10 @@ PHASES = ("data_wait", "forward", "backward", "optimizer", "host_gap", "other")
 def slowest_rank(rows: Sequence[Row]) -> dict[str, Any] | None:
     """The rank that holds the others up in most repetitions; None when no difference exceeds the noise."""
     reps = sorted({row["rep"] for row in rows})
-    found = [slow for rep in reps if (slow := _of_rep([row for row in rows if row["rep"] == rep])) is not None]
-    ranks = [slow["rank"] for slow in found]
+    slowest = [slow for rep in reps if (slow := _of_rep([row for row in rows if row["rep"] == rep])) is not None]
+    ranks = [slow["rank"] for slow in slowest]
     common = max(ranks, key=lambda rank: (ranks.count(rank), -rank), default=None)
-    same = [slow for slow in found if slow["rank"] == common]
+    same = [slow for slow in slowest if slow["rank"] == common]
     if not same or 2 * len(same) <= len(reps):
         return None
     middle = sorted(same, key=lambda slow: slow["share"])[len(same) // 2]

@@ -44,28 +44,28 @@ def diagnose(
     """
     steady = [row for row in waits if row["kind"] == "train"]
     if not decided:
-        found = _without_pipeline(steady, _worst_per_rep(steady))
-        late = [row for row in sink if row["stage"]] if found["verdict"] == "input_bound" else []
-        found["stage"] = _side(found, late)
-        return found
+        diagnosis = _without_pipeline(steady, _worst_per_rep(steady))
+        late = [row for row in sink if row["stage"]] if diagnosis["verdict"] == "input_bound" else []
+        diagnosis["stage"] = _side(diagnosis, late)
+        return diagnosis
     chosen, agree = _vote(decided)
-    place = (chosen.rep, chosen.rank)
-    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == place])
-    found = _empty(chosen.verdict, chosen.facts.wait_share)
-    found["doubts"] = _doubts(chosen, agree, len(decided))
-    found["confidence"] = graded(found["doubts"])
-    found["rank"] = chosen.rank
-    found["repetitions"] = {"agree": agree, "of": len(decided)}
-    found["severity"] = _severity(chosen)
-    whole = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == place), None)
-    found["data_wait_share_all_steps"] = whole
-    found["evidence"] += shown.of_waiting(rows[0], whole)
-    found["stage"] = _side(found, [row for row in sink if (row["rep"], row["rank"]) == place])
+    key = (chosen.rep, chosen.rank)
+    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == key])
+    diagnosis = _empty(chosen.verdict, chosen.facts.wait_share)
+    diagnosis["doubts"] = _doubts(chosen, agree, len(decided))
+    diagnosis["confidence"] = graded(diagnosis["doubts"])
+    diagnosis["rank"] = chosen.rank
+    diagnosis["repetitions"] = {"agree": agree, "of": len(decided)}
+    diagnosis["severity"] = _severity(chosen)
+    wait_share = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == key), None)
+    diagnosis["data_wait_share_all_steps"] = wait_share
+    diagnosis["evidence"] += shown.of_waiting(rows[0], wait_share)
+    diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row["rep"], row["rank"]) == key])
     if chosen.verdict == "consumer_bound":
-        _clear(found, chosen, rows, loop_of(rows, cores))
-    elif found["stage"] != "data_transmission":
-        _name(found, chosen, rows, loop_of(rows, cores))
-    return found
+        _clear(diagnosis, chosen, rows, loop_of(rows, cores))
+    elif diagnosis["stage"] != "data_transmission":
+        _name(diagnosis, chosen, rows, loop_of(rows, cores))
+    return diagnosis
 
 
 def _vote(decided: Sequence[Decision]) -> tuple[Decision, int]:
@@ -99,22 +99,22 @@ def _severity(one: Decision) -> str | None:
     return "high" if one.facts.wait_share >= HIGH_WAIT else "moderate"
 
 
-def _clear(found: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
+def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
     """The loop that limits: what its data pipeline takes from it, and how much faster the data could come."""
-    found["rule_name"], found["rule_facts"] = one.rule.name, one.rested_on
-    found["headroom"] = _headroom(rows)
-    found["candidates"] = [stage.op_id for stage in one.stages[1:2] if one.holds_lock]
-    found["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
+    diagnosis["rule_name"], diagnosis["rule_facts"] = one.rule.name, one.rested_on
+    diagnosis["headroom"] = _headroom(rows)
+    diagnosis["candidates"] = [stage.op_id for stage in one.stages[1:2] if one.holds_lock]
+    diagnosis["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
 
 
-def _name(found: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
+def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
     """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier."""
     operators = [(stage, kind) for stage, kind in zip(one.stages, one.kinds, strict=True) if stage.op_id != CONSUMER]
     if not operators:
         return
     best, kind = operators[0]
     row = next(row for row in rows if row["op_id"] == best.op_id)
-    found |= {
+    diagnosis |= {
         "op_id": best.op_id,
         "op_type": best.op_type,
         "op_name": best.name,
@@ -126,19 +126,19 @@ def _name(found: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop)
         "place": {"call": row["site"], "code": row["code"]},
         "facts": {name: row[name] for name in FACTS} | {"margin": one.facts.margin if best is one.first else None},
     }
-    found["evidence"] += shown.of_stage(row, one.rule.code)
-    found["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
+    diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
+    diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
 
 
-def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
+def _side(diagnosis: dict[str, Any], sink: Sequence[Row]) -> str | None:
     """In sink mode: whether the pipeline or the way to the device is late. None without a device queue."""
     if not sink:
         return None
     row = sink[0]
-    found["evidence"] += shown.of_queues(row)
+    diagnosis["evidence"] += shown.of_queues(row)
     stage: str | None = row["stage"]
-    if stage == "data_transmission" and found["verdict"] == "input_bound":
-        found["suggestions"].append(Suggestion("fewer_bytes").as_dict())
+    if stage == "data_transmission" and diagnosis["verdict"] == "input_bound":
+        diagnosis["suggestions"].append(Suggestion("fewer_bytes").as_dict())
     return stage
 
 
@@ -151,21 +151,21 @@ def _headroom(rows: Sequence[Row]) -> dict[str, Any] | None:
     return {"op_id": slowest["op_id"], "ratio": slowest["rate"] / slowest["loop_rate"]}
 
 
-def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[str, Any]:
+def _without_pipeline(waits: Sequence[Row], shares: Mapping[int, float]) -> dict[str, Any]:
     """Steps but no batches of a known pipeline: the share of waiting is all there is to say."""
-    if not whole:
+    if not shares:
         return _empty("not_measured", None)
-    share = median(whole.values())
-    found = _empty("consumer_bound" if share < MODERATE_WAIT else "input_bound", share)
+    share = median(shares.values())
+    diagnosis = _empty("consumer_bound" if share < MODERATE_WAIT else "input_bound", share)
     steps = sum(row["steps"] for row in waits)
     if share >= MODERATE_WAIT:
-        found["severity"] = "high" if share >= HIGH_WAIT else "moderate"
-    found["doubts"].append({"code": "no_pipeline"})
+        diagnosis["severity"] = "high" if share >= HIGH_WAIT else "moderate"
+    diagnosis["doubts"].append({"code": "no_pipeline"})
     if steps < LEAST_STEPS:
-        found["doubts"].append({"code": "few_steps", "steps": steps})
+        diagnosis["doubts"].append({"code": "few_steps", "steps": steps})
     steps_seen = shown.on("steps", steps=steps)
-    found["evidence"].append(shown.evidence("data_wait", share, "share", "step/data_wait", steps_seen))
-    return found
+    diagnosis["evidence"].append(shown.evidence("data_wait", share, "share", "step/data_wait", steps_seen))
+    return diagnosis
 
 
 def _worst_per_rep(waits: Sequence[Row]) -> dict[int, float]:

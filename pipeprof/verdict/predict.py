@@ -192,8 +192,8 @@ def _interval(slow: float, fast: float, before: float, loop: Loop, margin: float
 
 def _missing(loop: Loop, stage: Stage) -> list[Basis]:
     types = sorted({other.op_type for other in loop.stages if other.rate is None and other.op_id != stage.op_id})
-    found = [because("others_not_timed", op_types=types)] if types else []
-    return found + ([because("training_not_timed")] if loop.consumer is None else [])
+    basis = [because("others_not_timed", op_types=types)] if types else []
+    return basis + ([because("training_not_timed")] if loop.consumer is None else [])
 
 
 def _stated(

@@ -48,8 +48,8 @@ def flops_of_ranks(profiler: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] 
 
 def _part(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A part of what one rank's files said; empty when it is not there, or is no object."""
-    found = said.get(name)
-    return found if isinstance(found, dict) else {}
+    part = said.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _rank(rank: str, said: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -74,11 +74,11 @@ def _sum(said: Mapping[str, Any], name: str) -> float | None:
 
 
 def _by_stage(ranks: list[dict[str, Any]]) -> list[tuple[int, list[dict[str, Any]]]]:
-    found = defaultdict(list)
+    by_stage = defaultdict(list)
     for row in ranks:
         if row["stage"] is not None:
-            found[row["stage"]].append(row)
-    return sorted(found.items())
+            by_stage[row["stage"]].append(row)
+    return sorted(by_stage.items())
 
 
 def _mean(stage: int, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def judge_run(rows: Sequence[Row]) -> list[dict[str, Any]]:
     `share`: of the run; `loop_share`: of the training steps and all that interrupts them, null for what happens once;
     `loop_ns`: that time; numbers are of the rank that spends most on the part, in the repetition in the middle.
     """
-    found = []
+    parts = []
     for key in {_key(row) for row in rows}:
         if key[0] not in (*RECURRING, *ONCE):
             continue
@@ -47,13 +47,13 @@ def judge_run(rows: Sequence[Row]) -> list[dict[str, Any]]:
         ordered = sorted(reps.values(), key=lambda one: (one["dur_ns"], one["rep"]))
         middle = ordered[(len(ordered) - 1) // 2]
         if middle["dur_ns"] >= LEAST_NS and max(middle["share"], middle["loop_share"] or 0.0) >= LEAST_SHARE:
-            found.append(middle)
-    return sorted(found, key=lambda one: (-one["dur_ns"], one["part"], one["detail"], one["cause"]))
+            parts.append(middle)
+    return sorted(parts, key=lambda one: (-one["dur_ns"], one["part"], one["detail"], one["cause"]))
 
 
-def leading(found: Sequence[Row], diagnosis: Row, training_ns: int) -> dict[str, Any] | None:
+def leading(parts: Sequence[Row], diagnosis: Row, training_ns: int) -> dict[str, Any] | None:
     """The recurring part that costs more than the verdict on the step could bring; None when none does."""
-    worth = [one for one in found if (one["loop_share"] or 0.0) >= LEAST_SHARE]
+    worth = [one for one in parts if (one["loop_share"] or 0.0) >= LEAST_SHARE]
     if not worth:
         return None
     first = max(worth, key=lambda one: one["dur_ns"])
@@ -80,8 +80,8 @@ def drift_share(row: Row) -> float:
     before, after = row["before_ns"], row["after_ns"]
     if row["verdict"] == "step":
         late = max(0, row["steps"] - row["at_step"])
-        whole = row["at_step"] * before + late * after
-        return float(late * (after - before) / whole) if whole else 0.0
+        total = row["at_step"] * before + late * after
+        return float(late * (after - before) / total) if total else 0.0
     if row["verdict"] == "drift":
         return float((after - before) / (after + before))
     return 0.0
@@ -126,11 +126,11 @@ def _by_rank(rows: Sequence[Row]) -> dict[tuple[int, int], list[Row]]:
 def _part(key: tuple[str, str, str], rows: Sequence[Row]) -> dict[str, Any]:
     own = [row for row in rows if _key(row) == key]
     dur = sum(row["dur_ns"] for row in own)
-    whole = sum(row["dur_ns"] for row in rows)
+    total = sum(row["dur_ns"] for row in rows)
     loop = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
     part, detail, cause = key
     return {
         "rep": rows[0]["rep"], "rank": rows[0]["rank"], "part": part, "detail": detail, "cause": cause,
-        "count": sum(row["count"] for row in own), "dur_ns": dur, "share": dur / whole if whole else 0.0,
+        "count": sum(row["count"] for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
         "loop_share": (dur / loop if loop else 0.0) if part in RECURRING else None, "loop_ns": loop,
     }  # fmt: skip

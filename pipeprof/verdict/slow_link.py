@@ -19,10 +19,10 @@ def slow_links(rows: Sequence[Row]) -> list[dict[str, Any]]:
     `rows`: rank/link. Each has rep, transport, src_rank, dst_rank, ratio, compared (moves), rate (bytes/s).
     """
     names = ("rep", "transport", "src_rank", "dst_rank", "ratio", "ratio_high", "compared", "rate", "local_group")
-    found = [
+    slow = [
         {name: row[name] for name in names}
         for row in rows
         if row["ratio_high"] is not None and row["ratio_high"] < SLOW and row["compared"] >= LEAST_MOVES
     ]
     ends = ("rep", "src_rank", "dst_rank", "local_group")
-    return sorted(found, key=lambda link: (link["ratio"], *(link[name] for name in ends)))
+    return sorted(slow, key=lambda link: (link["ratio"], *(link[name] for name in ends)))

@@ -89,12 +89,12 @@ def interval_over(ratios: Sequence[float]) -> tuple[float, float] | None:
         return None
     logs = sorted(math.log(ratio) for ratio in ratios)
     cut = count // TRIMMED
-    kept = logs[cut : count - cut]
-    drawn_in = [min(max(value, kept[0]), kept[-1]) for value in logs]  # winsorised
-    centre, middle = fmean(kept), fmean(drawn_in)
+    trimmed = logs[cut : count - cut]
+    drawn_in = [min(max(value, trimmed[0]), trimmed[-1]) for value in logs]  # winsorised
+    centre, middle = fmean(trimmed), fmean(drawn_in)
     squares = sum((value - middle) ** 2 for value in drawn_in)
-    error = math.sqrt(squares * count / (count - 1)) / len(kept)
-    half = t_quantile(0.5 + LEVEL / 2, len(kept) - 1) * error
+    error = math.sqrt(squares * count / (count - 1)) / len(trimmed)
+    half = t_quantile(0.5 + LEVEL / 2, len(trimmed) - 1) * error
     usual = median(ratios)
     return min(math.exp(centre - half), usual), max(math.exp(centre + half), usual)
 
@@ -103,9 +103,9 @@ def two_speeds(values: Sequence[float], each: int = EACH) -> tuple[Speed, ...]:
     """The slow and the fast group of values above 0, at least `each` in both; () where they are not clearly two."""
     if len(values) < FEWEST:
         return ()
-    places = sorted(range(len(values)), key=lambda place: values[place])
+    places = sorted(range(len(values)), key=lambda at: values[at])
     gaps = [math.log(values[after] / values[before]) for before, after in pairwise(places)]
-    cut = max(range(len(gaps)), key=lambda place: gaps[place])
+    cut = max(range(len(gaps)), key=lambda at: gaps[at])
     inside = max(gaps[:cut] + gaps[cut + 1 :])
     groups = places[: cut + 1], places[cut + 1 :]
     if gaps[cut] < math.log(APART) or gaps[cut] < CLEAR * inside or min(map(len, groups)) < each:
@@ -114,7 +114,7 @@ def two_speeds(values: Sequence[float], each: int = EACH) -> tuple[Speed, ...]:
 
 
 def _speed(values: Sequence[float], places: Sequence[int]) -> Speed:
-    mine = [values[place] for place in places]
+    mine = [values[at] for at in places]
     return Speed(median(mine), min(mine), max(mine), tuple(sorted(places)))
 
 

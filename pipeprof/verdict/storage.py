@@ -43,18 +43,18 @@ def storage_of(load: Sequence[Row], facts: Sequence[Row], cores: float) -> list[
 
     Pipelines whose pace or whose operators' times are not known are left out.
     """
-    found = []
-    for place in dict.fromkeys(_place(row) for row in facts):
-        mine = [row for row in load if _place(row) == place]
+    advice = []
+    for pipeline in dict.fromkeys(_pipeline(row) for row in facts):
+        mine = [row for row in load if _pipeline(row) == pipeline]
         loop = loop_of(mine, cores)
         if loop.rate and loop.consumer and any(stage.rate for stage in loop.stages):
-            about = [row for row in facts if _place(row) == place]
+            about = [row for row in facts if _pipeline(row) == pipeline]
             names = ("rep", "rank", "pipeline_key")
-            found.append(dict(zip(names, place, strict=True)) | _advice(loop, mine, about))
-    return found
+            advice.append(dict(zip(names, pipeline, strict=True)) | _advice(loop, mine, about))
+    return advice
 
 
-def _place(row: Row) -> tuple[Any, ...]:
+def _pipeline(row: Row) -> tuple[Any, ...]:
     return row["rep"], row["rank"], row["pipeline_key"]
 
 
@@ -106,9 +106,9 @@ def split(loop: Loop, load: Sequence[Row], without_reading: float, hand_over: fl
 
     `without_reading`: how many times as fast the loop would be with all data cached.
     """
-    whole = 1e9 / (loop.rate or 1.0)
+    step_ns = 1e9 / (loop.rate or 1.0)
     wait: float = load[0]["wait_share"] or 0.0
-    handed = min(hand_over / whole, wait)
+    handed = min(hand_over / step_ns, wait)
     reading = min(max(1 - 1 / without_reading, 0.0), wait - handed)
     return {"wait": wait, "reading": reading, "preparing": wait - handed - reading, "hand_over": handed}
 
@@ -137,7 +137,7 @@ def _points(
     loop: Loop, load: Sequence[Row], facts: Sequence[Row], shares: Mapping[int, float]
 ) -> Iterator[dict[str, Any]]:
     """A cache after each operator, the source first: its size, what it brings in memory and on the same storage."""
-    told = {row["op_id"]: row for row in load}
+    load_of = {row["op_id"]: row for row in load}
     speed = _storage_speed(loop, facts, shares)
     gone: set[int] = set()
     changes = None
@@ -145,7 +145,7 @@ def _points(
     for op in ops:
         op_id = op.row["op_id"]
         gone.add(op_id)
-        facts_of = told.get(op_id, {})
+        facts_of = load_of.get(op_id, {})
         changes = changes or _changes(op.row["op_type"], facts_of.get("name"))
         if op.row["op_type"] in NO_POINT:
             continue
@@ -165,7 +165,7 @@ def _points(
             **memory,
             "disk_ratio": None if disk is None else disk["ratio"],
             "changes": changes,
-            "python": any(bool(told.get(one, {}).get("is_python")) for one in gone - {ops[0].row["op_id"]}),
+            "python": any(bool(load_of.get(one, {}).get("is_python")) for one in gone - {ops[0].row["op_id"]}),
         }
 
 
@@ -211,12 +211,12 @@ def _chain(facts: Sequence[Row]) -> list[_Op]:
 
 def _numbers(ops: Sequence[Row]) -> list[float | None]:
     """Rows that each hands on for one batch."""
-    found: list[float | None] = []
+    numbers: list[float | None] = []
     for row in ops:
-        before = found[-1] if found else None
+        before = numbers[-1] if numbers else None
         is_batch = row["op_type"] == "BatchOp"
-        found.append(1.0 if is_batch else row["rows_per_batch"] or before)
-    return found
+        numbers.append(1.0 if is_batch else row["rows_per_batch"] or before)
+    return numbers
 
 
 def _sizes(ops: Sequence[Row], rows: Sequence[float | None]) -> list[float | None]:
@@ -270,12 +270,12 @@ def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:
 
 def _doubts(loop: Loop, shares: Mapping[int, float]) -> list[str]:
     """Codes of what makes the figures doubtful."""
-    found = []
+    doubts = []
     threads = any(stage.op_id in shares and stage.is_python and not stage.uses_processes for stage in loop.stages)
     if threads and (loop.gil_share or 0.0) >= LOCK_HELD:
-        found.append("lock")
+        doubts.append("lock")
     if loop.has_no_core:
-        found.append("no_core")
+        doubts.append("no_core")
     if any(stage.rate is None and stage.op_type not in CHEAP for stage in loop.stages):
-        found.append("not_timed")
-    return found
+        doubts.append("not_timed")
+    return doubts

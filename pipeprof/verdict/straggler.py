@@ -49,10 +49,10 @@ def stragglers(diffs: Sequence[Row], arrivals: Sequence[Row] = ()) -> dict[str, 
     """
     reps = sorted({row["rep"] for row in diffs})
     judged = [_of_rep([row for row in diffs if row["rep"] == rep]) for rep in reps]
-    found = _in_most(judged, arrivals)
+    slow_ranks = _in_most(judged, arrivals)
     open_reps = [rep for rep in judged if rep["tests"]]
     result: dict[str, Any] = {
-        "verdict": "not_measured", "found": found, "largest": None, "detectable_share": None,
+        "verdict": "not_measured", "found": slow_ranks, "largest": None, "detectable_share": None,
         "source": None, "ranks": 0, "steps": 0, "repetitions": len(reps), "why": None,
     }  # fmt: skip
     if not open_reps:
@@ -118,10 +118,10 @@ def _detectable(needed: Sequence[float], *, once: bool) -> float | None:
 
 
 def _measures(source: str, phases: Mapping[str, Any]) -> list[str]:
-    known = [name for name in MEASURES[source] if name in phases]
-    if source == "phase" and "until_bp" in known:
+    measures = [name for name in MEASURES[source] if name in phases]
+    if source == "phase" and "until_bp" in measures:
         return ["until_bp"]
-    return known
+    return measures
 
 
 def _main(phases: Mapping[str, Any]) -> str:
@@ -161,13 +161,13 @@ def _holds(row: Row) -> bool:
 def _held_up(rows: Sequence[Row], measure: str, tests: int) -> list[dict[str, Any]]:
     """Ranks that are slow now and then: by a tenth of a step or more, many more times than the others are."""
     total = sum(row["episodes"] for row in rows)
-    found = []
+    often = []
     for row, item in zip(rows, _tested(rows, measure, tests), strict=True):
         lost = (row["held_up_ns"] or 0.0) / row["steps"]
         worth = row["steps"] >= LEAST_STEPS and lost > LEAST_SHARE * row["step_ns"]
         if row["episodes"] >= HELD_UP and worth and at_least(row["episodes"], total, len(rows)) < ALPHA / tests:
-            found.append(item | {"kind": "sometimes", "excess_ns": lost, "share": lost / row["step_ns"], "named": True})
-    return found
+            often.append(item | {"kind": "sometimes", "excess_ns": lost, "share": lost / row["step_ns"], "named": True})
+    return often
 
 
 def _first_of_rank(items: Iterable[dict[str, Any]], source: str) -> list[dict[str, Any]]:
@@ -198,7 +198,7 @@ def _in_most(judged: Sequence[Row], arrivals: Sequence[Row]) -> list[dict[str, A
     for rep in judged:
         for item in rep["named"]:
             by_rank.setdefault(item["rank"], []).append(item)
-    found = []
+    ranks = []
     for items in by_rank.values():
         if 2 * len(items) <= len(judged):
             continue
@@ -210,8 +210,8 @@ def _in_most(judged: Sequence[Row], arrivals: Sequence[Row]) -> list[dict[str, A
         item["collective"] = arrival["collective"] if arrival else None
         item["evidence"] = of_rank(item)
         item["suggestions"] = suggestions(item)
-        found.append(item)
-    return sorted(found, key=lambda item: (-item["share"], item["rank"]))
+        ranks.append(item)
+    return sorted(ranks, key=lambda item: (-item["share"], item["rank"]))
 
 
 def _confidence(item: Row) -> tuple[str, list[dict[str, Any]]]:

@@ -16,10 +16,10 @@ _DIFF, _ARRIVAL = "rank/phase_diff", "rank/last_arrival"
 
 def of_rank(item: Row) -> list[dict[str, Any]]:
     """Of one rank that stragglers() found."""
-    found = _now_and_then(item) if item["kind"] == "sometimes" else _always(item)
+    lines = _now_and_then(item) if item["kind"] == "sometimes" else _always(item)
     if item["arrival"] and item["arrival"]["caused_ns"]:
-        found += _arrival(item["rank"], item["arrival"])
-    return found
+        lines += _arrival(item["rank"], item["arrival"])
+    return lines
 
 
 def _now_and_then(item: Row) -> list[dict[str, Any]]:
@@ -33,15 +33,15 @@ def _always(item: Row) -> list[dict[str, Any]]:
     rank = item["rank"]
     names = ("steps", "ranks", "noise_ns", "needed_ns")
     steps = on("compared_steps", **{name: item[name] for name in names})
-    found = [evidence("rank_measure", item["excess_ns"], "ns", _DIFF, steps, rank=rank, measure=item["measure"])]
+    lines = [evidence("rank_measure", item["excess_ns"], "ns", _DIFF, steps, rank=rank, measure=item["measure"])]
     if item["phase"] != item["measure"]:
         same = on("same_steps")
-        found.append(evidence("rank_phase", item["phase_excess_ns"], "ns", _DIFF, same, rank=rank, phase=item["phase"]))
+        lines.append(evidence("rank_phase", item["phase_excess_ns"], "ns", _DIFF, same, rank=rank, phase=item["phase"]))
     less = item["communication_less_ns"]
     if less is not None:
         wait = on("they_wait" if less >= 0 else "they_do_not_wait")
-        found.append(evidence("rank_communication", less, "ns", _DIFF, wait, rank=rank))
-    return found
+        lines.append(evidence("rank_communication", less, "ns", _DIFF, wait, rank=rank))
+    return lines
 
 
 def _arrival(rank: int, arrival: Row) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ _CAUSES = {"data_wait": "input", "host_gap": "host", "free": "host"}
 def suggestions(item: Row) -> list[dict[str, Any]]:
     """What to look at on a rank that stragglers() found, and what it can bring at most."""
     code = "rare" if item["kind"] == "sometimes" else _CAUSES.get(item["phase"], "device")
-    found: list[dict[str, Any]] = [{"code": code, "rank": item["rank"]}]
+    advice: list[dict[str, Any]] = [{"code": code, "rank": item["rank"]}]
     if item["share"] < 1:
-        found.append({"code": "bound", "rank": item["rank"], "times": 1 / (1 - item["share"])})
-    return found
+        advice.append({"code": "bound", "rank": item["rank"], "times": 1 / (1 - item["share"])})
+    return advice

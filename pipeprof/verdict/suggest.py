@@ -64,25 +64,25 @@ class Suggestion:
 
 def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
     """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last."""
-    found: list[Suggestion] = []
+    advice: list[Suggestion] = []
     if kind == "host_saturated":
-        found.append(Suggestion("stop_other_programs", op_id=row["op_id"]))
+        advice.append(Suggestion("stop_other_programs", op_id=row["op_id"]))
     if row["op_type"] == SOURCE:
-        found += _source(row, kind, loop)
+        advice += _source(row, kind, loop)
     elif row["op_type"] in SCALING:
-        found += _workers(row, kind, loop)
+        advice += _workers(row, kind, loop)
     elif row["op_type"] == "ShuffleOp":
-        found.append(_of("smaller_shuffle", row, parameter="buffer_size", place=row["site"]))
+        advice.append(_of("smaller_shuffle", row, parameter="buffer_size", place=row["site"]))
     elif row["is_python"]:
-        found.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
+        advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
-        found.append(_reading(row, kind, loop))
-    if not found:
+        advice.append(_reading(row, kind, loop))
+    if not advice:
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
-        found.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
-    found.sort(key=lambda item: -(item.gain or 0.0))
+        advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
+    advice.sort(key=lambda item: -(item.gain or 0.0))
     bound = _bound(row, loop)
-    return found if bound is None else [*found, bound]
+    return advice if bound is None else [*advice, bound]
 
 
 def _reading(row: Row, kind: str | None, loop: Loop) -> Suggestion:
@@ -112,14 +112,14 @@ def _bound(row: Row, loop: Loop) -> Suggestion | None:
 
 def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
     """A loop that does not wait: what its data pipeline takes from it; where CPU is short, what that could give up."""
-    found = [
+    advice = [
         _lock_holder(row)
         for row in rows
         if (row["python_cores"] or 0) >= DOUBTED_CORES and (row["gil_share"] or 0) >= LOCK_HELD
     ]
     if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.room:
-        found += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
-    return found
+        advice += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
+    return advice
 
 
 def _lock_holder(row: Row) -> Suggestion:
@@ -151,7 +151,7 @@ def most(row: Row, loop: Loop) -> float | None:
 
 
 def _waits(rate: float, loop: Loop) -> bool:
-    """Whether who could make so much mostly waits: its threads sleep in between, and work more slowly when they wake."""
+    """Whether who could make so much mostly waits: its threads sleep in between, and work more slowly on waking."""
     return loop.rate is not None and loop.rate < 0.5 * rate
 
 

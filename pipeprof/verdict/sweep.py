@@ -108,20 +108,20 @@ def judge_stage(
     rounds give the same verdicts however often it is asked. `family`: variants planned, at least those given.
     """
     family = max(family or 0, len(variants), 1)
-    found: dict[str, Judged] = {}
+    judged: dict[str, Judged] = {}
     for look, share in zip(looks, spending(alpha, looks), strict=True):
         pairs = {
             name: shared
             for name, series in variants.items()
-            if (name not in found or found[name].word not in DECIDED)
+            if (name not in judged or judged[name].word not in DECIDED)
             and len(shared := shared_rounds(base, series, look)[0]) == look
         }
         if pairs:
-            found |= _look({name: shared_rounds(base, variants[name], look) for name in pairs}, rule, share, family)
+            judged |= _look({name: shared_rounds(base, variants[name], look) for name in pairs}, rule, share, family)
     for name, series in variants.items():
-        if name not in found:
-            found[name] = _unjudged(base, series, rule)
-    return found
+        if name not in judged:
+            judged[name] = _unjudged(base, series, rule)
+    return judged
 
 
 def shared_rounds(
@@ -142,15 +142,15 @@ def _look(
     together = Change(*(np.stack([getattr(one, part) for one in worse]) for part in ("difference", "error", "df")))
     least, margin = (np.stack([getattr(one, part) for one in on]) for part in ("least", "margin"))
     decision = decide(together, least, margin, alpha, family)
-    found = {}
+    judged = {}
     for at, name in enumerate(names):
         ratio, low, high = _ratios(changes[at], linear=on[at].kind == "linear")
         p_worse = float(decision.p_value[at])
         word = _MEANS[WORDS[int(decision.code[at])]]
-        found[name] = Judged(
+        judged[name] = Judged(
             word, ratio, low, high, min(p_worse, 1 - p_worse), float(decision.held[at]), len(pairs[name][0])
         )
-    return found
+    return judged
 
 
 def _unjudged(base: Mapping[int, float], series: Mapping[int, float], rule: Rule) -> Judged:

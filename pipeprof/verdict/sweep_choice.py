@@ -99,9 +99,9 @@ def pareto(rows: Mapping[str, Mapping[str, float]], noise: Mapping[str, float]) 
             one[name] * factor[name] < other[name] for name in objectives
         )
 
-    found = [key for key, row in rows.items() if not any(beats(other, row) for other in rows.values())]
-    if found or not objectives:  # noise can make three rows beat each other in a circle
-        return found if objectives else []
+    unbeaten = [key for key, row in rows.items() if not any(beats(other, row) for other in rows.values())]
+    if unbeaten or not objectives:  # noise can make three rows beat each other in a circle
+        return unbeaten if objectives else []
     return [key for key, row in rows.items() if not any(beats(other, row, 0.0) for other in rows.values())]
 
 

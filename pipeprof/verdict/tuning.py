@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Known, beside, cached, kept_rows, key_of
+from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Recorded, beside, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import (
     CPU_SHARE,
     PREFETCH,
@@ -50,54 +50,54 @@ ONE_THREAD: Mapping[str, str] = {
 
 
 def candidates(
-    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", known: Known | None = None
+    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", recorded: Recorded | None = None
 ) -> list[Candidate]:
     """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
 
     `environment`: the variables that the training has; those that somebody set are left alone.
     """
-    known = known or Known()
-    found = _faster(loop, environment, known) if goal == "time" else _cheaper(loop, environment, goal)
-    made = known.changeable  # MindSpore puts operators of its own into a pipeline: no setting of the script's is theirs
-    return [one for one in found if made is None or all(change.op_id in made for change in one.changes)]
+    recorded = recorded or Recorded()
+    possible = _faster(loop, environment, recorded) if goal == "time" else _cheaper(loop, environment, goal)
+    made = recorded.changeable  # MindSpore puts operators of its own into a pipeline: the script cannot set those
+    return [one for one in possible if made is None or all(change.op_id in made for change in one.changes)]
 
 
-def _faster(loop: Loop, environment: Mapping[str, str], known: Known) -> list[Candidate]:
-    found = [
+def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
+    possible = [
         Candidate(key_of(change), (change,), prediction=predict(loop, change))
         for stage in loop.stages
         for change in _changes(stage, loop)
     ]
-    found += _together(loop)
-    found += more_readers(loop, known.readers)
-    found += [one for stage in loop.stages for one in _reordered(stage, loop)]
-    found += [cached(point) for point in kept_rows(known.caches)]
-    found += beside(loop, known)
+    possible += _together(loop)
+    possible += more_readers(loop, recorded.readers)
+    possible += [one for stage in loop.stages for one in _reordered(stage, loop)]
+    possible += [cached(point) for point in kept_rows(recorded.caches)]
+    possible += beside(loop, recorded)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
-        found += _one_thread(environment)
-    found = [one for one in found if not (one.is_unknown and limits_itself(loop, known.readers))]
-    return _once(sorted(found, key=_order))
+        possible += _one_thread(environment)
+    possible = [one for one in possible if not (one.is_unknown and limits_itself(loop, recorded.readers))]
+    return _once(sorted(possible, key=_order))
 
 
 def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Candidate]:
     """What the training may not need: worker processes, workers, deep queues (memory), threads (cores)."""
     fewer = {stage: number for stage in loop.stages if (number := _fewest(stage, loop)) is not None}
-    found = [Candidate(f"{stage.op_id}:workers={number}", (Change(stage.op_id, workers=number),),
+    saving = [Candidate(f"{stage.op_id}:workers={number}", (Change(stage.op_id, workers=number),),
                        prediction=predict(loop, Change(stage.op_id, workers=number)))
              for stage, number in fewer.items()]  # fmt: skip
     if len(fewer) > 1:
         changes = tuple(Change(stage.op_id, workers=number) for stage, number in fewer.items())
-        found.append(Candidate("+".join(map(key_of, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
+        saving.append(Candidate("+".join(map(key_of, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
     for stage in loop.stages:
         if stage.uses_processes and stage.op_type in (SOURCE, *SCALING):
-            found += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
+            saving += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
                       for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
     first = next(iter(loop.stages), None)
     if goal == "memory" and first is not None and (first.capacity or PREFETCH) > SHALLOW:
         change = Change(first.op_id, prefetch=SHALLOW)
-        found.append(Candidate(key_of(change), (change,)))
-    found += _one_thread(environment) if goal == "cores" else []
-    return sorted((replace(one, saves=True) for one in found), key=_order_of_savings)
+        saving.append(Candidate(key_of(change), (change,)))
+    saving += _one_thread(environment) if goal == "cores" else []
+    return sorted((replace(one, saves=True) for one in saving), key=_order_of_savings)
 
 
 def _order_of_savings(one: Candidate) -> tuple[Any, ...]:
@@ -120,18 +120,18 @@ def _one_thread(environment: Mapping[str, str]) -> list[Candidate]:
     return [Candidate("threads=1", environment=free)] if free else []
 
 
-def _once(found: list[Candidate]) -> list[Candidate]:
+def _once(ranked: list[Candidate]) -> list[Candidate]:
     """The prefetch size holds for all operators: of the candidates that set nothing else the first of each size."""
     sizes: set[int | None] = set()
-    kept = []
-    for one in found:
+    distinct = []
+    for one in ranked:
         first = one.changes[0] if one.changes else None
         if first is not None and first == Change(first.op_id, prefetch=first.prefetch):
             if first.prefetch in sizes:
                 continue
             sizes.add(first.prefetch)
-        kept.append(one)
-    return kept
+        distinct.append(one)
+    return distinct
 
 
 def _order(one: Candidate) -> tuple[Any, ...]:
@@ -143,7 +143,7 @@ def _order(one: Candidate) -> tuple[Any, ...]:
     return one.is_unknown, -round(promise, 2), not one.changes, len(one.changes), _size(one)
 
 
-def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
+def learned(ranked: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
     """The candidates with the predictions that trials of the same recording correct, in their new order.
 
     `seen`: candidates whose prediction failed, and the speed-up that was measured. Of other values for the same
@@ -155,7 +155,7 @@ def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> 
         for one, measured in seen
         if one.prediction.ratio is not None and abs(math.log(one.prediction.ratio)) > math.log(WORTH) and measured > 0
     }
-    return sorted((_corrected(one, powers.get(_kind(one))) for one in found), key=_order)
+    return sorted((_corrected(one, powers.get(_kind(one))) for one in ranked), key=_order)
 
 
 def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
@@ -165,20 +165,20 @@ def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
 
 
 def _corrected(one: Candidate, power: float | None) -> Candidate:
-    told = one.prediction
-    if power is None or told.ratio is None or told.low is None or told.high is None:
+    promised = one.prediction
+    if power is None or promised.ratio is None or promised.low is None or promised.high is None:
         return one
-    ratio = told.ratio**power
+    ratio = promised.ratio**power
     prediction = replace(
-        told, ratio=ratio, low=told.low * ratio / told.ratio, high=told.high * ratio / told.ratio,
-        basis=(*told.basis, because("learned", power=power)),
+        promised, ratio=ratio, low=promised.low * ratio / promised.ratio, high=promised.high * ratio / promised.ratio,
+        basis=(*promised.basis, because("learned", power=power)),
     )  # fmt: skip
     return replace(one, prediction=prediction)
 
 
-def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
+def worth_trying(ranked: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
     """Of the candidates in their order those that may pay and were not tried."""
-    return (one for one in found if one.may_pay and one.key not in tried)
+    return (one for one in ranked if one.may_pay and one.key not in tried)
 
 
 def limits_itself(loop: Loop, readers: Collection[int] = ()) -> bool:
@@ -238,13 +238,13 @@ def _together(loop: Loop) -> list[Candidate]:
         return []
     others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
     target = min([*others, *consumer], default=math.inf)
-    found = {stage.op_id: _enough(stage, target, loop) for stage in slow}
+    enough = {stage.op_id: _enough(stage, target, loop) for stage in slow}
     changes = tuple(
-        Change(stage.op_id, workers=found[stage.op_id][1]) for stage in slow if found[stage.op_id][1] != stage.workers
+        Change(stage.op_id, workers=enough[stage.op_id][1]) for stage in slow if enough[stage.op_id][1] != stage.workers
     )
     if len(changes) < 2:
         return []
-    ratio = min(target, *(rate for rate, _ in found.values())) / before
+    ratio = min(target, *(rate for rate, _ in enough.values())) / before
     low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
     key = "+".join(key_of(change) for change in changes)
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]

@@ -45,10 +45,10 @@ def _row(rank: Live) -> dict[str, Any]:
     row |= {"stack": [], "stuck": [], "missing": [], "call": None, "queues": _queues(rank)}
     if rank.ended or not rank.alive or rank.age_s is None:
         return row
-    place, call = _place(rank.stack)
+    code, call = _of_stack(rank.stack)
     if row["code"] is None:
-        row["code"] = place
-        if place == BATCH and call is not None and call.get("rows") == 0:
+        row["code"] = code
+        if code == BATCH and call is not None and call.get("rows") == 0:
             row["code"] = FIRST_BATCH
     since = (call or {}).get("since")
     still_ns = rank.still_ns if since is None else rank.said_ns - int(since)
@@ -59,7 +59,7 @@ def _row(rank: Live) -> dict[str, Any]:
     site = _site(rank.stack)
     if site is not None:
         row |= {"site": site.site, "function": site.function, "line": rank.line or None}
-    row["call"] = place if row["code"] == SILENT else None
+    row["call"] = code if row["code"] == SILENT else None
     row["in_callback"] = any(frame.call is not None and frame.call["call"] == _CALLBACK for frame in rank.stack)
     row["queue"] = _queue(rank, call)
     row["stack"] = _texts(rank.stack)
@@ -80,7 +80,7 @@ def _state(rank: Live) -> str | None:
     return MOVING if rank.still_ns < STILL_NS else None
 
 
-def _place(stack: Sequence[Frame]) -> tuple[str, Any]:
+def _of_stack(stack: Sequence[Frame]) -> tuple[str, Any]:
     """What a stack is in: the code, and the facts of the known call if it is one."""
     own = next((number for number, frame in enumerate(stack) if frame.own), len(stack))
     for number, frame in enumerate(stack):
@@ -103,20 +103,20 @@ def _site(stack: Sequence[Frame]) -> Frame | None:
 def _queue(rank: Live, call: Any) -> dict[str, int] | None:
     """The queue that the loop takes its batches from: of the iterator that it waits for, else of the newest."""
     number = (call or {}).get("tree", _newest(rank))
-    found = rank.queues.get(number) if number is not None else None
-    return {"depth": found[0].depth, "capacity": found[0].capacity} if found else None
+    samples = rank.queues.get(number) if number is not None else None
+    return {"depth": samples[0].depth, "capacity": samples[0].capacity} if samples else None
 
 
 def _newest(rank: Live) -> int | None:
     """The newest iterator with samples of its queues."""
-    return max((tree for tree, found in rank.queues.items() if found), default=None)
+    return max((tree for tree, samples in rank.queues.items() if samples), default=None)
 
 
 def _queues(rank: Live) -> list[dict[str, Any]]:
     """All queues of the newest iterator, from the training loop towards the sources."""
     number = _newest(rank)
-    found = [] if number is None else rank.queues[number]
-    return [{"op_type": one.op_type, "depth": one.depth, "capacity": one.capacity} for one in found]
+    queues = [] if number is None else rank.queues[number]
+    return [{"op_type": one.op_type, "depth": one.depth, "capacity": one.capacity} for one in queues]
 
 
 def _stuck_row(one: Stuck) -> dict[str, Any]:

@@ -22,12 +22,12 @@ def enough_workers(loop: Loop, op_id: int) -> int | None:
     if stage is None or stage.rate is None:
         return None
     target, _ = lowest_rate(loop, stage, math.inf)
-    rates = [(rate_with(stage, workers), workers) for workers in range(1, max(1, loop.cpu_count) + 1)]
-    known = [(rate, workers) for rate, workers in rates if rate is not None]
-    enough = [workers for rate, workers in known if rate >= target * (1 - 1e-9)]
+    numbers = range(1, max(1, loop.cpu_count) + 1)
+    rates = [(rate, workers) for workers in numbers if (rate := rate_with(stage, workers)) is not None]
+    enough = [workers for rate, workers in rates if rate >= target * (1 - 1e-9)]
     if enough:
         return min(enough)
-    return max(known, key=lambda item: (item[0], -item[1]))[1] if known else None
+    return max(rates, key=lambda item: (item[0], -item[1]))[1] if rates else None
 
 
 def plan(loop: Loop) -> list[Change]:

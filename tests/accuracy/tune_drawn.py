@@ -24,7 +24,7 @@ from tune_fake import FakeBench, by_workers, pipeline
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import Settings
-from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.candidate import Recorded
 
 SCATTER = (0.02, 0.1, 0.25)  # of the speeds of runs
 FIRST = 1000  # seed: those below were looked at while the rules were made
@@ -49,7 +49,7 @@ def bench_of(seed, noise):
 
     bench = FakeBench(loop, truth, noise, seed, run_s=15.0)
     seen = bench._seen
-    bench._seen = lambda settings: replace(seen(settings), known=Known(nodes=NODES))
+    bench._seen = lambda settings: replace(seen(settings), recorded=Recorded(nodes=NODES))
     return bench
 
 

@@ -81,13 +81,13 @@ def _why(
     after = [at for at in sorted(measured) if at >= around[-1]]
     if verdict == "no_change" or not (before and after):
         return {"headline": None, "cause": None, "because": "", "compared": None}
-    found: dict[str, Any] = {}
+    compared: dict[str, Any] = {}
     for least in (BESIDE, None):
         nearest = [_nearest(measured, order, least) for order in (before, after)]
-        found = _compared(state, nearest, now.ratio)
-        if found["cause"]:
+        compared = _compared(state, nearest, now.ratio)
+        if compared["cause"]:
             break
-    return found
+    return compared
 
 
 def _nearest(measured: Mapping[int, Sequence[Measures]], order: Sequence[int], least: int | None) -> list[Measures]:
@@ -95,12 +95,12 @@ def _nearest(measured: Mapping[int, Sequence[Measures]], order: Sequence[int], l
 
     Those beside the change were measured in turn: what the machine did meanwhile is the same for both.
     """
-    found: list[Measures] = []
+    nearest: list[Measures] = []
     for at in order:
-        if least is not None and len(found) >= least:
+        if least is not None and len(nearest) >= least:
             break
-        found += measured[at]
-    return found
+        nearest += measured[at]
+    return nearest
 
 
 def _compared(state: Bisection, nearest: Sequence[Sequence[Measures]], ratio: float) -> dict[str, Any]:
@@ -130,11 +130,11 @@ def _policy(names: Iterable[str], ratio: float) -> Policy:
 
 def _side(parts: Sequence[Measures], label: str) -> Measures:
     """Repetitions of several commits as one side; facts of the one nearest to the change come first."""
-    kept = []
+    sessions = []
     for number, part in enumerate(parts):
         reps = {rep: Repetition(order=number, job=_TOGETHER) for rep in part.reps}
-        kept.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
+        sessions.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
     try:
-        return merged(kept, label)
+        return merged(sessions, label)
     except ValueError as error:
         raise MeasureError(f"the runs {label} the change cannot be put together: {error}") from error

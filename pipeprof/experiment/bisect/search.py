@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
-from pipeprof.experiment.arms import Arm, Place, checked_out, revision_of, variables
+from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, variables
 from pipeprof.experiment.bisect.result import result
 from pipeprof.experiment.bisect.state import (
     Bisection,
@@ -63,16 +63,16 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof bisect GOOD BAD -- python train.py")
-    place = Place.here()
-    commits = commits_between(place, wish.good, wish.bad)
-    asked = [[one.revision for one in commits], list(wish.command), wish.metric, str(place.cwd), __version__]
+    workspace = Workspace.here()
+    commits = commits_between(workspace, wish.good, wish.bad)
+    asked = [[one.revision for one in commits], list(wish.command), wish.metric, str(workspace.cwd), __version__]
     key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
-    folder = place.cwd / (wish.folder or f"pipeprof-bisect-{key}")
+    folder = workspace.cwd / (wish.folder or f"pipeprof-bisect-{key}")
     with locked(folder):
         fresh = new_bisection(key, wish.metric, wish.command, commits)
         state = open_bisection(folder, fresh, (fingerprint.machine(), fingerprint.job()))
         say(f"{len(commits) - 1} commits after the good one, in `{folder}`")
-        running = _Running(folder, state, place, wish, bench or Bench(), say)
+        running = _Running(folder, state, workspace, wish, bench or Bench(), say)
         try:
             stopped = running.to_the_end()
         except KeyboardInterrupt:
@@ -84,20 +84,20 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
         return content
 
 
-def commits_between(place: Place, good: str, bad: str) -> list[Commit]:
+def commits_between(workspace: Workspace, good: str, bad: str) -> list[Commit]:
     """The good commit and those after it up to the bad one, along first parents, oldest first.
 
     Raises UsageError when one is not known, or the good one is no ancestor of the bad one by first parents.
     """
-    first, last = revision_of(place, good), revision_of(place, bad)
-    if place.root is None or first == last:
+    first, last = revision_of(workspace, good), revision_of(workspace, bad)
+    if workspace.root is None or first == last:
         raise UsageError(f"`{good}` and `{bad}` are the same commit", "give an older commit as GOOD")
     words = ("log", "--first-parent", "--format=%H%x09%P%x09%s", f"--max-count={MOST_COMMITS + 1}")
-    lines = git_text(place.root, *words, "--end-of-options", f"{first}..{last}").splitlines()
+    lines = git_text(workspace.root, *words, "--end-of-options", f"{first}..{last}").splitlines()
     parts = [line.split("\t", 2) for line in reversed(lines)]
     if not parts or parts[0][1].partition(" ")[0] != first:
-        raise _not_before(place.root, (good, first), (bad, last))
-    subject = git_text(place.root, "log", "-1", "--format=%s", first)
+        raise _not_before(workspace.root, (good, first), (bad, last))
+    subject = git_text(workspace.root, "log", "-1", "--format=%s", first)
     return [Commit(revision=first, subject=subject), *(Commit(revision=one[0], subject=one[2]) for one in parts)]
 
 
@@ -120,9 +120,10 @@ class _Running:
     """A bisection while it runs. Its file is up to date whenever something takes time."""
 
     def __init__(
-        self, folder: Path, state: Bisection, place: Place, wish: BisectWish, bench: Bench, say: Callable[[str], None]
-    ) -> None:
-        self.folder, self.state, self.place, self.wish = folder, state, place, wish
+        self, folder: Path, state: Bisection, workspace: Workspace, wish: BisectWish, bench: Bench,
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.folder, self.state, self.workspace, self.wish = folder, state, workspace, wish
         self.bench, self.say = bench, say
         self.measured: dict[int, list[Measures]] = {}
 
@@ -198,9 +199,9 @@ class _Running:
         shutil.rmtree(path, ignore_errors=True)
         arm = Arm("new", self.wish.command, {}, ref=commit.revision, revision=commit.revision)
         try:
-            with checked_out(self.place, [arm], self.folder) as folders:
+            with checked_out(self.workspace, [arm], self.folder) as folders:
                 workdir = folders["new"]
-                self.bench.run(self.wish.command, variables(self.place, arm, workdir), workdir, path)
+                self.bench.run(self.wish.command, variables(self.workspace, arm, workdir), workdir, path)
         except WorkloadError as error:
             run.state, run.seconds = "failed", self.bench.now() - began
             commit.broken = at not in (0, len(state.commits) - 1)
@@ -220,14 +221,14 @@ class _Running:
 
     def _remember(self, at: int | None, path: Path) -> float:
         """The metric of a repetition; the rest is kept for the cause. Raises MeasureError without the metric."""
-        found = self.bench.measure(path)
-        values = found.values.get(self.wish.metric, {})
+        measures = self.bench.measure(path)
+        values = measures.values.get(self.wish.metric, {})
         value = next(iter(values.values()), None)
         if value is None or value <= 0:
-            known = ", ".join(name for name in found.values if "/" not in name)
-            raise MeasureError(f"`{self.wish.metric}` was not measured in `{path}`", f"give --metric one of {known}")
+            names = ", ".join(name for name in measures.values if "/" not in name)
+            raise MeasureError(f"`{self.wish.metric}` was not measured in `{path}`", f"give --metric one of {names}")
         if at is not None:
-            self.measured.setdefault(at, []).append(found)
+            self.measured.setdefault(at, []).append(measures)
         return value
 
     def _tell(self, at: int, value: float, *, discard: bool) -> None:

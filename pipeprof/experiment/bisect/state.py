@@ -60,11 +60,11 @@ class Bisection(Journal, kw_only=True):
 
     def usual_seconds(self) -> dict[int, float]:
         """What a repetition takes, of the commits that have one that counts: its checkout and what it builds, too."""
-        found: dict[int, list[float]] = {}
+        by_commit: dict[int, list[float]] = {}
         for run in self.runs:
             if run.state == "counted" and run.seconds:
-                found.setdefault(run.commit, []).append(run.seconds)
-        return {commit: median(seconds) for commit, seconds in found.items()}
+                by_commit.setdefault(run.commit, []).append(run.seconds)
+        return {commit: median(seconds) for commit, seconds in by_commit.items()}
 
     @property
     def spent(self) -> float:
@@ -90,14 +90,14 @@ def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bi
     machine or in another job.
     """
     hint = "start over in another folder with -o"
-    known = saved(folder, Bisection, SCHEMA_VERSION, "bisection", hint)
-    if known is None:
+    earlier = saved(folder, Bisection, SCHEMA_VERSION, "bisection", hint)
+    if earlier is None:
         fresh.begin(folder, conditions)
         return fresh
-    if known.key != fresh.key:
+    if earlier.key != fresh.key:
         raise RunError(f"`{folder}` holds a bisection of something else", "give another folder with -o")
-    differing = known.differences(conditions)
-    if known.runs and (differing or known.job != conditions[1]):
+    differing = earlier.differences(conditions)
+    if earlier.runs and (differing or earlier.job != conditions[1]):
         why = (
             f"under different conditions: {', '.join(differing)}"
             if differing
@@ -107,4 +107,4 @@ def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bi
             f"the bisection in `{folder}` was begun {why}",
             f"times of two machines or jobs cannot be compared; {hint}",
         )
-    return known
+    return earlier

@@ -76,11 +76,11 @@ def rates_of_parts(steps: Iterable[Mapping[str, Any]]) -> list[float]:
     Such a step may start the pipeline anew. [] where an eighth would have fewer than 5 steps.
     """
     rows = next(iter(_timed(steps)), [])
-    kept = [after for before, after in pairwise(rows) if before["epoch"] == after["epoch"]]
-    borders = [len(kept) * part // PARTS for part in range(PARTS + 1)]
-    rates = [_rate(kept[begin:end]) for begin, end in pairwise(borders)]
-    found = [rate.per_second for rate in rates if rate is not None]
-    return found if len(found) == PARTS else []
+    within_epochs = [after for before, after in pairwise(rows) if before["epoch"] == after["epoch"]]
+    borders = [len(within_epochs) * part // PARTS for part in range(PARTS + 1)]
+    rates = [_rate(within_epochs[begin:end]) for begin, end in pairwise(borders)]
+    per_second = [rate.per_second for rate in rates if rate is not None]
+    return per_second if len(per_second) == PARTS else []
 
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Ratio:

@@ -44,8 +44,7 @@ class Order:
     @property
     def conditions(self) -> dict[str, float | None]:
         """Name of each repetition of a round -> its slow-down; the command as it is comes twice."""
-        found: dict[str, float | None] = dict.fromkeys(SAME)
-        return found | {f"slow-{share:g}": share for share in self.slow_downs}
+        return dict.fromkeys(SAME) | {f"slow-{share:g}": share for share in self.slow_downs}
 
 
 @dataclass
@@ -96,9 +95,9 @@ def collect_pool(
     pool = Pool(seconds=[one.seconds for name, one in state.repetitions.items() if name.startswith(WARM_UP)])
     names = list(order.conditions)
     random.Random(state.seed).shuffle(names)  # noqa: S311 - no secret
-    known = len(state.repetitions)
-    if known:
-        say(f"{known} runs are there already and are not made again")
+    done = len(state.repetitions)
+    if done:
+        say(f"{done} runs are there already and are not made again")
     wanted = {f"{name}-{number:03d}" for name in names for number in range(order.rounds)}
     if not wanted <= set(state.repetitions):
         warm = WARM_UP + (f"-{len(pool.seconds)}" if pool.seconds else "")
@@ -110,11 +109,11 @@ def collect_pool(
             pool.notes.append(note("pool_budget", rounds=number, planned=order.rounds, budget_s=order.budget_s))
             break
         began = sum(pool.seconds)
-        found = {
+        round_values = {
             name: _repeat(order, pool, folder / f"{name}-{number:03d}", order.conditions[name], bench, state)
             for name in names
         }
-        pool.rounds.append(found)
+        pool.rounds.append(round_values)
         names.reverse()
         end = bench.clock((order.rounds - number - 1) * len(names) * pool.pace)
         say(f"round {number + 1} of {order.rounds}: {sum(pool.seconds) - began:.1f} s; the last one ends about {end}")
@@ -130,10 +129,10 @@ def _repeat(
     order: Order, pool: Pool, path: Path, slow_down: float | None, bench: Bench, state: PoolState
 ) -> Values:  # fmt: skip
     """The values of one repetition, which is run unless the state has it."""
-    known = state.repetitions.get(path.name)
-    if known is not None:
-        pool.seconds.append(known.seconds)
-        return known.values
+    earlier = state.repetitions.get(path.name)
+    if earlier is not None:
+        pool.seconds.append(earlier.seconds)
+        return earlier.values
     clear(path.parent, path.name, bench)
     began = bench.now()
     try:

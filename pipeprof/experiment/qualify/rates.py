@@ -114,9 +114,9 @@ def evaluated(
     """What the gate said in so many sessions: false alarms without a condition, else how often it was found."""
     from pipeprof.verdict.gate.looks import judge_looks  # noqa: PLC0415 - brings scipy
 
-    found = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
-    words = Counter(verdict.verdict for verdict in found)
-    used = [verdict.looks[-1] for verdict in found]
+    verdicts = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
+    words = Counter(verdict.verdict for verdict in verdicts)
+    used = [verdict.looks[-1] for verdict in verdicts]
     return Rate(words["regressed"], sessions).facts | {
         "verdicts": {str(word): words[word] for word in sorted(words)},
         "mean_repetitions": sum(used) / len(used),
@@ -141,8 +141,8 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
         pool.spread(STEP),
     )
     counts, level = effect > least, policy.alpha / family_size(policy, "primary", {})
-    found = repetitions_to_find(spread, change, least, level, policy.power)
-    needed = None if found is None else max(found, policy.least_reps)
+    repetitions = repetitions_to_find(spread, change, least, level, policy.power)
+    needed = None if repetitions is None else max(repetitions, policy.least_reps)
     minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60
     return {"change": change, "counts": counts, "repetitions": needed, "minutes": minutes}
 
@@ -182,9 +182,9 @@ def _slow_down(draws: Draws, sessions: int, policy: Policy, share: float) -> dic
     condition = f"slow-{share:g}"
     change, low, high = draws.pool.effect(condition)
     hidden = high < HALF * share
-    found = evaluated(draws, sessions, policy, None if hidden else condition, share if hidden else 0.0)
+    evaluation = evaluated(draws, sessions, policy, None if hidden else condition, share if hidden else 0.0)
     how = "arithmetic" if hidden else "sleep"
-    return {"injected": share, "measured": change, "measured_low": low, "measured_high": high, "how": how} | found
+    return {"injected": share, "measured": change, "measured_low": low, "measured_high": high, "how": how} | evaluation
 
 
 def _notes(pool: Pool, policy: Policy) -> list[Note]:

@@ -69,15 +69,15 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
         write_json(folder / STATE, msgspec.to_builtins(fresh))
         return fresh
     hint = "start over in another folder with -o"
-    found = read_document(folder / STATE, PoolState, SCHEMA_VERSION, "qualification", hint)
-    if (found.command, found.slow_downs) != (fresh.command, fresh.slow_downs):
+    earlier = read_document(folder / STATE, PoolState, SCHEMA_VERSION, "qualification", hint)
+    if (earlier.command, earlier.slow_downs) != (fresh.command, fresh.slow_downs):
         raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
-    if found.job != fresh.job or any(one["hard"] for one in differences(found.machine, fresh.machine)):
+    if earlier.job != fresh.job or any(one["hard"] for one in differences(earlier.machine, fresh.machine)):
         raise MeasureError(
             f"the runs in `{folder}` were made on another machine, in another job, or before its last start",
             "such times cannot be put together: start over in another folder with -o",
         )
-    return found
+    return earlier
 
 
 def clear(folder: Path, name: str, bench: Bench) -> None:

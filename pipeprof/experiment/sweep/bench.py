@@ -78,11 +78,11 @@ class SweepBench:
         was not applied, KeyboardInterrupt when it was interrupted.
         """
         began = self.now()
-        found = _recorded(order) if spec.measure == "run" else _plain(order, spec)
-        found = {"total": (self.now() - began) * 1e9} | found
-        if spec.judge not in found:
+        stage_values = _recorded(order) if spec.measure == "run" else _plain(order, spec)
+        stage_values = {"total": (self.now() - began) * 1e9} | stage_values
+        if spec.judge not in stage_values:
             raise MeasureError(f"`{spec.judge}` was not measured", "is the run long enough? it needs 7 steps or more")
-        return found
+        return stage_values
 
 
 def _recorded(order: Order) -> dict[str, float]:
@@ -116,26 +116,26 @@ def _stages_of(path: Path) -> dict[str, float]:
     steps = store.read(run, "step").to_pylist()
     stages = store.read(run, "stage").to_pylist() if run.manifest.tables.get("stage", 0) else []
     values = {name: by_rep[0] for name, by_rep in measure(run).values.items() if 0 in by_rep}
-    found = from_run(steps, stages, values)
+    stage_values = from_run(steps, stages, values)
     duration = run.manifest.reps[0].dur_ns
-    return found | ({"total": float(duration)} if duration is not None else {})
+    return stage_values | ({"total": float(duration)} if duration is not None else {})
 
 
 def _plain(order: Order, spec: Spec) -> dict[str, float]:
     """Without the recorder: the stages are in what the command says."""
     status, peak, expired = _started(order)
-    found = {"peak_memory": float(peak)} if peak else {}
+    memory = {"peak_memory": float(peak)} if peak else {}
     _check_end(order, status, expired=expired)
     if spec.measure == "load_and_run":
         from pipeprof.errors import SourceError  # noqa: PLC0415
         from pipeprof.read.megengine.load_and_run import read_log  # noqa: PLC0415
 
         try:
-            return found | from_load_and_run(read_log(order.log), order.log)
+            return memory | from_load_and_run(read_log(order.log), order.log)
         except SourceError as error:
             raise MeasureError(error.message, error.hint) from error
     text = order.log.read_text(encoding="utf-8", errors="replace")
-    return found | from_text(text, spec.stages, spec.judge)
+    return memory | from_text(text, spec.stages, spec.judge)
 
 
 def _started(order: Order) -> tuple[int, int, bool]:
@@ -196,8 +196,8 @@ def _high_water(pid: int) -> int:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     except OSError:
         return 0
-    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
-    return max([int(found[1]) if found else 0, *(_high_water(int(child)) for child in children)])
+    match = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return max([int(match[1]) if match else 0, *(_high_water(int(child)) for child in children)])
 
 
 def _check_end(order: Order, status: int, *, expired: bool) -> None:
@@ -214,18 +214,18 @@ def override_of(change: DatasetChange | None) -> dict[str, Any] | None:
     if change is None:
         return None
     kind = change.op if change.op.endswith("Op") else f"{change.op.removesuffix('Dataset')}Op"
-    told = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
-    return {"op_type": kind, "ordinal": change.nth - 1} | told
+    settings = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    return {"op_type": kind, "ordinal": change.nth - 1} | settings
 
 
 def hook_variables(context: Context, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that make every Python of the command set MindSpore's context so (`sweep_hook`)."""
     import json  # noqa: PLC0415
 
-    told = {name: getattr(context, name) for name in ("mode", "jit_level", "threads")}
-    found = {"PIPEPROF_CONTEXT": json.dumps({name: value for name, value in told.items() if value is not None})}
+    settings = {name: getattr(context, name) for name in ("mode", "jit_level", "threads")}
+    variables = {"PIPEPROF_CONTEXT": json.dumps({name: value for name, value in settings.items() if value is not None})}
     rest = env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
-    found["PYTHONPATH"] = str(HOOK) + (os.pathsep + rest if rest else "")
+    variables["PYTHONPATH"] = str(HOOK) + (os.pathsep + rest if rest else "")
     if context.threads is not None and "OMP_NUM_THREADS" not in env:
-        found["OMP_NUM_THREADS"] = str(context.threads)
-    return found
+        variables["OMP_NUM_THREADS"] = str(context.threads)
+    return variables

@@ -55,10 +55,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a phase found: the best arm whose verdict is better; None without one. `whole`: it was not cut short."""
+    """What a phase found: the best arm whose verdict is better; None without one. `is_complete`: not cut short."""
 
     best: str | None
-    whole: bool = True
+    is_complete: bool = True
 
 
 def next_phase(spec: Spec, done: Sequence[Outcome]) -> Phase | None:
@@ -69,7 +69,7 @@ def next_phase(spec: Spec, done: Sequence[Outcome]) -> Phase | None:
     Additions are never put together. Raises UsageError for option sets that do not go together.
     """
     base = Variant(BASE, spec.base, Options())
-    if done and not done[-1].whole:
+    if done and not done[-1].is_complete:
         return None
     if spec.search == "greedy":
         return _greedy(spec, base, done)
@@ -86,14 +86,14 @@ def _greedy(spec: Spec, base: Variant, done: Sequence[Outcome]) -> Phase | None:
             for addition in spec.addition:
                 _added(spec, variant, addition)
         return Phase(0, PHASES[0], (base, *first), len(first), share)
-    known = {variant.name: variant for variant in (base, *first)}
-    winner = known[done[0].best or BASE]
+    variant_of = {variant.name: variant for variant in (base, *first)}
+    winner = variant_of[done[0].best or BASE]
     added = tuple(_added(spec, winner, addition) for addition in spec.addition)
     if len(done) == 1 and added:
         return Phase(1, PHASES[1], (winner, *added), len(added), share)
     if len(done) == (2 if added else 1):
-        known |= {variant.name: variant for variant in added}
-        candidate = known[done[-1].best or winner.name]
+        variant_of |= {variant.name: variant for variant in added}
+        candidate = variant_of[done[-1].best or winner.name]
         return None if candidate.name == BASE else Phase(2, PHASES[2], (base, candidate), 1, share)
     return None
 
@@ -122,8 +122,8 @@ def combined(base: Options, more: Options, where: str) -> Options:
 def _over(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
-    told = {name: value for name, value in msgspec.structs.asdict(other).items() if value is not None}
-    return msgspec.structs.replace(one, **told)
+    given = {name: value for name, value in msgspec.structs.asdict(other).items() if value is not None}
+    return msgspec.structs.replace(one, **given)
 
 
 def _list(spec: Spec) -> tuple[Variant, ...]:
@@ -132,7 +132,7 @@ def _list(spec: Spec) -> tuple[Variant, ...]:
 
 def _grid(spec: Spec) -> tuple[Variant, ...]:
     """All combinations of one or no option of each axis, but the one without any: that is the base."""
-    found = []
+    variants = []
     for choice in itertools.product(*((None, *axis.option) for axis in spec.axis)):
         taken = [option for option in choice if option is not None]
         if not taken:
@@ -140,12 +140,12 @@ def _grid(spec: Spec) -> tuple[Variant, ...]:
         name, own = " + ".join(option.name for option in taken), Options()
         for option in taken:
             own = combined(own, option, name)
-        found.append(_variant(spec, name, own))
-    names = [variant.name for variant in found]
+        variants.append(_variant(spec, name, own))
+    names = [variant.name for variant in variants]
     double = next((name for name in names if names.count(name) > 1), None)
     if double:
         raise UsageError(f"two points of the grid have the name `{double}`", "give the options of the axes other names")
-    return tuple(found)
+    return tuple(variants)
 
 
 def _added(spec: Spec, winner: Variant, addition: Named) -> Variant:

@@ -73,8 +73,8 @@ def _table(spec: Spec, phase: Phase, session: SweepSession, steps: int | None) -
     stages = {stage: series for stage, series in stages.items() if any(series.values())}
     judged = {stage: _judge(spec, phase, stage, series) for stage, series in stages.items()}
     rows = [_row(spec, phase, session, arm, stages, judged) for arm in phase.arms]
-    kept = {row["name"]: _objectives(row) for row in rows if row["verdict"] != "failed" and row["stages"]}
-    best = pareto(kept, {name: spec.rule(name).min_effect for name in OBJECTIVES})
+    objectives = {row["name"]: _objectives(row) for row in rows if row["verdict"] != "failed" and row["stages"]}
+    best = pareto(objectives, {name: spec.rule(name).min_effect for name in OBJECTIVES})
     for row in rows:
         row["pareto"] = row["name"] in best
     return {
@@ -99,10 +99,10 @@ def _row(
     failures = [text for number in range(phase.number + 1) for text in session.failed(number, name)]
     shown = {}
     for stage, series in stages.items():
-        found = estimate(list(series[name].values()))
-        if found is not None:
-            told = asdict(found) | {"unit": RULES[stage].unit, "direction": RULES[stage].direction}
-            shown[stage] = told | _verdict_of(None if name == reference else judged[stage][name])
+        estimated = estimate(list(series[name].values()))
+        if estimated is not None:
+            facts = asdict(estimated) | {"unit": RULES[stage].unit, "direction": RULES[stage].direction}
+            shown[stage] = facts | _verdict_of(None if name == reference else judged[stage][name])
     word = judged.get(spec.judge, {}).get(name, Judged("not measured")).word
     if name == reference:
         word = "base"
@@ -145,21 +145,21 @@ def _best(
     rows: Sequence[Mapping[str, Any]], stages: Mapping[str, Mapping[str, Series]], by: str, steps: int | None, base: str
 ) -> dict[str, Any] | None:
     """The row to take, and the rows that cannot be told apart from it by the 95 % interval of their difference."""
-    known = [row for row in rows if by in row["stages"] and row["verdict"] != "failed"]
-    if base not in {row["name"] for row in known}:
+    measured = [row for row in rows if by in row["stages"] and row["verdict"] != "failed"]
+    if base not in {row["name"] for row in measured}:
         return None
-    values = {row["name"]: row["stages"][by]["value"] for row in known}
+    values = {row["name"]: row["stages"][by]["value"] for row in measured}
     if RULES[by].direction == "higher":
         values = {name: -value for name, value in values.items()}
-    words = {row["name"]: row["stages"][by]["verdict"] for row in known}
+    words = {row["name"]: row["stages"][by]["verdict"] for row in measured}
     name = chosen(values, words, base)
     series = stages[by]
     same = [
         row["name"]
-        for row in known
+        for row in measured
         if row["name"] != name and not apart(*shared_rounds(series[name], series[row["name"]]))
     ]
-    row = next(row for row in known if row["name"] == name)
+    row = next(row for row in measured if row["name"] == name)
     return {
         "name": name, "by": by, "steps": steps, "value": row["stages"][by]["value"], "unit": row["stages"][by]["unit"],
         "options": row["options"], "not_told_apart": same,
@@ -193,8 +193,8 @@ def _judge(spec: Spec, phase: Phase, stage: str, series: Mapping[str, Series]) -
 def _series(
     session: SweepSession, phase: Phase, arm: Variant, stage: str, rounds: int | None = None
 ) -> dict[int, float]:
-    found = session.series(phase.number, arm.name, stage)
-    return {at: value for at, value in found.items() if rounds is None or at < rounds}
+    series = session.series(phase.number, arm.name, stage)
+    return {at: value for at, value in series.items() if rounds is None or at < rounds}
 
 
 def _objectives(row: Mapping[str, Any]) -> dict[str, float]:

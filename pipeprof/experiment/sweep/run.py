@@ -56,10 +56,10 @@ def run_sweep(wish: SweepWish, say: Callable[[str], None], bench: SweepBench | N
     if not command:
         raise UsageError("no command to run", "pipeprof sweep sweep.toml -- python train.py")
     next_phase(wish.spec, ())  # what does not go together is said before anything is written
-    known_as = sweep_hash(wish.spec, command, wish.workdir)
-    folder = wish.workdir / (wish.folder or f"pipeprof-sweep-{known_as}")
+    key = sweep_hash(wish.spec, command, wish.workdir)
+    folder = wish.workdir / (wish.folder or f"pipeprof-sweep-{key}")
     with locked(folder):
-        session = open_sweep(folder, known_as, wish.spec.seed, (fingerprint.machine(), fingerprint.job()))
+        session = open_sweep(folder, key, wish.spec.seed, (fingerprint.machine(), fingerprint.job()))
         say(f"sweep {session.session_id} in `{folder}`")
         running = Running(wish, command, folder, session, bench or SweepBench(), say)
         running.recover()
@@ -104,7 +104,7 @@ class Running:
         while (phase := next_phase(self.spec, outcomes)) is not None:
             self.phases.append(phase)
             outcomes.append(self._phase(phase))
-        over = all(outcome.whole for outcome in outcomes)
+        over = all(outcome.is_complete for outcome in outcomes)
         self.session.stopped, self.session.state = ("decided", "finished") if over else ("budget", "open")
         content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps, self.notes)
         write_json(self.folder / RESULT, content)
@@ -119,7 +119,7 @@ class Running:
         while number < last and (arms := self._open(phase, number)):
             missing = [arm for arm in arms if number not in self.session.counted(phase.number, arm.name)]
             if missing and self._too_long(missing):
-                return Outcome(None, whole=False)
+                return Outcome(None, is_complete=False)
             self._round(phase, number, missing)
             number += 1
             if number in self.spec.looks:
@@ -175,8 +175,8 @@ class Running:
             return
         entry.state, entry.seconds = "counted" if number >= 0 else "discarded", self.bench.now() - began
         self.session.save(self.folder)
-        told = "discarded (warm-up)" if number < 0 else f"round {number + 1}"
-        self.say(f"{arm.name}: {told}, {entry.seconds:.1f} s")
+        label = "discarded (warm-up)" if number < 0 else f"round {number + 1}"
+        self.say(f"{arm.name}: {label}, {entry.seconds:.1f} s")
 
     def _order(self, arm: Variant, name: str) -> Order:
         options = arm.options
@@ -217,5 +217,5 @@ class Running:
 
     def _tell_look(self, phase: Phase, rounds: int) -> None:
         words = phase_words(self.spec, phase, self.session, rounds)
-        known = [f"{arm.name} {words[arm.name]}" for arm in phase.arms[1:] if words[arm.name] != "inconclusive"]
-        self.say(f"check after {format_count(rounds, 'round')}: {', '.join(known) or 'nothing decided yet'}")
+        decided = [f"{arm.name} {words[arm.name]}" for arm in phase.arms[1:] if words[arm.name] != "inconclusive"]
+        self.say(f"check after {format_count(rounds, 'round')}: {', '.join(decided) or 'nothing decided yet'}")

@@ -59,8 +59,8 @@ class SweepSession(Journal, kw_only=True):
 
     def series(self, phase: int, variant: str, stage: str) -> dict[int, float]:
         """Round -> value of one stage of a variant."""
-        found = self.counted(phase, variant)
-        return {at: entry.values[stage] for at, entry in sorted(found.items()) if stage in entry.values}
+        counted = self.counted(phase, variant)
+        return {at: entry.values[stage] for at, entry in sorted(counted.items()) if stage in entry.values}
 
     def failed(self, phase: int, variant: str) -> list[str]:
         """What its failed repetitions said."""
@@ -68,8 +68,8 @@ class SweepSession(Journal, kw_only=True):
 
     def pace(self, variant: str) -> float | None:
         """Usual seconds of a repetition of a variant, in whatever phase; None while none came to its end."""
-        known = [e.seconds for e in self.repetitions if e.variant == variant and e.state == "counted" and e.seconds]
-        return median(known) if known else None
+        seconds = [e.seconds for e in self.repetitions if e.variant == variant and e.state == "counted" and e.seconds]
+        return median(seconds) if seconds else None
 
     @property
     def spent(self) -> float:
@@ -94,7 +94,7 @@ def sweep_hash(spec: Spec, command: Sequence[str], cwd: Path) -> str:
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def open_sweep(folder: Path, known_as: str, seed: int | None, conditions: Conditions) -> SweepSession:
+def open_sweep(folder: Path, key: str, seed: int | None, conditions: Conditions) -> SweepSession:
     """The session in `folder`, or a new one; `conditions` are fingerprint and job of here and now.
 
     Raises UsageError for a folder that holds another sweep, RunError for a damaged or newer file, MeasureError for a
@@ -102,10 +102,10 @@ def open_sweep(folder: Path, known_as: str, seed: int | None, conditions: Condit
     """
     session = saved(folder, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
     if session is None:
-        session = SweepSession(sweep=known_as, seed=secrets.randbits(32) if seed is None else seed)
+        session = SweepSession(sweep=key, seed=secrets.randbits(32) if seed is None else seed)
         session.begin(folder, conditions)
         return session
-    if session.sweep != known_as:
+    if session.sweep != key:
         raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
     differing = session.differences(conditions)
     if session.state == "open" and session.repetitions and session.job != conditions[1]:

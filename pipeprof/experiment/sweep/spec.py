@@ -115,8 +115,8 @@ class Spec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
     def rule(self, stage: str) -> Rule:
         """What counts as a change of a stage."""
         given = self.rules.get(stage, Judge())
-        told = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
-        return msgspec.structs.replace(RULES[stage], **told)
+        changes = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+        return msgspec.structs.replace(RULES[stage], **changes)
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ def seconds_of(value: str | float | None, where: str) -> float | None:
         return None
     text = value.strip() if isinstance(value, str) else f"{value}s"
     text = text if text[-1:] in _SECONDS else f"{text}s"
-    found = 0.0
+    seconds = 0.0
     if _DURATION.fullmatch(text):
-        found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", text))
-    if found <= 0:
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", text))
+    if seconds <= 0:
         raise UsageError(f'{where} is `{value}`: expected seconds, or for example "10m" or "1h30m"', HINT)
-    return found
+    return seconds
 
 
 def _numbers(spec: Spec) -> list[tuple[bool, str]]:
@@ -185,18 +185,18 @@ def _numbers(spec: Spec) -> list[tuple[bool, str]]:
 
 def _readable(spec: Spec) -> set[str]:
     """Stages that a command under `regex` can be judged by: those with a pattern, those known without, what follows."""
-    found = {*spec.stages, "total", "peak_memory"}
-    found |= {"setup"} if {"configure", "warmup_first"} <= found else set()
-    return found | ({"throughput"} if "steady" in found else set())
+    stages = {*spec.stages, "total", "peak_memory"}
+    stages |= {"setup"} if {"configure", "warmup_first"} <= stages else set()
+    return stages | ({"throughput"} if "steady" in stages else set())
 
 
 def _rules(spec: Spec) -> list[tuple[bool, str]]:
-    found = []
+    checks = []
     for name, judge in spec.rules.items():
         for key, value in msgspec.structs.asdict(judge).items():
             wrong = value is not None and not 0 <= value < math.inf
-            found.append((wrong, f"`{key}` of `rules.{name}` is {value}, expected 0 or more"))
-    return found
+            checks.append((wrong, f"`{key}` of `rules.{name}` is {value}, expected 0 or more"))
+    return checks
 
 
 def _names(spec: Spec) -> list[tuple[bool, str]]:
@@ -250,19 +250,19 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
 
 
 def _patterns(spec: Spec) -> list[tuple[bool, str]]:
-    found = []
+    checks = []
     for name, capture in spec.stages.items():
         units = units_of(name)
-        found.append(
+        checks.append(
             (capture.unit not in units, f"`unit` of `{name}` is `{capture.unit}`, expected {', '.join(units)}")
         )
         try:
             groups = re.compile(capture.pattern).groups
         except re.error as error:
-            found.append((True, f"`pattern` of `{name}` is not a regular expression: {error}"))
+            checks.append((True, f"`pattern` of `{name}` is not a regular expression: {error}"))
         else:
-            found.append((groups < 1, f"`pattern` of `{name}` has no group for the number, as in `time: ([0-9.]+)`"))
-    return found
+            checks.append((groups < 1, f"`pattern` of `{name}` has no group for the number, as in `time: ([0-9.]+)`"))
+    return checks
 
 
 def units_of(stage: str) -> dict[str, float]:

@@ -37,12 +37,12 @@ def with_derived(values: Mapping[str, float]) -> dict[str, float]:
 
     `setup`: configure and the warm-up steps together, from configure and a first one on; `throughput`: 1 / steady.
     """
-    found = dict(values)
-    if "configure" in found and "warmup_first" in found and "setup" not in found:
-        found["setup"] = found["configure"] + found["warmup_first"] + found.get("warmup_second", 0.0)
-    if found.get("steady") and "throughput" not in found:
-        found["throughput"] = 1e9 / found["steady"]
-    return found
+    derived = dict(values)
+    if "configure" in derived and "warmup_first" in derived and "setup" not in derived:
+        derived["setup"] = derived["configure"] + derived["warmup_first"] + derived.get("warmup_second", 0.0)
+    if derived.get("steady") and "throughput" not in derived:
+        derived["throughput"] = 1e9 / derived["steady"]
+    return derived
 
 
 def from_run(
@@ -56,17 +56,17 @@ def from_run(
     """
     rows, marks = list(steps), [row for row in stages if row["stage"] == "compile"]
     ranks = sorted({row["rank"] for row in rows})
-    found: dict[str, float] = {}
+    stage_values: dict[str, float] = {}
     for rank in ranks:
         mine = [row for row in rows if row["rank"] == rank]
         for name, value in _setup(mine, [row for row in marks if row["rank"] == rank]).items():
-            found[name] = max(found.get(name, value), value)
+            stage_values[name] = max(stage_values.get(name, value), value)
     if "peak_memory" in measured:
-        found["peak_memory"] = measured["peak_memory"]
+        stage_values["peak_memory"] = measured["peak_memory"]
     rate = steady_rate(rows)
     if rate is not None:
-        found["steady"], found["throughput"] = 1e9 / rate.per_second, rate.per_second
-    return with_derived(found)
+        stage_values["steady"], stage_values["throughput"] = 1e9 / rate.per_second, rate.per_second
+    return with_derived(stage_values)
 
 
 def _setup(steps: Sequence[Mapping[str, Any]], compiled: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -76,10 +76,10 @@ def _setup(steps: Sequence[Mapping[str, Any]], compiled: Sequence[Mapping[str, A
     start, end = int(training[0]["start_ns"]), int(training[0]["end_ns"])
     inside = sum(_overlap(int(row["start_ns"]), int(row["dur_ns"]), start, end) for row in compiled)
     inside = min(inside, end - start)
-    found = {"configure": float(start + inside), "warmup_first": float(end - start - inside)}
+    setup = {"configure": float(start + inside), "warmup_first": float(end - start - inside)}
     if len(training) > 1:
-        found["warmup_second"] = float(int(training[1]["end_ns"]) - int(training[1]["start_ns"]))
-    return found
+        setup["warmup_second"] = float(int(training[1]["end_ns"]) - int(training[1]["start_ns"]))
+    return setup
 
 
 def _overlap(start: int, duration: int, low: int, high: int) -> int:
@@ -94,26 +94,26 @@ def from_load_and_run(log: Log, path: Path) -> dict[str, float]:
     if not log.complete:
         raise MeasureError(f"the log `{path}` ends before its test case does", "look at its last lines")
     first, last = log.tests[0], log.tests[-1]
-    found: dict[str, float] = {}
+    stage_values: dict[str, float] = {}
     if first.configure_ns is not None:
-        found["configure"] = float(first.configure_ns)
+        stage_values["configure"] = float(first.configure_ns)
     for name, value in zip(("warmup_first", "warmup_second"), first.warmup_ns, strict=False):
-        found[name] = float(value)
+        stage_values[name] = float(value)
     if last.mean_ns:
-        found["steady"] = float(last.mean_ns)
-    return with_derived(found)
+        stage_values["steady"] = float(last.mean_ns)
+    return with_derived(stage_values)
 
 
 def from_text(text: str, captures: Mapping[str, Capture], judge: str) -> dict[str, float]:
     """Stages from what a command said. Raises MeasureError when the stage that is judged is not in it, or no number."""
-    found: dict[str, float] = {}
+    stage_values: dict[str, float] = {}
     for stage, capture in captures.items():
         values = [_number(match[1], stage) for match in re.finditer(capture.pattern, text, re.MULTILINE)]
         if values:
-            found[stage] = _TAKE[capture.take](values) * units_of(stage)[capture.unit]
-    if judge not in found and judge in captures:
+            stage_values[stage] = _TAKE[capture.take](values) * units_of(stage)[capture.unit]
+    if judge not in stage_values and judge in captures:
         raise MeasureError(f"the pattern of `{judge}` matches nothing in what the command said", "see its log")
-    return with_derived(found)
+    return with_derived(stage_values)
 
 
 def _number(text: str | None, stage: str) -> float:

@@ -82,7 +82,7 @@ def noise_of(bases: Iterable[Variant]) -> dict[str, tuple[float, str]]:
     for base in bases:
         groups.setdefault(_settings(base), []).append(base)
     spread = {key: _spread(rows) for key, rows in groups.items() if len(rows) > 1}
-    found = {}
+    by_table = {}
     for key, rows in groups.items():
         kind = dict(key).get("device")
         device = [value for other, value in spread.items() if kind and dict(other).get("device") == kind]
@@ -95,8 +95,8 @@ def noise_of(bases: Iterable[Variant]) -> dict[str, tuple[float, str]]:
         else:
             noise, why = 0.0, "no baseline was repeated: only rounding is known"
         for row in rows:
-            found[row.table] = (noise, why)
-    return found
+            by_table[row.table] = (noise, why)
+    return by_table
 
 
 def _settings(row: Variant) -> tuple[tuple[str, str], ...]:
@@ -118,8 +118,8 @@ def _table(
     name: str, rows: Sequence[Variant], base: Variant, noise: tuple[float, str], steps: int | None
 ) -> dict[str, Any]:
     shown = [_row(name, row, base, noise[0], steps) for row in rows]
-    kept = {row["key"]: {n: row["stages"][n]["value"] for n in OBJECTIVES if n in row["stages"]} for row in shown}
-    best = pareto(kept, {"setup": noise[0], "steady": noise[0]})
+    objectives = {row["key"]: {n: row["stages"][n]["value"] for n in OBJECTIVES if n in row["stages"]} for row in shown}
+    best = pareto(objectives, {"setup": noise[0], "steady": noise[0]})
     for row in shown:
         row["pareto"] = row["key"] in best
     return {
@@ -134,17 +134,17 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
     slack = {stage: max(noise, _rounding(own[stage]), _rounding(theirs.get(stage, 0.0))) for stage in own}
     stages: dict[str, dict[str, Any]] = {}
     for stage, value in own.items():
-        told = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
+        facts = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
         if row is base:
-            stages[stage] = told | {"verdict": "base"}
+            stages[stage] = facts | {"verdict": "base"}
         elif theirs.get(stage):
             ratio = value / theirs[stage]
-            stages[stage] = told | {
+            stages[stage] = facts | {
                 "verdict": beyond_noise(ratio, slack[stage]), "ratio": ratio, "ratio_low": None, "ratio_high": None,
                 "p_value": None, "alpha": None, "look": None,
             }  # fmt: skip
         else:
-            stages[stage] = told | {"verdict": "not measured"}
+            stages[stage] = facts | {"verdict": "not measured"}
     word = str(stages["steady"]["verdict"]) if "steady" in stages else "not measured"
     return {
         "key": f"{table}/{row.row}", "name": row.name, "verdict": word, "options": {"args": _words(row.options)},
@@ -155,12 +155,12 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
 
 def _times(row: Variant, steps: int | None) -> dict[str, float]:
     given = {stage: getattr(row, column) for stage, column in _STAGES.items()}
-    found = {stage: value * NS for stage, value in given.items() if value is not None}
-    if "configure" in found and "warmup_first" in found:
-        found["setup"] = found["configure"] + found["warmup_first"] + found.get("warmup_second", 0.0)
-    if steps is not None and "setup" in found and "steady" in found:
-        found["cost"] = cost(found["setup"], found["steady"], steps)
-    return {stage: found[stage] for stage in RULES if stage in found}
+    times = {stage: value * NS for stage, value in given.items() if value is not None}
+    if "configure" in times and "warmup_first" in times:
+        times["setup"] = times["configure"] + times["warmup_first"] + times.get("warmup_second", 0.0)
+    if steps is not None and "setup" in times and "steady" in times:
+        times["cost"] = cost(times["setup"], times["steady"], steps)
+    return {stage: times[stage] for stage in RULES if stage in times}
 
 
 def _rounding(value: float) -> float:
@@ -178,21 +178,21 @@ def _break_even(own: Mapping[str, float], base: Mapping[str, float], word: str) 
 
 def _best(rows: Sequence[Mapping[str, Any]], steps: int | None) -> dict[str, Any] | None:
     by = "steady" if steps is None else "cost"
-    known = {row["key"]: row for row in rows if by in row["stages"]}
-    base = next((key for key, row in known.items() if row["verdict"] == "base"), None)
+    measured = {row["key"]: row for row in rows if by in row["stages"]}
+    base = next((key for key, row in measured.items() if row["verdict"] == "base"), None)
     if base is None:
         return None
-    values = {key: row["stages"][by]["value"] for key, row in known.items()}
-    key = chosen(values, {key: row["stages"][by]["verdict"] for key, row in known.items()}, base)
+    values = {key: row["stages"][by]["value"] for key, row in measured.items()}
+    key = chosen(values, {key: row["stages"][by]["verdict"] for key, row in measured.items()}, base)
     noise = _rounding(values[key])
     same = [
         row["name"]
-        for other, row in known.items()
+        for other, row in measured.items()
         if other != key and math.isclose(values[other], values[key], rel_tol=noise)
     ]
     return {
-        "name": known[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",
-        "options": known[key]["options"], "not_told_apart": same,
+        "name": measured[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",
+        "options": measured[key]["options"], "not_told_apart": same,
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
-from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import SOURCE
 from pipeprof.verdict.run_account import judge_run
 from pipeprof.verdict.small_files import small_files
@@ -55,7 +55,7 @@ class Seen:
     site: str | None
     seconds: float
     others: frozenset[str] = frozenset()
-    known: Known = field(default_factory=Known)
+    recorded: Recorded = field(default_factory=Recorded)
     outside: Sequence[Mapping[str, Any]] = ()
     epochs: int = 1
     process: Mapping[str, Any] | None = None
@@ -131,9 +131,9 @@ class TuneBench:
     def rows(self, settings: Settings, folder: Path, longest_s: float | None) -> list[Epoch]:
         """All epochs of a run that is not timed. Raises as `run` does."""
         done = self._run(settings, folder, ("b", 0), longest_s, digest_all=True)
-        found = epochs_of(done.events("epoch_digest"), settings.site)
-        kept = any(one.cache for one in settings.operators)
-        return [] if kept and len(found) < 2 else found  # a first epoch is no proof that rows may be kept
+        epochs = epochs_of(done.events("epoch_digest"), settings.site)
+        has_cache = any(one.cache for one in settings.operators)
+        return [] if has_cache and len(epochs) < 2 else epochs  # a first epoch is no proof that rows may be kept
 
     def _run(
         self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None, **options: Any
@@ -233,10 +233,10 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     others = frozenset(filter(None, sites))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
     leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
-    known = Known(caches, sizes, numa_nodes(), leaves, frozenset(row["op_id"] for row in ops))
+    recorded = Recorded(caches, sizes, numa_nodes(), leaves, frozenset(row["op_id"] for row in ops))
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process, small)
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
@@ -247,12 +247,12 @@ def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:
     """The cores of each NUMA node that this process may use, as ranges, and how many they are; [] where not known."""
     allowed = os.sched_getaffinity(0)
-    found = []
+    nodes = []
     for path in sorted(root.glob("node[0-9]*/cpulist")):
         cores = [core for core in _cores(path.read_text(encoding="ascii").strip()) if core in allowed]
         if cores:
-            found.append((",".join(map(str, cores)), len(cores)))
-    return found
+            nodes.append((",".join(map(str, cores)), len(cores)))
+    return nodes
 
 
 def _cores(text: str) -> list[int]:

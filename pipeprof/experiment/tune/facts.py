@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
-    from pipeprof.verdict.candidate import Candidate, Known
+    from pipeprof.verdict.candidate import Candidate, Recorded
     from pipeprof.verdict.tuning import Goal
 
 
-def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The changes of a candidate: each operator, what it is, and its settings before and after."""
     items: list[dict[str, Any]] = []
-    for change in found.changes:
+    for change in candidate.changes:
         row = ops.get(change.op_id, {})
         old = {
             "workers": row.get("workers"),
@@ -38,29 +38,29 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
         items.append(
             {"op": op, "op_id": change.op_id, "name": row.get("name"), "place": row.get("site"), "change": changed}
         )
-    if found.environment:
-        changed = {name: [None, value] for name, value in found.environment.items()}
+    if candidate.environment:
+        changed = {name: [None, value] for name, value in candidate.environment.items()}
         items.append({"op": "environment", "op_id": None, "name": None, "place": None, "change": changed})
-    if found.runtime_threads:
-        changed = {"threads of operators": [None, found.runtime_threads]}
+    if candidate.runtime_threads:
+        changed = {"threads of operators": [None, candidate.runtime_threads]}
         items.append({"op": "MindSpore", "op_id": None, "name": None, "place": None, "change": changed})
-    if found.cpus:
+    if candidate.cpus:
         items.append(
-            {"op": "command", "op_id": None, "name": None, "place": None, "change": {"cores": [None, found.cpus]}}
+            {"op": "command", "op_id": None, "name": None, "place": None, "change": {"cores": [None, candidate.cpus]}}
         )
     return items
 
 
-def known_of(seen: Seen) -> Known:
+def recorded_of(seen: Seen) -> Recorded:
     """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next."""
-    return seen.known if seen.epochs > 1 else replace(seen.known, caches=())
+    return seen.recorded if seen.epochs > 1 else replace(seen.recorded, caches=())
 
 
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
     """What a report says of a recording."""
     loop = seen.loop
     ops = {row["op_id"]: row for row in seen.ops}
-    found = candidates(loop, environment(), goal, known_of(seen))
+    ranked = candidates(loop, environment(), goal, recorded_of(seen))
     return {
         "rate": loop.rate,
         "consumer": loop.consumer,
@@ -70,12 +70,12 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             {name: row.get(name) for name in ("op_id", "op_type", "name", "node", "site", "workers", "uses_processes")}
             for row in seen.ops
         ],
-        "not_worth": [{"what": what_of(one, ops), "ratio": one.prediction.ratio} for one in found if not one.may_pay],
-        "permuting": [what_of(one, ops) for one in found if one.permutes and one.may_pay],
+        "not_worth": [{"what": what_of(one, ops), "ratio": one.prediction.ratio} for one in ranked if not one.may_pay],
+        "permuting": [what_of(one, ops) for one in ranked if one.permutes and one.may_pay],
         "epochs": seen.epochs,
         "caches": [
-            dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}
-            for one in seen.known.caches
+            dict(one) | {"tried": one in kept_rows(recorded_of(seen).caches)}
+            for one in seen.recorded.caches
             if one["ratio"] >= WORTH
         ],
         "small_files": seen.small_files and dict(seen.small_files),
@@ -84,9 +84,9 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
     }
 
 
-def told_prediction(found: Candidate) -> dict[str, Any]:
+def prediction_facts(candidate: Candidate) -> dict[str, Any]:
     """A prediction as the state keeps it; `learned`: it was corrected by what an earlier trial showed."""
-    facts = asdict(found.prediction)
+    facts = asdict(candidate.prediction)
     basis = facts.pop("basis")
     return facts | {"learned": any(one["code"] == "learned" for one in basis)}
 

@@ -41,8 +41,8 @@ def decided_word(trial: Trial, goal: Goal) -> Word | None:
         return "slower"
     if need.decided in ("below", "narrow"):
         return "no_gain"
-    kept = speed.interval is not None and speed.interval[0] >= KEPT
-    return "accepted" if need.decided == "above" and kept else None
+    fast_enough = speed.interval is not None and speed.interval[0] >= KEPT
+    return "accepted" if need.decided == "above" and fast_enough else None
 
 
 def is_hopeless(trial: Trial, goal: Goal, most: int) -> bool:
@@ -83,7 +83,7 @@ def take_verdict(final: Final, verdict: Verdict, goal: Goal) -> bool:
     need = speed if goal == "time" else verdict.metric(NEED)
     if speed is None or need is None:
         return False
-    final.verdict, final.looks = _whole(speed, need), list(verdict.looks)
+    final.verdict, final.looks = _overall(speed, need), list(verdict.looks)
     # The metric is a time: its ratio the other way round is that of the speeds.
     final.ratio, final.low, final.high = (
         None if value is None else 1 / value for value in (speed.ratio, speed.ci_high, speed.ci_low)
@@ -94,7 +94,7 @@ def take_verdict(final: Final, verdict: Verdict, goal: Goal) -> bool:
     return final.verdict in ("improved", "regressed", "unchanged")
 
 
-def _whole(speed: MetricVerdict, need: MetricVerdict) -> str:
+def _overall(speed: MetricVerdict, need: MetricVerdict) -> str:
     """The verdict on what is wanted; where it is saved, only of a set that is not slower."""
     if need is speed:
         return speed.verdict

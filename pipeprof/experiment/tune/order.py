@@ -40,14 +40,14 @@ def _called(call: libcst.Call) -> str:
 
 def _chain(batch: libcst.Call, maps: int) -> list[libcst.Call]:
     """The batch's call and those of the maps that it is called on, the last first; empty when there are fewer."""
-    found = [batch]
-    while len(found) <= maps:
-        func = found[-1].func
+    calls = [batch]
+    while len(calls) <= maps:
+        func = calls[-1].func
         inner = func.value if isinstance(func, libcst.Attribute) else None
-        if not isinstance(inner, libcst.Call) or _called(inner) != MAP or _has_comment(found[-1]):
+        if not isinstance(inner, libcst.Call) or _called(inner) != MAP or _has_comment(calls[-1]):
             return []
-        found.append(inner)
-    return found
+        calls.append(inner)
+    return calls
 
 
 def _has_comment(call: libcst.Call) -> bool:
@@ -64,8 +64,8 @@ def _rotated(chain: Sequence[libcst.Call]) -> libcst.Call:
     last = chain[-1].func
     value = last.value if isinstance(last, libcst.Attribute) else last
     # Innermost first: the batch, then the maps in their order; each takes the place, with its dot, of another call.
-    for place, call in zip(reversed(chain), [chain[0], *reversed(chain[1:])], strict=True):
-        dotted, own = place.func, call.func
+    for slot, call in zip(reversed(chain), [chain[0], *reversed(chain[1:])], strict=True):
+        dotted, own = slot.func, call.func
         if not (isinstance(dotted, libcst.Attribute) and isinstance(own, libcst.Attribute)):
             raise TypeError("not a call of a method")
         value = call.with_changes(func=dotted.with_changes(value=value, attr=own.attr))

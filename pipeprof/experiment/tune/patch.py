@@ -67,7 +67,7 @@ def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = (
     places = Counter(one.place for one in settings.operators)
     done = []
     for one in settings.operators:
-        path, line = _place(one.place)
+        path, line = _path_and_line(one.place)
         if not _arguments(one):
             continue
         why = "same_line" if places[one.place] > 1 else _changed(texts, workdir, path, line, one)
@@ -86,26 +86,26 @@ def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = (
 
 def _around(settings: Settings) -> list[ByHand]:
     """What is no argument of a call: caches, what holds for all datasets, and what the command runs in."""
-    found: list[ByHand] = []
+    by_hand: list[ByHand] = []
     for one in settings.operators:
         if one.cache is not None:
             what = f"keep the rows behind it in memory ({format_bytes(one.cache)} at most)"
-            found.append(ByHand(one.place, what, "cache"))
+            by_hand.append(ByHand(one.place, what, "cache"))
     if settings.prefetch is not None:
         what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
-        found.append(ByHand(settings.site or "", what, "global"))
-    found += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
+        by_hand.append(ByHand(settings.site or "", what, "global"))
+    by_hand += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
     if settings.runtime_threads is not None:
         what = f"mindspore.set_context(runtime_num_threads={settings.runtime_threads})"
-        found.append(ByHand("", what, "context"))
+        by_hand.append(ByHand("", what, "context"))
     if settings.cpus is not None:
-        found.append(ByHand("", f"taskset -c {settings.cpus}", "command"))
-    return found
+        by_hand.append(ByHand("", f"taskset -c {settings.cpus}", "command"))
+    return by_hand
 
 
 def _moved_up(texts: dict[str, str], workdir: Path, one: OperatorSetting) -> bool:
     """Write a batch in front of its maps into the text of its file; False where that cannot be done safely."""
-    path, line = _place(one.place)
+    path, line = _path_and_line(one.place)
     try:
         name = Path(path).resolve().relative_to(workdir.resolve()).as_posix()
         import libcst  # noqa: PLC0415 - an extra
@@ -123,7 +123,7 @@ def _moved_up(texts: dict[str, str], workdir: Path, one: OperatorSetting) -> boo
     return changed is not None
 
 
-def _place(text: str) -> tuple[str, int]:
+def _path_and_line(text: str) -> tuple[str, int]:
     path, _, line = text.rpartition(":")
     return path, int(line) if line.isdigit() else 0
 
@@ -146,9 +146,9 @@ def _changed(texts: dict[str, str], workdir: Path, path: str, line: int, one: Op
         import libcst  # noqa: F401, PLC0415 - an extra
     except ImportError:
         return "no_libcst"
-    known = texts.get(name)
+    edited = texts.get(name)
     try:
-        text = _read(workdir / name) if known is None else known
+        text = _read(workdir / name) if edited is None else edited
         texts_after = _edited(text, line, one)
     except _UnclearError as error:
         return error.why
@@ -209,10 +209,10 @@ def _call_at(wrapper: libcst.metadata.MetadataWrapper, line: int, names: Collect
             at.append(node)
         elif where.start.line <= line <= position.end.line:
             around.append(node)
-    found = at or around
-    if len(found) != 1:
-        raise _UnclearError("several_calls" if found else "no_call")
-    return found[0]
+    calls = at or around
+    if len(calls) != 1:
+        raise _UnclearError("several_calls" if calls else "no_call")
+    return calls[0]
 
 
 def _name_of(call: libcst.Call) -> str:
@@ -240,13 +240,13 @@ def _with_argument(call: libcst.Call, name: str, value: int) -> libcst.Call:
     import libcst  # noqa: PLC0415
 
     new = libcst.Name(str(value)) if isinstance(value, bool) else libcst.Integer(str(value))
-    for place, argument in enumerate(call.args):
+    for at, argument in enumerate(call.args):
         if argument.keyword is None or argument.keyword.value != name:
             continue
         if not _is_plain(argument.value):
             raise _UnclearError("expression")
         changed = argument.with_changes(value=new)
-        return call.with_changes(args=[*call.args[:place], changed, *call.args[place + 1 :]])
+        return call.with_changes(args=[*call.args[:at], changed, *call.args[at + 1 :]])
     return call.with_changes(args=_appended(call.args, name, new))
 
 
@@ -282,5 +282,5 @@ def _diff(name: str, before: str, after: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """Lines as git counts them; Python's own would also end at a form feed."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+    *complete, rest = text.split("\n")
+    return [f"{line}\n" for line in complete] + ([rest] if rest else [])

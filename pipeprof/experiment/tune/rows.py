@@ -41,11 +41,11 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
 
 def epochs_of(events: Iterable[Mapping[str, Any]], site: str | None) -> list[Epoch]:
     """The epochs of the iterators of a place (None: of all), in their order."""
-    mine = sorted((one for one in events if one["site"] == (site or one["site"])), key=_place)
+    mine = sorted((one for one in events if one["site"] == (site or one["site"])), key=_turn)
     return [Epoch(**{name: one[name] for name in Epoch.__struct_fields__}) for one in mine]
 
 
-def _place(event: Mapping[str, Any]) -> tuple[int, int]:
+def _turn(event: Mapping[str, Any]) -> tuple[int, int]:
     return event["number"], event["epoch"]
 
 
@@ -55,7 +55,7 @@ def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch]) -> tuple[B
     A training that runs for a time may have more of them on one side: those of both are compared. Of the last one,
     which nobody read to its end, only as many batches in the same order say anything.
     """
-    found: Batches = "not_seen"
+    batches: Batches = "not_seen"
     for number, (one, other) in enumerate(zip(plain, changed, strict=False), 1):
         if one.batches == other.batches and one.ordered == other.ordered:
             word: Batches = "same"
@@ -66,8 +66,8 @@ def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch]) -> tuple[B
         else:
             why = f"{other.rows} rows, not {one.rows}" if one.rows != other.rows else f"not all of its {one.rows} rows"
             return "other", f"epoch {number} has other rows than that of the original: {why} are the same"
-        found = worse(found, word)
-    return found, ""
+        batches = worse(batches, word)
+    return batches, ""
 
 
 def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:
@@ -102,5 +102,5 @@ class Handed:
 
 def worse(one: Batches, other: Batches) -> Batches:
     """Of what was seen before and now the less good; nothing seen before counts for nothing."""
-    known = [word for word in (one, other) if word in WORSE]
-    return max(known, key=WORSE.index) if known else other
+    seen = [word for word in (one, other) if word in WORSE]
+    return max(seen, key=WORSE.index) if seen else other

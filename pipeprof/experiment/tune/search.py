@@ -17,7 +17,7 @@ from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune.facts import known_of, outcome, promised, seen_facts
+from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts
 from pipeprof.experiment.tune.goal import (
     ENOUGH,
     LOOKS,
@@ -76,12 +76,12 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
-    known_as = tune_hash(wish.command, wish.workdir, wish.goal, allow_order=wish.allow_order)
-    folder = wish.workdir / (wish.folder or f"pipeprof-tune-{known_as}")
+    key = tune_hash(wish.command, wish.workdir, wish.goal, allow_order=wish.allow_order)
+    folder = wish.workdir / (wish.folder or f"pipeprof-tune-{key}")
     with locked(folder):
-        state = open_state(folder, known_as, wish.command, wish.goal, allow_order=wish.allow_order)
+        state = open_state(folder, key, wish.command, wish.goal, allow_order=wish.allow_order)
         save_state(folder, state)
-        say(f"tuning {known_as} in `{folder.name}`")
+        say(f"tuning {key} in `{folder.name}`")
         try:
             Tuning(wish, bench, folder, state, say).to_the_end()
         except KeyboardInterrupt:
@@ -143,31 +143,31 @@ class Tuning:
             self._end("no_pipeline")
             return
         tried = {one.key for one in self.state.trials}
-        found = next(worth_trying(self._candidates(seen), tried), None)
-        if found is None or len(tried) >= MOST_TRIALS:
-            limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.known.readers)
+        candidate = next(worth_trying(self._candidates(seen), tried), None)
+        if candidate is None or len(tried) >= MOST_TRIALS:
+            limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.recorded.readers)
             cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
             self._end("budget" if cut_short else "loop_limits" if limits else "nothing_left")
         elif self.left_s < seconds_for(self.state, ENOUGH):
             self._end("budget")
         else:
-            self._try(found, seen)
+            self._try(candidate, seen)
 
     def _candidates(self, seen: Seen) -> list[Candidate]:
         """What could be tried on what was recorded last, with what the trials since then taught."""
-        kept = min((one.node for one in self.state.settings.operators if one.cache), default=None)
-        gone = {row["op_id"] for row in seen.ops if kept is not None and row["node"] >= kept}
-        found = [
+        cached_at = min((one.node for one in self.state.settings.operators if one.cache), default=None)
+        gone = {row["op_id"] for row in seen.ops if cached_at is not None and row["node"] >= cached_at}
+        possible = [
             one
-            for one in candidates(seen.loop, environment(), self.wish.goal, known_of(seen))
+            for one in candidates(seen.loop, environment(), self.wish.goal, recorded_of(seen))
             if not any(change.op_id in gone for change in one.changes) and (self.wish.allow_order or not one.permutes)
         ]
         if self.wish.goal != "time":
-            return found
-        known = {one.key: one for one in found}
+            return possible
+        by_key = {one.key: one for one in possible}
         since = itertools.takewhile(lambda one: one.verdict != "accepted", reversed(self.state.trials))
-        wrong = [one for one in since if one.predicted_wrong and one.key in known]
-        return learned(found, [(known[one.key], one.ratio) for one in reversed(wrong) if one.ratio])
+        wrong = [one for one in since if one.predicted_wrong and one.key in by_key]
+        return learned(possible, [(by_key[one.key], one.ratio) for one in reversed(wrong) if one.ratio])
 
     def _end(self, why: Ended) -> None:
         self.state.ended = why
@@ -180,16 +180,16 @@ class Tuning:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
         if seen is not None and any(one.cache for one in self.state.settings.operators):
-            seen = replace(seen, known=replace(seen.known, caches=()))
+            seen = replace(seen, recorded=replace(seen.recorded, caches=()))
         if seen is not None and len(self.state.seen) <= number:
             self.state.look_s = max(self.state.look_s, seen.seconds)
             self.state.seen.append(seen_facts(seen, self.wish.goal))
             self._save()
         return seen
 
-    def _try(self, found: Candidate, seen: Seen) -> None:
+    def _try(self, candidate: Candidate, seen: Seen) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
-        trial = new_trial(found, seen, self.state)
+        trial = new_trial(candidate, seen, self.state)
         folder = self.folder / f"trial-{len(self.state.trials)}"
         self.say(f"trying {setting.changes(trial.what)}{promised(trial.prediction)}")
         began = self.bench.now()
@@ -198,7 +198,7 @@ class Tuning:
         except ChangedSideError as error:
             trial.verdict, trial.error = "failed", error.message
         if trial.interval is not None:
-            trial.predicted_wrong = failed(found.prediction, *trial.interval)
+            trial.predicted_wrong = failed(candidate.prediction, *trial.interval)
         trial.seconds = self.bench.now() - began
         self.state.trials.append(trial)
         if trial.verdict == "accepted":
@@ -253,17 +253,17 @@ class Tuning:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
         longest, number = SLOWER * self.state.run_s + GRACE_S, len(of.a)
         after = of.settings if isinstance(of, Trial) else self.state.settings
-        found: dict[str, Ran] = {}
+        ran: dict[str, Ran] = {}
         for side in sides(number):
             settings, limit = (before, None) if side == "a" else (after, longest)
             try:
-                found[side] = self.bench.run(settings, folder, (side, number), limit)
+                ran[side] = self.bench.run(settings, folder, (side, number), limit)
             except (WorkloadError, MeasureError) as error:
                 if side == "b":
                     raise ChangedSideError(error.message) from error
                 raise
-            self.state.run_seconds.append(found[side].seconds)
-        plain, changed = found["a"], found["b"]
+            self.state.run_seconds.append(ran[side].seconds)
+        plain, changed = ran["a"], ran["b"]
         rates = rates_of_sides(plain, changed, after)
         of.a.append(rates[0])
         of.b.append(rates[1])

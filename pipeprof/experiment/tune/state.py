@@ -128,15 +128,15 @@ def tune_hash(command: Sequence[str], cwd: Path, goal: Goal = "time", *, allow_o
 
 
 def open_state(
-    folder: Path, known_as: str, command: Sequence[str], goal: Goal = "time", *, allow_order: bool = False
+    folder: Path, key: str, command: Sequence[str], goal: Goal = "time", *, allow_order: bool = False
 ) -> TuneState:
     """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
-    found = saved(folder, TuneState, SCHEMA_VERSION, "tuning", HINT)
-    if found is None:
-        return TuneState(tune=known_as, command=list(command), goal=goal, allow_order=allow_order, started_at=now())
-    if found.tune != known_as:
+    earlier = saved(folder, TuneState, SCHEMA_VERSION, "tuning", HINT)
+    if earlier is None:
+        return TuneState(tune=key, command=list(command), goal=goal, allow_order=allow_order, started_at=now())
+    if earlier.tune != key:
         raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
-    return found
+    return earlier
 
 
 def save_state(folder: Path, state: TuneState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.tune.facts import told_prediction, what_of
+from pipeprof.experiment.tune.facts import prediction_facts, what_of
 from pipeprof.experiment.tune.rows import acceptable, compared_epochs
 from pipeprof.experiment.tune.state import Trial
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
@@ -36,7 +36,7 @@ def rates_of_sides(plain: Ran, changed: Ran, after: Settings) -> tuple[float, fl
     return plain.later, changed.later
 
 
-def new_trial(found: Candidate, seen: Seen, state: TuneState) -> Trial:
+def new_trial(candidate: Candidate, seen: Seen, state: TuneState) -> Trial:
     """The trial of a candidate, before its first pair."""
     ops = {row["op_id"]: row for row in seen.ops}
     operators = [
@@ -44,19 +44,19 @@ def new_trial(found: Candidate, seen: Seen, state: TuneState) -> Trial:
             node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
             **{name: getattr(change, name) for name in CHANGEABLE},
         )
-        for change in found.changes
+        for change in candidate.changes
         if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
     ]  # fmt: skip
-    prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
+    prefetch = next((one.prefetch for one in candidate.changes if one.prefetch is not None), None)
     change = {
-        "operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site,
-        "runtime_threads": found.runtime_threads, "cpus": found.cpus,
+        "operators": operators, "prefetch": prefetch, "environment": candidate.environment, "site": seen.site,
+        "runtime_threads": candidate.runtime_threads, "cpus": candidate.cpus,
     }  # fmt: skip
     return Trial(
-        key=found.key,
-        what=what_of(found, ops),
-        prediction=told_prediction(found),
-        permutes=found.permutes or any(one.permutes and one.verdict == "accepted" for one in state.trials),
+        key=candidate.key,
+        what=what_of(candidate, ops),
+        prediction=prediction_facts(candidate),
+        permutes=candidate.permutes or any(one.permutes and one.verdict == "accepted" for one in state.trials),
         settings=merged(state.settings, change),
     )
 

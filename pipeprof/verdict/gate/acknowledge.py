@@ -31,11 +31,11 @@ def acknowledged(verdict: Verdict, policy: Policy, workloads: Collection[str], t
         metrics.append(_accepted(one, valid[0]) if valid else one)
         if not valid:
             notes.extend(_refused(one, entry) for entry in entries)
-    known = {one.name for one in verdict.metrics}
+    measured = {one.name for one in verdict.metrics}
     notes += [
         note("acknowledgement_not_measured", metric=entry.metric, reason=entry.reason)
         for entry in policy.acknowledge
-        if entry.metric not in known and entry.workload in {"*", *workloads}
+        if entry.metric not in measured and entry.workload in {"*", *workloads}
     ]
     return replace(verdict, verdict=overall(metrics), metrics=tuple(metrics), notes=tuple(notes))
 

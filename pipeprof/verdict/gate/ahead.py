@@ -38,8 +38,8 @@ def chances(change: Change, least: Array, margin: Array, reps: int, last: Look) 
     worse = _beyond(change.difference - limit, moves)
     better = _beyond(-change.difference - limit, moves)
     same = _beyond(room - change.difference, moves) - _beyond(-room - change.difference, moves)
-    found: Array = np.minimum(worse + better + np.where(room > 0, same, 0.0), 1.0)  # a small change may be either
-    return worse, found
+    decided: Array = np.minimum(worse + better + np.where(room > 0, same, 0.0), 1.0)  # a small change may be either
+    return worse, decided
 
 
 def hopeless(worse: Array, decided: Array, undecided: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -79,5 +79,5 @@ def _beyond(distance: Array, spread: Array) -> Array:
     """Chance that a normal value of this spread stays below the distance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.asarray(distance, dtype=float) / spread
-    found: Array = special.ndtr(np.where(spread > 0, ratio, np.where(np.asarray(distance) >= 0, np.inf, -np.inf)))
-    return found
+    chance: Array = special.ndtr(np.where(spread > 0, ratio, np.where(np.asarray(distance) >= 0, np.inf, -np.inf)))
+    return chance

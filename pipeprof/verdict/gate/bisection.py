@@ -49,12 +49,12 @@ class Posterior:
 
     def cells(self, measurable: Sequence[int]) -> list[tuple[range, float]]:
         """Commits that cannot be told apart, and the probability of each group: those up to the next measurable one."""
-        found, start = [], 1
+        cells, start = [], 1
         for commit in measurable:
             if commit >= start:
-                found.append((range(start, commit + 1), float(self.first[start : commit + 1].sum())))
+                cells.append((range(start, commit + 1), float(self.first[start : commit + 1].sum())))
                 start = commit + 1
-        return found
+        return cells
 
     def likeliest(self, measurable: Sequence[int]) -> tuple[range, float]:
         """The most probable group of `cells`."""
@@ -112,8 +112,8 @@ def _weighed(logs: Array, after: Array, weights: Array) -> tuple[float, Array]:
     scores[0] = -math.inf  # the good end is good
     top = max(none, float(scores.max()))
     chances = np.exp(scores - top)
-    whole = float(chances.sum()) + math.exp(none - top)
-    return math.exp(none - top) / whole, chances / whole
+    norm = float(chances.sum()) + math.exp(none - top)
+    return math.exp(none - top) / norm, chances / norm
 
 
 def _weights(rest: Array) -> Array:
@@ -159,8 +159,8 @@ def next_commit(
     beside, (_, chance) = sides(now, measurable), now.likeliest(measurable)
     if chance >= SURE:
         return min(beside, key=lambda commit: (counts[commit], commit == previous))
-    slow, known = np.cumsum(now.first), seconds or {}
-    usual = sum(known.values()) / len(known) if known else 1.0
+    slow, times = np.cumsum(now.first), seconds or {}
+    usual = sum(times.values()) / len(times) if times else 1.0
     gain = slow * (slow[-1] - slow)
-    best = max(sorted(measurable), key=lambda at: (float(gain[at]) / known.get(at, usual), -counts[at]))
+    best = max(sorted(measurable), key=lambda at: (float(gain[at]) / times.get(at, usual), -counts[at]))
     return sum(beside) - best if best in beside and best == previous and chance > LIKELY else best

@@ -70,9 +70,9 @@ def cause(entries: Sequence[Entry], *, grew: bool) -> Entry | None:
     order = ("pipeline_op", "phase", "operator") if by_data else ("operator", "phase", "pipeline_op")
     directions = ("grew", "appeared") if grew else ("shrank", "vanished")
     for kind in order:
-        found = [entry for entry in entries if entry["kind"] == kind and entry["change"] in directions]
-        if found:
-            return found[0]
+        of_kind = [entry for entry in entries if entry["kind"] == kind and entry["change"] in directions]
+        if of_kind:
+            return of_kind[0]
     return None
 
 

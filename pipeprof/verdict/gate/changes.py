@@ -92,13 +92,13 @@ def change_points(points: Sequence[Point]) -> tuple[Change, ...]:
         if not (math.isfinite(point.value) and point.value > 0):
             raise UsageError(f"a history holds {point.value!r}, expected positive numbers")
     ruptures = _ruptures()
-    found: list[Change] = []
+    changes: list[Change] = []
     for group in dict.fromkeys(point.group for point in points):
         places = [at for at, point in enumerate(points) if point.group == group]
         logs = [math.log(points[at].value) for at in places]
         cuts = _checked(logs, _candidates(logs, ruptures))
-        found += _changes(points, places, cuts)
-    return tuple(sorted(found, key=lambda change: change.index))
+        changes += _changes(points, places, cuts)
+    return tuple(sorted(changes, key=lambda change: change.index))
 
 
 def drift(points: Sequence[Point]) -> Drift | None:
@@ -148,16 +148,16 @@ def _scale(logs: list[float]) -> float:
 
 def _checked(logs: list[float], cuts: list[int]) -> list[tuple[int, float]]:
     """The cuts that pass, with their p-values: the weakest is taken out until all do."""
-    kept = list(cuts)
-    while kept:
-        edges = [0, *kept, len(logs)]
+    passing = list(cuts)
+    while passing:
+        edges = [0, *passing, len(logs)]
         chances = [
-            _chance(logs[edges[at] : edges[at + 1]], logs[edges[at + 1] : edges[at + 2]]) for at in range(len(kept))
+            _chance(logs[edges[at] : edges[at + 1]], logs[edges[at + 1] : edges[at + 2]]) for at in range(len(passing))
         ]
-        weakest = max(range(len(kept)), key=lambda at: chances[at])
+        weakest = max(range(len(passing)), key=lambda at: chances[at])
         if chances[weakest] <= FALSE_CHANCE:
-            return list(zip(kept, chances, strict=True))
-        del kept[weakest]
+            return list(zip(passing, chances, strict=True))
+        del passing[weakest]
     return []
 
 
@@ -170,13 +170,13 @@ def _chance(before: list[float], after: list[float]) -> float:
 
 def _changes(points: Sequence[Point], places: list[int], cuts: list[tuple[int, float]]) -> list[Change]:
     edges = [0, *(cut for cut, _ in cuts), len(places)]
-    found = []
+    changes = []
     for number, (cut, chance) in enumerate(cuts, 1):
         sides = (places[edges[number - 1] : cut], places[cut : edges[number + 1]])
         before, after = (median(points[at].value for at in side) for side in sides)
         first = points[places[cut]]
-        low, high = _place([[math.log(points[at].value) for at in side] for side in sides])
-        found.append(
+        low, high = _range([[math.log(points[at].value) for at in side] for side in sides])
+        changes.append(
             Change(
                 index=places[cut],
                 group=first.group,
@@ -191,10 +191,10 @@ def _changes(points: Sequence[Point], places: list[int], cuts: list[tuple[int, f
                 latest=places[cut + high],
             )
         )
-    return found
+    return changes
 
 
-def _place(sides: Sequence[list[float]]) -> tuple[int, int]:
+def _range(sides: Sequence[list[float]]) -> tuple[int, int]:
     """How far before (0 or less) and after the cut the change may lie: places with `PLACED` of the likelihood.
 
     Both levels are taken as known, and the spread around them: 1.4826 x the median absolute deviation. The interval

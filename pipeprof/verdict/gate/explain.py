@@ -61,14 +61,14 @@ def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence
     the mean step time, negative when the part went the other way; None when the step time hardly changed, and for
     stages of the pipeline, which work beside the training.
     """
-    known = {one.name: Level(one.base, one.new, one.verdict in SIGNS) for one in verdict.metrics}
-    known |= {name: Level(None, level) for name, level in appeared.items()}
-    total, base = _sum_of_phases(known, "delta"), _sum_of_phases(known, "base")
+    levels = {one.name: Level(one.base, one.new, one.verdict in SIGNS) for one in verdict.metrics}
+    levels |= {name: Level(None, level) for name, level in appeared.items()}
+    total, base = _sum_of_phases(levels, "delta"), _sum_of_phases(levels, "base")
     far = total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
     changed = any(one.verdict in SIGNS for one in verdict.metrics if one.name in causes.OF_STEPS)
-    step = Step(known, total, changed=changed or far)
+    step = Step(levels, total, changed=changed or far)
     entries = [*_structure(step, facts), *_phases(step), *_stages(step), *_operators(step)]
-    entries.sort(key=step.place)
+    entries.sort(key=step.position)
     lead = causes.lead(verdict)
     cause = causes.cause(entries, grew=lead is None or lead.ratio is None or lead.ratio > 1)
     return [cause, *(entry for entry in entries if entry is not cause)] if cause else entries
@@ -78,7 +78,7 @@ def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence
 class Step:
     """The metrics of both sides and the change of the mean step time, ns; None when the sides have no phases."""
 
-    known: Mapping[str, Level]
+    levels: Mapping[str, Level]
     total: float | None
     changed: bool
 
@@ -89,7 +89,7 @@ class Step:
     @property
     def waits(self) -> Level:
         """The data wait."""
-        return self.known.get("phase/data_wait", Level(None, None))
+        return self.levels.get("phase/data_wait", Level(None, None))
 
     @property
     def by_data(self) -> float:
@@ -106,7 +106,7 @@ class Step:
         enough = stage.moved and stage.delta * wait > 0 and abs(stage.delta) >= LARGE * abs(wait)
         return stage.proven or (self.changed and self.by_data >= LARGE and enough)
 
-    def place(self, entry: Mapping[str, Any]) -> tuple[float, int, float, str]:
+    def position(self, entry: Mapping[str, Any]) -> tuple[float, int, float, str]:
         """Where an entry stands: by its share; stages by that of the data wait, which they can cause."""
         stage = entry["kind"] == "pipeline_op" or entry["name"].startswith("stage ")
         weight = abs(entry["share"] or 0.0) if entry["share"] is not None or not stage else self.by_data
@@ -114,64 +114,64 @@ class Step:
         return -weight, ORDER.index(entry["kind"]), -delta, entry["name"]
 
 
-def _sum_of_phases(known: Mapping[str, Level], column: str) -> float | None:
+def _sum_of_phases(levels: Mapping[str, Level], column: str) -> float | None:
     """Over the first of the sets of phases that both sides have whole: a step is made up of each in another way."""
     for phases in STEPS:
-        rows = [known.get(f"phase/{phase}") for phase in phases]
+        rows = [levels.get(f"phase/{phase}") for phase in phases]
         if all(row is not None and None not in (row.base, row.new) for row in rows):
             return math.fsum(getattr(row, column) for row in rows)
     return None
 
 
 def _phases(step: Step) -> list[dict[str, Any]]:
-    found = []
-    for name, level in _named(step.known, "phase/"):
+    entries = []
+    for name, level in _named(step.levels, "phase/"):
         if level.ratio is not None and name != "whole" and step.counts(level, step.share(level)):
-            found.append(causes.phase(name, level, step.share(level)))
-    return found
+            entries.append(causes.phase(name, level, step.share(level)))
+    return entries
 
 
 def _stages(step: Step) -> list[dict[str, Any]]:
     """Stages work beside the training, unless their time is the wait itself."""
-    found = []
-    for name, level in _named(step.known, "pipeline/"):
+    entries = []
+    for name, level in _named(step.levels, "pipeline/"):
         beside = (level.base, level.new) != (step.waits.base, step.waits.new)
         share = None if beside else step.share(level)
         if level.ratio is not None and (step.counts_beside(level) if beside else step.counts(level, share)):
-            found.append(causes.stage(name, level, share, beside=beside))
-    return found
+            entries.append(causes.stage(name, level, share, beside=beside))
+    return entries
 
 
 def _operators(step: Step) -> list[dict[str, Any]]:
     """Operators, GPU kernels by family: which of them runs depends on the version and on the size of the tiles."""
     families: dict[str, list[str]] = {}
-    for name, _ in _named(step.known, "op/"):
+    for name, _ in _named(step.levels, "op/"):
         families.setdefault(family(name), []).append(name)
-    found = []
+    entries = []
     for kernels, names in families.items():
-        level = _together([step.known[f"op/{name}"] for name in names])
+        level = _together([step.levels[f"op/{name}"] for name in names])
         share = step.share(level)
         if (len(names) > 1 or level.ratio is not None) and step.counts(level, share):
-            counted = [step.known.get(f"count/{name}") for name in names]
+            counted = [step.levels.get(f"count/{name}") for name in names]
             runs = None if None in counted else _together([count for count in counted if count])
-            found.append(causes.operator(kernels, names, level, share, runs))
-    return found
+            entries.append(causes.operator(kernels, names, level, share, runs))
+    return entries
 
 
 def _structure(step: Step, facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """What came, went or became another one. The time of a kernel whose family has several is in the family's line."""
-    members = Counter(family(name) for name, _ in _named(step.known, "op/"))
-    found = []
+    members = Counter(family(name) for name, _ in _named(step.levels, "op/"))
+    entries = []
     for row in facts:
         kind, _, name = row["name"].partition(" ")
         if kind != "op":
-            found.append(causes.structure(row, name, None, None))
+            entries.append(causes.structure(row, name, None, None))
             continue
-        kernels, level = family(name), step.known.get(f"op/{name}")
+        kernels, level = family(name), step.levels.get(f"op/{name}")
         several = row["change"] != "changed" and members[kernels] > 1
         share = step.share(level) if level is not None and not several else None
-        found.append(causes.structure(row, kernels, level, share) | ({"family": kernels} if several else {}))
-    return found
+        entries.append(causes.structure(row, kernels, level, share) | ({"family": kernels} if several else {}))
+    return entries
 
 
 def _together(levels: Sequence[Level]) -> Level:
@@ -186,5 +186,5 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return math.fsum(there) if there else None
 
 
-def _named(known: Mapping[str, Level], prefix: str) -> list[tuple[str, Level]]:
-    return [(name.removeprefix(prefix), level) for name, level in known.items() if name.startswith(prefix)]
+def _named(levels: Mapping[str, Level], prefix: str) -> list[tuple[str, Level]]:
+    return [(name.removeprefix(prefix), level) for name, level in levels.items() if name.startswith(prefix)]

@@ -24,8 +24,8 @@ def family(name: str) -> str:
     `ampere_sgemm_128x64_nn` is `ampere_sgemm`, `Memcpy DtoD (Device -> Device)` is `Memcpy DtoD`.
     """
     for pattern, words in ((_NCCL, "nccl {}"), (_MEM, "{}"), (_TRITON, "{}")):
-        if found := pattern.match(name):
-            return words.format(found["what"])
+        if match := pattern.match(name):
+            return words.format(match["what"])
     wrapped = _WRAPPED.match(name)
     if wrapped:
         return _untiled(wrapped["inner"])
@@ -42,17 +42,17 @@ def _is_function(name: str) -> bool:
 def _function(name: str) -> str:
     """The function's name: without return type, namespaces, template and call arguments."""
     text = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    depth, kept = 0, []
+    depth, signs = 0, []
     for sign in text:
         if sign == "(" and depth == 0:
             break
         depth += (sign == "<") - (sign == ">" and depth > 0)
         if depth == 0 and sign != ">":
-            kept.append(sign)
-    return _LAMBDA.sub("", "".join(kept)).strip().rpartition("::")[2] or name
+            signs.append(sign)
+    return _LAMBDA.sub("", "".join(signs)).strip().rpartition("::")[2] or name
 
 
 def _untiled(name: str) -> str:
     text = _ARCH.sub("cutlass_", _HASH.sub("", _TILE.sub("", name)))
-    found = _GEMM.match(text)
-    return (found["what"] if found else text) or name
+    match = _GEMM.match(text)
+    return (match["what"] if match else text) or name

@@ -22,7 +22,7 @@ def differences(base: Mapping[str, Any], new: Mapping[str, Any], ignored: Collec
     does not know differs. A hard difference means that the times cannot be compared; `ignored` fields are soft.
     """
     one, other = dict(_flat(base)), dict(_flat(new))
-    found = [
+    fields = [
         {
             "name": name,
             "base": one.get(name),
@@ -32,12 +32,12 @@ def differences(base: Mapping[str, Any], new: Mapping[str, Any], ignored: Collec
         for name in sorted({*one, *other})
         if one.get(name) != other.get(name)
     ]
-    return sorted(found, key=lambda entry: (not entry["hard"], entry["name"]))
+    return sorted(fields, key=lambda entry: (not entry["hard"], entry["name"]))
 
 
-def incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
-    """`verdict` without a judgement on any metric: none is judged across machines or versions; `found` as above."""
-    conditions = note("conditions", names=[entry["name"] for entry in found if entry["hard"]])
+def incomparable(verdict: Verdict, differing: Sequence[Mapping[str, Any]]) -> Verdict:
+    """`verdict` without a judgement on any metric: none is judged across machines or versions."""
+    conditions = note("conditions", names=[entry["name"] for entry in differing if entry["hard"]])
     metrics = tuple(
         replace(one, verdict="incomparable", reasons=(conditions,), p_value=None, alpha=None, reps_needed=None)
         for one in verdict.metrics

@@ -23,7 +23,7 @@ JOB_SPREAD = 0.06  # standard deviation of the logarithm from job to job that is
 
 
 @dataclass(frozen=True)
-class Kept:
+class Compared:
     """Which repetitions of each side are compared, and how: `reasons` say why none are, when `how` is None."""
 
     base: NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Kept:
     reasons: tuple[Note, ...] = ()
 
 
-def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
+def compared(base: Samples, new: Samples, policy: Policy) -> Compared:
     """Repetitions that can be compared: those of jobs that both sides share; without such, all, if past jobs suffice.
 
     `how`: "job" (one job, or jobs unknown on both sides), "blocks" (several shared jobs), "jobs" (different ones),
@@ -40,38 +40,38 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
     """
     every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
     if min(len(base.values), len(new.values)) < policy.least_reps:
-        return Kept(*every, None, (note("few_repetitions", needed=policy.least_reps),))
+        return Compared(*every, None, (note("few_repetitions", needed=policy.least_reps),))
     if bool(base.jobs) != bool(new.jobs):
-        return Kept(*every, None, (note("job_not_known", side="new" if base.jobs else "base"),))
+        return Compared(*every, None, (note("job_not_known", side="new" if base.jobs else "base"),))
     if not base.jobs:
-        return Kept(*every, "job")
+        return Compared(*every, "job")
     if set(base.jobs) & set(new.jobs):
         return _shared(base, new, policy)
     past = len(set(base.jobs))
     if past < policy.least_jobs:
-        return Kept(*every, "few_jobs", (note("few_jobs", jobs=past, needed=policy.least_jobs, limit=WARM_UP),))
-    return Kept(*every, "jobs", (note("across_jobs", jobs=past),))
+        return Compared(*every, "few_jobs", (note("few_jobs", jobs=past, needed=policy.least_jobs, limit=WARM_UP),))
+    return Compared(*every, "jobs", (note("across_jobs", jobs=past),))
 
 
-def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
+def _shared(base: Samples, new: Samples, policy: Policy) -> Compared:
     shared = set(base.jobs) & set(new.jobs)
     here = _within(base, shared), _within(new, shared)
     left_out = sum(int((~side).sum()) for side in here)
     if min(int(side.sum()) for side in here) < policy.least_reps:
-        return Kept(*here, None, (note("few_left", left_out=left_out),))
+        return Compared(*here, None, (note("few_left", left_out=left_out),))
     reasons = (note("other_jobs_left_out", left_out=left_out),) if left_out else ()
-    return Kept(*here, "blocks" if len(shared) > 1 else "job", reasons)
+    return Compared(*here, "blocks" if len(shared) > 1 else "job", reasons)
 
 
 def _within(side: Samples, jobs: set[str]) -> NDArray[np.bool_]:
     return np.array([job in jobs for job in side.jobs], dtype=bool)
 
 
-def weights(sides: tuple[Samples, Samples], chosen: Kept) -> tuple[Array, Array]:
-    """What each kept value of base and of new counts in the difference of `change_between`; each side adds up to 1."""
+def weights(sides: tuple[Samples, Samples], chosen: Compared) -> tuple[Array, Array]:
+    """What each compared value of base and new counts in the difference of `change_between`; a side adds up to 1."""
     jobs = [np.asarray(side.jobs or ("",) * len(side.values)) for side in sides]
-    kept_jobs = [names[here] for names, here in zip(jobs, (chosen.base, chosen.new), strict=True)]
-    counts = [dict(zip(*np.unique(names, return_counts=True), strict=True)) for names in kept_jobs]
+    compared_jobs = [names[here] for names, here in zip(jobs, (chosen.base, chosen.new), strict=True)]
+    counts = [dict(zip(*np.unique(names, return_counts=True), strict=True)) for names in compared_jobs]
     if chosen.how == "blocks":
         blocks = {name: size * counts[1][name] / (size + counts[1][name]) for name, size in counts[0].items()}
         shares = [{name: one / sum(blocks.values()) for name, one in blocks.items()}] * 2
@@ -79,13 +79,13 @@ def weights(sides: tuple[Samples, Samples], chosen: Kept) -> tuple[Array, Array]
         shares = [{name: 1 / len(count) for name in count} for count in counts]
     base, new = (
         np.array([share[name] / count[name] for name in names.tolist()])
-        for names, count, share in zip(kept_jobs, counts, shares, strict=True)
+        for names, count, share in zip(compared_jobs, counts, shares, strict=True)
     )
     return base, new
 
 
-def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chosen: Kept) -> Change:
-    """The change by the statistic that `chosen.how` names; `base` and `new` are the kept values, on a judged scale."""
+def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chosen: Compared) -> Change:
+    """The change by the statistic that `chosen.how` names; `base` and `new` are those compared, on a judged scale."""
     if chosen.how == "job":
         return welch(base, new)
     base_jobs = np.asarray(sides[0].jobs)[chosen.base].tolist()

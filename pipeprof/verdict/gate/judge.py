@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.jobs import WARM_UP, change_between, kept, weights
+from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.verdict.gate.decision import Scaled
-    from pipeprof.verdict.gate.jobs import Kept
+    from pipeprof.verdict.gate.jobs import Compared
     from pipeprof.verdict.gate.levels import Levels
     from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.planned import Look
@@ -44,7 +44,7 @@ class _Case:
     scaled: Scaled
     change: Change
     shown: Levels
-    chosen: Kept
+    chosen: Compared
     reasons: tuple[Note, ...]
     share_ratio: float | None
 
@@ -74,26 +74,26 @@ def judged(
     """
     measured = {name: (side, new.get(name, Samples(()))) for name, side in base.items() if side.values}
     centred = shares(base, new, policy)
-    found: dict[str, MetricVerdict] = {}
+    verdicts: dict[str, MetricVerdict] = {}
     cases: list[_Case] = []
     for name, sides in measured.items():
         rule = policy.rule(name)
         if not sides[1].values:
-            found[name] = _entry(name, rule, sides, "missing", reasons=(note("not_in_new"),))
+            verdicts[name] = _entry(name, rule, sides, "missing", reasons=(note("not_in_new"),))
         elif rule.exact:
-            found[name] = _exact(name, rule, sides)
+            verdicts[name] = _exact(name, rule, sides)
         else:
             case = _case(name, rule, sides, policy, centred.get(name))
             if isinstance(case, MetricVerdict):
-                found[name] = case
+                verdicts[name] = case
             else:
                 cases.append(case)
-    places = {name: _place(policy, name) for name in measured}
+    places = {name: _position(policy, name) for name in measured}
     for family in ("primary", "informing", "secondary"):
         here = sorted((case for case in cases if case.rule.family == family), key=lambda case: places[case.name])
-        found.update(_family(here, policy, alpha, family_size(policy, family, measured)))
-    metrics = tuple(found[name] for name in sorted(found, key=places.__getitem__))
-    ahead = {} if last is None else _chances([case for case in cases if case.rule.family == "primary"], found, last)
+        verdicts.update(_family(here, policy, alpha, family_size(policy, family, measured)))
+    metrics = tuple(verdicts[name] for name in sorted(verdicts, key=places.__getitem__))
+    ahead = {} if last is None else _chances([case for case in cases if case.rule.family == "primary"], verdicts, last)
     return Verdict(overall(metrics), metrics, _notes(measured, new, policy), chances=ahead)
 
 
@@ -121,7 +121,7 @@ def overall(metrics: Sequence[MetricVerdict]) -> Word:
     return next((word for word in order if word in words), "unchanged") if words else "missing"
 
 
-def _place(policy: Policy, name: str) -> tuple[int, int, str]:
+def _position(policy: Policy, name: str) -> tuple[int, int, str]:
     family, listed = policy.rule(name).family, list(policy.metrics)
     if family in _FIRST:
         return _FIRST.index(family), listed.index(name) if name in listed else len(listed), name
@@ -131,7 +131,7 @@ def _place(policy: Policy, name: str) -> tuple[int, int, str]:
 def _case(
     name: str, rule: Rule, sides: Sides, policy: Policy, centred: tuple[Array, Array] | None
 ) -> _Case | MetricVerdict:
-    chosen = kept(*sides, policy)
+    chosen = compared(*sides, policy)
     if chosen.how is None:
         few = min(len(side.values) for side in sides) < policy.least_reps
         needed = policy.least_reps if few else None
@@ -168,18 +168,18 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
     together = _together([_worse(case) for case in cases])
     least, margin = (np.stack([getattr(case.scaled, part) for case in cases], axis=-1) for part in ("least", "margin"))
     decision = decide(together, least, margin, alpha, family)
-    found = {}
+    verdicts = {}
     for at, case in enumerate(cases):
         code, p_value, held = int(decision.code[at]), float(decision.p_value[at]), float(decision.held[at])
         needed, reasons = None, case.reasons
         if code == INCONCLUSIVE:
             needed = _needed(case, policy, policy.alpha / family)
             reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, held))
-        found[case.name] = _entry(
+        verdicts[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
             reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio,
         )  # fmt: skip
-    return found
+    return verdicts
 
 
 def _worse(case: _Case) -> Change:
@@ -194,13 +194,13 @@ def _together(changes: Sequence[Change]) -> Change:
 
 
 def _chances(
-    cases: Sequence[_Case], found: Mapping[str, MetricVerdict], last: Look
+    cases: Sequence[_Case], verdicts: Mapping[str, MetricVerdict], last: Look
 ) -> dict[str, tuple[float, float]]:  # fmt: skip
     """Of each undecided case of one job: the chances that `last` says regressed, and that it says anything."""
     out = {}
     for case in cases:
         reps = min(int(case.chosen.base.sum()), int(case.chosen.new.sum()))
-        if found[case.name].verdict == "inconclusive" and case.chosen.how == "job":
+        if verdicts[case.name].verdict == "inconclusive" and case.chosen.how == "job":
             worse, decided = chances(_worse(case), case.scaled.least, case.scaled.margin, reps, last)
             out[case.name] = (float(worse), float(decided))
     return out
@@ -268,5 +268,5 @@ def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: P
         for name, rule in policy.metrics.items()
         if rule.family == "primary" and name not in measured and name not in only_new
     ]
-    found = (note("only_in_new", metrics=only_new), note("on_neither_side", metrics=nowhere))
-    return tuple(one for one in found if one["metrics"])
+    notes = (note("only_in_new", metrics=only_new), note("on_neither_side", metrics=nowhere))
+    return tuple(one for one in notes if one["metrics"])

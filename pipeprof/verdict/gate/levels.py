@@ -47,8 +47,8 @@ def usual(values: Sequence[float]) -> float | None:
     """The geometric mean of values that are not judged; the mean when one is not positive; None for none."""
     if not values:
         return None
-    found = np.asarray(values, dtype=float)
-    return level(found, kind="log" if found.min() > 0 else "linear")
+    array = np.asarray(values, dtype=float)
+    return level(array, kind="log" if array.min() > 0 else "linear")
 
 
 def unjudged(base: Sequence[float], new: Sequence[float]) -> Levels:

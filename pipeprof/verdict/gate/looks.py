@@ -41,14 +41,14 @@ def judge_looks(
     plan = whole_plan(policy) if plan is None else tuple(plan)
     sides = taken(base, "base"), taken(new, "new")
     places = tuple(_places(side) for side in sides)
-    available = min(_repetitions(side, known) for side, known in zip(sides, places, strict=True))
+    available = min(_repetitions(side, of_side) for side, of_side in zip(sides, places, strict=True))
     final: dict[str, MetricVerdict] = {}
     made: list[int] = []
     verdict, done = None, False
     for look, alpha in plan:
         if look > available or done:
             break
-        base_side, new_side = (_cut(side, known, look) for side, known in zip(sides, places, strict=True))
+        base_side, new_side = (_cut(side, of_side, look) for side, of_side in zip(sides, places, strict=True))
         verdict = judged(base_side, new_side, policy, alpha, plan[-1] if look < plan[-1].reps else None)
         made.append(look)
         for one in verdict.metrics:
@@ -92,10 +92,10 @@ def _repetitions(side: Mapping[str, Samples], places: Sequence[tuple[int, str]])
 
 def _cut(side: Mapping[str, Samples], places: Sequence[tuple[int, str]], number: int) -> dict[str, Samples]:
     """The first repetitions of the whole side: a metric that lacks one of them has fewer, now and later."""
-    kept = set(places[:number])
+    first = set(places[:number])
     return {
         name: samples.first(
-            sum((order, job) in kept for job, order in samples.repetitions()) if samples.order else number
+            sum((order, job) in first for job, order in samples.repetitions()) if samples.order else number
         )
         for name, samples in side.items()
     }

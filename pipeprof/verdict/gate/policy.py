@@ -117,8 +117,8 @@ def read_policy(content: Mapping[str, Any], where: str) -> Policy:
     rules = _rules() | {name: _rule(name, entry, where) for name, entry in metrics.items()}
     if isinstance(given.get("acknowledge"), list):
         given["acknowledge"] = [_with_day(entry) for entry in given["acknowledge"]]
-    found = _converted({**given, "metrics": {}}, Policy, where)
-    return checked(msgspec.structs.replace(found, metrics=rules), where)
+    policy = _converted({**given, "metrics": {}}, Policy, where)
+    return checked(msgspec.structs.replace(policy, metrics=rules), where)
 
 
 def usable(policy: Policy | Mapping[str, Any] | None) -> Policy:
@@ -188,26 +188,26 @@ def _wrong_numbers(policy: Policy) -> list[tuple[bool, str]]:
 
 
 def _wrong_rules(policy: Policy) -> list[tuple[bool, str]]:
-    found = []
+    checks = []
     for name, rule in policy.metrics.items():
         for key in ("min_effect", "floor", "margin"):
             value = getattr(rule, key)
-            found.append((not 0 <= value < math.inf, f"{key} of `{name}` is {value}, expected 0 or more"))
+            checks.append((not 0 <= value < math.inf, f"{key} of `{name}` is {value}, expected 0 or more"))
     primary = sum(rule.family == "primary" and not rule.exact for rule in policy.metrics.values())
     text = f"{primary} primary metrics, at most {MOST_PRIMARY} can fail a comparison"
-    return [*found, (primary > MOST_PRIMARY, text)]
+    return [*checks, (primary > MOST_PRIMARY, text)]
 
 
 def _wrong_entries(policy: Policy) -> list[tuple[bool, str]]:
-    found = []
+    checks = []
     for entry in policy.acknowledge:
         what = f"of the acknowledgement of `{entry.metric}`"
-        found += [
+        checks += [
             (not 1 < entry.max_ratio < math.inf, f"max_ratio {what} is {entry.max_ratio}, expected more than 1"),
             (not entry.reason.strip(), f"reason {what} is empty"),
             (not _is_day(entry.expires), f"expires {what} is `{entry.expires}`, expected a day, as 2026-12-31"),
         ]
-    return found
+    return checks
 
 
 def _is_command(text: str) -> bool:

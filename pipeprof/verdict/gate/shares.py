@@ -33,12 +33,12 @@ def shares(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
         values = (*base[name].values, *new[name].values)
         if policy.rule(name).share and values and min(values) > 0:
             groups.setdefault(prefix_of(name), []).append(name)
-    found = {}
+    centred = {}
     for names in groups.values():
         if len(names) >= LEAST_COMMON:
             left, right = _centred(base, names), _centred(new, names)
-            found.update({name: (left[name], right[name]) for name in names})
-    return found
+            centred.update({name: (left[name], right[name]) for name in names})
+    return centred
 
 
 def _centred(side: Mapping[str, Samples], names: Sequence[str]) -> dict[str, Array]:

@@ -172,5 +172,5 @@ def _power(number: int, spread: float, effect: float, alpha: float) -> float:
     """Chance of a one-sided t test with `number` repetitions per side."""
     df, centre = 2.0 * (number - 1), effect / (spread * math.sqrt(2 / number))
     limit = -float(special.stdtrit(df, alpha))
-    found = 1 - float(special.nctdtr(df, centre, limit))
-    return float(centre > limit) if math.isnan(found) else found  # far out, where the function has no value
+    chance = 1 - float(special.nctdtr(df, centre, limit))
+    return float(centre > limit) if math.isnan(chance) else chance  # far out, where the function has no value

@@ -107,21 +107,21 @@ def _of_replay(replay: Replay) -> dict[str, Any]:
     effects = effects_of(replay)
     links = _links(replay)
     facts = _facts(replay, effects, links)
-    found = [
+    causes = [
         _cause(outcome.code, replay, effects, links, getattr(facts, COSTS[outcome.code]))
         for outcome in CAUSES
         if all_hold(outcome.when, facts)
     ]
-    found.sort(key=lambda item: -item["cost"])
-    if len(found) > 1:
-        facts = _with_runner_up(facts, found)
-    for item in found:
+    causes.sort(key=lambda item: -item["cost"])
+    if len(causes) > 1:
+        facts = _with_runner_up(facts, causes)
+    for item in causes:
         item["doubts"] = _doubts(item["code"], facts)
         item["confidence"] = _confidence(item["doubts"])
     return {
-        "verdict": "slow" if found else "even",
+        "verdict": "slow" if causes else "even",
         "why": None,
-        "found": found,
+        "found": causes,
         "slowdown": _slowdown(replay, parts_of(replay)),
         "facts": asdict(facts),
         "error": replay.error,
@@ -149,8 +149,8 @@ def _facts(replay: Replay, effects: Effects, links: Sequence[Link]) -> Facts:
     )
 
 
-def _with_runner_up(facts: Facts, found: Sequence[dict[str, Any]]) -> Facts:
-    return Facts(**{**asdict(facts), "runner_up": found[1]["cost"] / found[0]["cost"]})
+def _with_runner_up(facts: Facts, causes: Sequence[dict[str, Any]]) -> Facts:
+    return Facts(**{**asdict(facts), "runner_up": causes[1]["cost"] / causes[0]["cost"]})
 
 
 def _cost(replay: Replay, dur: Any) -> float:
@@ -170,14 +170,14 @@ class Link:
 
 def _links(replay: Replay) -> list[Link]:
     """The suspects, dearest first."""
-    ops, found = replay.ops, []
+    ops, links = replay.ops, []
     for group in slow_groups(replay)[:SUSPECTS]:
         mine = ops.is_comm & (ops.group == group)
         dur = np.where(mine[:, None], np.minimum(replay.dur, replay.usual), replay.dur)
         ratio = float(np.median(replay.dur[mine] / np.maximum(replay.usual[mine], 1.0)))
         ranks = tuple(int(rank) for rank in np.unique(ops.rank[mine]))
-        found.append(Link(ops.groups[group], ranks, _cost(replay, dur), ratio))
-    return sorted(found, key=lambda link: (-link.cost, link.group))
+        links.append(Link(ops.groups[group], ranks, _cost(replay, dur), ratio))
+    return sorted(links, key=lambda link: (-link.cost, link.group))
 
 
 def _cause(code: str, replay: Replay, effects: Effects, links: Sequence[Link], cost: float) -> dict[str, Any]:

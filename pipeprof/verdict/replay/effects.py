@@ -83,20 +83,20 @@ def _cells(replay: Replay, mine: Ints) -> Ints:
 
 def _levels(replay: Replay, mine: Ints, log: Floats) -> Floats:
     """(p,) log of the usual pass of the middle rank; of two ranks of the faster one."""
-    cell, found = _cells(replay, mine), np.empty(len(mine))
+    cell, levels = _cells(replay, mine), np.empty(len(mine))
     for number in range(cell.max() + 1):
         here = cell == number
         ranks = replay.ops.rank[mine][here]
         usual = sorted(float(np.median(log[here][ranks == rank])) for rank in np.unique(ranks))
-        found[here] = usual[(len(usual) - 1) // 2]
-    return found
+        levels[here] = usual[(len(usual) - 1) // 2]
+    return levels
 
 
 def _beside_mean(usual: Floats, stem: Ints) -> Floats:
-    found = np.empty(len(usual))
+    ratios = np.empty(len(usual))
     for one in np.unique(stem):
-        found[stem == one] = usual[stem == one] / usual[stem == one].mean()
-    return found
+        ratios[stem == one] = usual[stem == one] / usual[stem == one].mean()
+    return ratios
 
 
 def _means(values: Floats, cell: Ints) -> Floats:
@@ -107,7 +107,7 @@ def _means(values: Floats, cell: Ints) -> Floats:
 
 def _slow_ranks(rank: Ints, beyond: Floats) -> tuple[tuple[SlowRank, ...], Floats]:
     """Ranks that are late, latest first, and (p, s) log of by how much; 0 for others."""
-    late, found = np.zeros_like(beyond), []
+    late, slow = np.zeros_like(beyond), []
     for one in np.unique(rank):
         passes = beyond[rank == one]
         in_step = np.median(passes, axis=0)
@@ -117,8 +117,8 @@ def _slow_ranks(rank: Ints, beyond: Floats) -> tuple[tuple[SlowRank, ...], Float
         if usual <= max(np.log1p(SLOW), ERRORS * _error(passes[:, since:])):
             continue
         late[np.ix_(rank == one, np.arange(since, len(in_step)))] = usual
-        found.append(SlowRank(int(one), float(np.expm1(usual)), onset))
-    return tuple(sorted(found, key=lambda item: (-item.late, item.rank))), late
+        slow.append(SlowRank(int(one), float(np.expm1(usual)), onset))
+    return tuple(sorted(slow, key=lambda item: (-item.late, item.rank))), late
 
 
 def _error(passes: Floats) -> float:

@@ -65,7 +65,7 @@ def _together(ops: Operations) -> Ints:
             raise NotPairedError
         sizes.setdefault(key[:-1], set()).add(len(members))
         together[members] = members[0]
-    if any(len(found) > 1 for found in sizes.values()):
+    if any(len(counts) > 1 for counts in sizes.values()):
         raise NotPairedError
     return together
 
@@ -73,12 +73,12 @@ def _together(ops: Operations) -> Ints:
 def _ends(ops: Operations) -> dict[int, list[int]]:
     """The ranks that send and receive in each group; of transfers there are two."""
     mine = np.flatnonzero(ops.between_two)
-    found: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
     for group, rank in np.unique(np.stack([ops.group[mine], ops.rank[mine]], axis=1), axis=0).tolist():
-        found.setdefault(group, []).append(rank)
-    if any(len(ranks) != 2 for ranks in found.values()):
+        ends.setdefault(group, []).append(rank)
+    if any(len(ranks) != 2 for ranks in ends.values()):
         raise NotPairedError
-    return found
+    return ends
 
 
 def _meeting(ops: Operations, op: int, stage: int, ends: dict[int, list[int]]) -> tuple[object, ...]:
@@ -100,16 +100,16 @@ def _of_rank(ops: Operations, mine: Ints) -> Iterable[tuple[int, int]]:
     for track in np.unique(ops.track[comm]):
         yield from _chain(comm[ops.track[comm] == track])
     counts = {key: int(np.sum(_of(ops, passes, key))) for key in _keys(ops, passes)}
-    place = {int(op): index for index, op in enumerate(lane)}
+    position_of = {int(op): index for index, op in enumerate(lane)}
     before = _before(ops, lane)
     sides = {key: {side: comm[_transfers(ops, comm, key, side)] for side in (False, True)} for key in counts}
     own = {key: passes[_of(ops, passes, key)] for key in counts}
     for op in comm.tolist():
         key = (int(ops.stem[op]), int(ops.chunk[op]))
-        if op in place:
+        if op in position_of:
             continue
         if ops.between_two[op] and counts.get(key) == len(sides.get(key, {}).get(bool(ops.is_send[op]), ())):
-            yield from _transfer(ops, op, lane, place[int(own[key][ops.number[op]])], before)
+            yield from _transfer(ops, op, lane, position_of[int(own[key][ops.number[op]])], before)
         else:
             yield from _by_time(ops, op, lane)
 
@@ -117,15 +117,15 @@ def _of_rank(ops: Operations, mine: Ints) -> Iterable[tuple[int, int]]:
 def _before(ops: Operations, lane: Ints) -> dict[int, int]:
     """Of each pass of a lane the place of the pass before it in its direction."""
     last: dict[int, int] = {}
-    found: dict[int, int] = {}
+    before: dict[int, int] = {}
     for index, op in enumerate(lane.tolist()):
         stem = int(ops.stem[op])
         if ops.is_comm[op]:
             continue
         if stem in last:
-            found[index] = last[stem]
+            before[index] = last[stem]
         last[stem] = index
-    return found
+    return before
 
 
 def _transfers(ops: Operations, comm: Ints, key: tuple[int, int], side: bool) -> NDArray[np.bool_]:  # noqa: FBT001

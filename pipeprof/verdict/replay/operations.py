@@ -85,11 +85,11 @@ def _codes(column: Any) -> Any:
 
 def combined(columns: Sequence[Any]) -> Ints:
     """(n,) numbers from 0, equal where all columns are equal; in their order."""
-    found = np.zeros(len(columns[0]), dtype=np.int64)
+    numbers = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         values, code = np.unique(np.asarray(column), return_inverse=True)
-        found = np.unique(found * len(values) + code.reshape(-1), return_inverse=True)[1].reshape(-1)
-    return found
+        numbers = np.unique(numbers * len(values) + code.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def _places(step: Ints, key: Ints) -> Ints:
@@ -107,15 +107,15 @@ def _aligned(columns: Mapping[str, Any], steps: Ints, step: Ints, op: Ints, coun
     patterns, of_step, often = np.unique(there, axis=1, return_inverse=True, return_counts=True)
     usual = int(np.argmax(often))
     chosen = np.flatnonzero(of_step.reshape(-1) == usual)
-    kept = patterns[:, usual]
+    in_usual = patterns[:, usual]
     start, end = (np.full((count, len(steps)), np.nan) for _ in range(2))
     zero = np.full(len(steps), np.iinfo(np.int64).max)
     np.minimum.at(zero, step, columns["start_ns"])
     start[op, step], end[op, step] = columns["start_ns"] - zero[step], columns["end_ns"] - zero[step]
-    start, end = start[kept][:, chosen], end[kept][:, chosen]
+    start, end = start[in_usual][:, chosen], end[in_usual][:, chosen]
     row = np.zeros(count, dtype=np.int64)
     row[op] = np.arange(len(op))
-    row = row[kept]
+    row = row[in_usual]
     order = np.lexsort((end.mean(axis=1), start.mean(axis=1), columns["rank"][row]))
     return _described(columns, row[order], start[order], end[order], steps[chosen], len(steps) - len(chosen))
 
@@ -135,7 +135,7 @@ def _described(
         for comm, kind, name in zip(is_comm, code["kind"], code["name"], strict=True)
     ]
     types = tuple(sorted(set(texts)))
-    place = {text: index for index, text in enumerate(types)}
+    index_of = {text: index for index, text in enumerate(types)}
     kind_code = np.array([_index(BETWEEN_TWO, kind) for kind in kinds])[code["kind"]]
     rank = np.asarray(columns["rank"])[row]
     sort = np.where(is_comm, kind_code, -2)
@@ -143,7 +143,7 @@ def _described(
         positions=positions,
         rank=rank,
         stage=np.asarray(columns["peers"])[row],
-        type=np.array([place[text] for text in texts]),
+        type=np.array([index_of[text] for text in texts]),
         stem=stem,
         chunk=chunk,
         number=_numbers(combined([rank, sort, stem, chunk])),
@@ -162,10 +162,10 @@ def _described(
 
 def parted(name: str) -> tuple[str, int, int]:
     """The name without chunk and numbers, its model chunk, and its stem: 0 forward, 1 backward, -1 neither."""
-    found = _CHUNK.search(name)
+    match = _CHUNK.search(name)
     plain = re.sub(r"[0-9]+", "#", _CHUNK.sub("", name))
     stem = next((index for index, word in enumerate(PASSES) if word in plain), -1)
-    return plain, int(found.group(1)) if found else 0, stem
+    return plain, int(match.group(1)) if match else 0, stem
 
 
 def _index(names: Sequence[str], name: str) -> int:

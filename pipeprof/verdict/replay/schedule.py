@@ -48,10 +48,10 @@ class Schedule:
     def ready(self, end: Floats) -> Floats:
         """(n, s) the latest end of what each operation waits for, given all ends; 0 where it waits for nothing."""
         ends = np.vstack([end, np.zeros((1, end.shape[1]))])
-        found = np.zeros_like(end)
+        latest = np.zeros_like(end)
         for level in self._levels:
-            found[level.ops] = np.maximum.reduceat(ends[level.sources], level.edges, axis=0)
-        return found
+            latest[level.ops] = np.maximum.reduceat(ends[level.sources], level.edges, axis=0)
+        return latest
 
     def together(self, values: Floats) -> Floats:
         """(n, s) the largest value of the operations that take place together."""
@@ -65,11 +65,11 @@ class _Level:
 
     def __init__(self, graph: Graph, set_of: Ints, ops: Ints) -> None:
         self.ops = ops[np.argsort(set_of[ops], kind="stable")]
-        place = np.full(len(graph.together), -1)
-        place[self.ops] = np.arange(len(self.ops))
-        mine = np.flatnonzero(place[graph.after] >= 0)
+        position = np.full(len(graph.together), -1)
+        position[self.ops] = np.arange(len(self.ops))
+        mine = np.flatnonzero(position[graph.after] >= 0)
         none = np.full(len(self.ops), len(graph.together))  # a source that ended at 0, for each
-        targets = np.concatenate([place[graph.after[mine]], np.arange(len(self.ops))])
+        targets = np.concatenate([position[graph.after[mine]], np.arange(len(self.ops))])
         order = np.argsort(targets, kind="stable")
         self.sources = np.concatenate([graph.before[mine], none])[order]
         self.edges = np.searchsorted(targets[order], np.arange(len(self.ops)))

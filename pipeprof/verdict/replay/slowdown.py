@@ -105,13 +105,13 @@ def replay_of(ops: Operations) -> Replay:
 
 
 def _usual(ops: Operations, dur: Floats) -> Floats:
-    found = np.empty(len(dur))
+    usual = np.empty(len(dur))
     for kind in range(len(ops.types)):
         for comm in (False, True):
             mine = (ops.type == kind) & (ops.is_comm == comm)
             if mine.any():
-                found[mine] = np.median(dur[mine]) if comm else dur[mine].mean()
-    return found
+                usual[mine] = np.median(dur[mine]) if comm else dur[mine].mean()
+    return usual
 
 
 def replicas(ops: Operations) -> Ints:
@@ -132,8 +132,8 @@ def replicas(ops: Operations) -> Ints:
             one, other = sorted((root(ranks[0]), root(rank)))
             parent[other] = one
     roots = np.array([root(int(rank)) for rank in ops.rank])
-    found: Ints = np.unique(roots, return_inverse=True)[1].reshape(-1)
-    return found
+    replica_of: Ints = np.unique(roots, return_inverse=True)[1].reshape(-1)
+    return replica_of
 
 
 def _is_in_every_pass(ops: Operations, group: Flags, rank: int) -> bool:

@@ -12,7 +12,7 @@ from pipeprof.experiment.ab import AbWish, policy_hash, run_ab
 from pipeprof.experiment.arms import (
     Arm,
     ArmWish,
-    Place,
+    Workspace,
     arm_notes,
     checked_out,
     pair_hash,
@@ -44,7 +44,7 @@ def repository(tmp_path, monkeypatch):
 
 
 def arms(base=None, new=None, command=COMMAND):
-    return resolve_arms(Place.here(), base or ArmWish(), new or ArmWish(), command)
+    return resolve_arms(Workspace.here(), base or ArmWish(), new or ArmWish(), command)
 
 
 def worktrees(root):
@@ -52,11 +52,11 @@ def worktrees(root):
 
 
 def test_a_revision_is_checked_out_beside_the_working_tree(repository):
-    place = Place.here()
+    workspace = Workspace.here()
     pair = arms(ArmWish(ref="HEAD~1"))
     folder = repository / "session"
     folder.mkdir()
-    with checked_out(place, pair, folder) as places:
+    with checked_out(workspace, pair, folder) as places:
         assert (places["base"] / "train.py").read_text() == "print(1)\n"
         assert places["base"].name == "jobs"
         assert places["new"] == repository / "jobs"
@@ -66,12 +66,12 @@ def test_a_revision_is_checked_out_beside_the_working_tree(repository):
 
 
 def test_worktrees_that_a_kill_left_are_made_anew(repository):
-    place, pair = Place.here(), arms(ArmWish(ref="HEAD~1"), ArmWish(ref="main"))
+    workspace, pair = Workspace.here(), arms(ArmWish(ref="HEAD~1"), ArmWish(ref="main"))
     folder = repository / "session"
     folder.mkdir()
-    stale = checked_out(place, pair, folder)
+    stale = checked_out(workspace, pair, folder)
     (stale.__enter__()["base"] / "train.py").write_text("half")
-    with checked_out(place, pair, folder) as places:
+    with checked_out(workspace, pair, folder) as places:
         assert (places["base"] / "train.py").read_text() == "print(1)\n"
         assert (places["new"] / "train.py").read_text() == "print(2)\n"
     assert worktrees(repository) == 1
@@ -90,8 +90,8 @@ def test_worktrees_go_when_an_arm_fails(repository):
 def test_each_arm_runs_in_its_own_folder(repository):
     bench = FakeBench(compare=says("unchanged", 5))
     content = run_ab(AbWish(ArmWish(ref="HEAD~1"), ArmWish(), COMMAND), Policy(), print, bench)
-    of_base = {place for name, place in zip(bench.ran, bench.places, strict=True) if name.startswith("base")}
-    assert {place.parent.name for place in of_base} == {"tree-base"}
+    of_base = {folder for name, folder in zip(bench.ran, bench.places, strict=True) if name.startswith("base")}
+    assert {folder.parent.name for folder in of_base} == {"tree-base"}
     assert set(bench.places) - of_base == {repository / "jobs"}
     said = content["session"]["arms"]
     assert said["base"]["revision"] == git(repository, "rev-parse", "HEAD~1")
@@ -100,13 +100,13 @@ def test_each_arm_runs_in_its_own_folder(repository):
 
 
 def test_a_changed_working_tree_is_noted_and_another_comparison(repository):
-    place, clean = Place.here(), arms(ArmWish(ref="HEAD~1"))
-    assert arm_notes(place, clean) == []
+    workspace, clean = Workspace.here(), arms(ArmWish(ref="HEAD~1"))
+    assert arm_notes(workspace, clean) == []
     (repository / "jobs" / "train.py").write_text("print(3)\n")
     dirty = arms(ArmWish(ref="HEAD~1"))
-    assert arm_notes(place, dirty) == [{"code": "uncommitted", "arm": "new"}]
+    assert arm_notes(workspace, dirty) == [{"code": "uncommitted", "arm": "new"}]
     assert "and changes" in dirty[1].label
-    assert pair_hash(place, clean, "p") != pair_hash(place, dirty, "p")
+    assert pair_hash(workspace, clean, "p") != pair_hash(workspace, dirty, "p")
     (repository / "jobs" / "train.py").write_text("print(4)\n")
     assert arms(ArmWish(ref="HEAD~1"))[1].tree != dirty[1].tree
 
@@ -130,11 +130,11 @@ def test_a_working_tree_that_changes_meanwhile_ends_the_session(repository):
 
 
 def test_the_same_revision_by_another_name_is_the_same_pair(repository):
-    place = Place.here()
+    workspace = Workspace.here()
     git(repository, "tag", "v1", "HEAD~1")
-    assert pair_hash(place, arms(ArmWish(ref="HEAD~1")), "p") == pair_hash(place, arms(ArmWish(ref="v1")), "p")
+    assert pair_hash(workspace, arms(ArmWish(ref="HEAD~1")), "p") == pair_hash(workspace, arms(ArmWish(ref="v1")), "p")
     other = arms(ArmWish(ref="v1"), command=("python", "train.py", "--lr", "1"))
-    assert pair_hash(place, other, "p") != pair_hash(place, arms(ArmWish(ref="v1")), "p")
+    assert pair_hash(workspace, other, "p") != pair_hash(workspace, arms(ArmWish(ref="v1")), "p")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_arms_that_cannot_be_are_refused(base, new, command, message):
 def test_a_folder_that_the_revision_lacks_is_named(repository, monkeypatch):
     (repository / "later").mkdir()
     monkeypatch.chdir(repository / "later")
-    place, pair = Place.here(), arms(ArmWish(ref="HEAD~1"))
-    with pytest.raises(UsageError, match="`later` does not exist in base"), checked_out(place, pair, repository / "s"):
+    workspace, pair = Workspace.here(), arms(ArmWish(ref="HEAD~1"))
+    with pytest.raises(UsageError, match="`later` does not exist"), checked_out(workspace, pair, repository / "s"):
         pass
     assert worktrees(repository) == 1
 
@@ -173,17 +173,17 @@ def test_outside_a_repository_commands_can_be_compared_but_no_revisions(tmp_path
 
 
 def test_paths_into_the_repository_become_those_of_the_worktree(repository, monkeypatch):
-    place, (base, new) = Place.here(), arms(ArmWish(ref="HEAD~1"))
+    workspace, (base, new) = Workspace.here(), arms(ArmWish(ref="HEAD~1"))
     monkeypatch.setenv("PYTHONPATH", f"{repository}/jobs:/elsewhere:lib")
     tree = repository / "s" / "tree-base"
-    assert variables(place, base, tree / "jobs")["PYTHONPATH"] == f"{tree}/jobs:/elsewhere:lib"
-    assert "PYTHONPATH" not in variables(place, new, repository / "jobs")
+    assert variables(workspace, base, tree / "jobs")["PYTHONPATH"] == f"{tree}/jobs:/elsewhere:lib"
+    assert "PYTHONPATH" not in variables(workspace, new, repository / "jobs")
 
 
 def test_an_absolute_script_is_noted_because_both_arms_run_it(repository):
     script = str(repository / "jobs" / "train.py")
     pair = arms(ArmWish(ref="HEAD~1"), command=("python", script))
-    assert "same_file" in {note["code"] for note in arm_notes(Place.here(), pair)}
+    assert "same_file" in {note["code"] for note in arm_notes(Workspace.here(), pair)}
 
 
 def test_secrets_do_not_reach_the_session_file():

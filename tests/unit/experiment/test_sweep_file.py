@@ -124,7 +124,7 @@ def test_phases_of_a_greedy_search():
     assert [arm.name for arm in next_phase(spec, [*won, Outcome("one + two")]).arms] == ["base", "one + two"]
     assert [arm.name for arm in next_phase(spec, [*won, Outcome(None)]).arms] == ["base", "one"]
     assert next_phase(spec, [Outcome(None), Outcome(None)]) is None
-    assert next_phase(spec, [Outcome(None, whole=False)]) is None
+    assert next_phase(spec, [Outcome(None, is_complete=False)]) is None
     assert next_phase(spec, [*won, Outcome(None), Outcome("one")]) is None
     bare = read(search="greedy")
     assert [arm.name for arm in next_phase(bare, won).arms] == ["base", "one"]

@@ -15,7 +15,7 @@ from pipeprof.experiment.tune.rows import acceptable, compared_epochs, epochs_of
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import Settings
-from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.candidate import Recorded
 
 COMMAND = ("python", "train.py")
 
@@ -76,7 +76,7 @@ def reading(op_type="TFReaderOp", **more):
     stages = tuple(replace(one, op_type=op_type, is_python=False) if one.op_id == 2 else one for one in loop.stages)
     bench = FakeBench(replace(loop, stages=stages), by_workers(loop), **more)
     seen = bench._seen
-    bench._seen = lambda settings: replace(seen(settings), known=Known(readers=frozenset({2})))
+    bench._seen = lambda settings: replace(seen(settings), recorded=Recorded(readers=frozenset({2})))
     return bench
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
 from pipeprof.experiment.tune.rows import Epoch
-from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"
@@ -95,7 +95,7 @@ class FakeBench:
              "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
             for one in stages
         ]  # fmt: skip
-        return Seen(loop, ops, SITE, 2 * self.run_s, known=Known(self.caches), epochs=self.epochs)
+        return Seen(loop, ops, SITE, 2 * self.run_s, recorded=Recorded(self.caches), epochs=self.epochs)
 
 
 def workers_of(settings, node):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeprof.verdict.candidate import LARGE_ROW, Known, beside
+from pipeprof.verdict.candidate import LARGE_ROW, Recorded, beside
 from pipeprof.verdict.capacity import Loop, Stage
 from pipeprof.verdict.tuning import candidates
 
@@ -16,7 +16,7 @@ NODES = (("0,1,2,3", 4), ("4,5,6,7", 4))
 
 
 def keys(loop, **known):
-    return [one.key for one in beside(loop, Known(**known))]
+    return [one.key for one in beside(loop, Recorded(**known))]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_one_numa_node_where_the_training_fits_into_it(nodes, cores, expected):
 
 def test_of_unknown_effect_what_usually_brings_most_is_tried_first():
     loop = replace(IDLE, stages=(replace(MAP, rate=None), Stage(2, "TFReaderOp")), free_cores=0.1)
-    found = candidates(loop, {}, "time", Known(row_bytes={1: 3_000_000}, nodes=NODES, readers=frozenset({2})))
+    found = candidates(loop, {}, "time", Recorded(row_bytes={1: 3_000_000}, nodes=NODES, readers=frozenset({2})))
     assert all(one.is_unknown for one in found)
     first = [next(at for at, one in enumerate(found) if kind in one.key) for kind in ("2:workers", "max_row", "cpus")]
     assert first == sorted(first)
@@ -54,7 +54,7 @@ def test_of_unknown_effect_what_usually_brings_most_is_tried_first():
 
 
 def test_they_are_tried_behind_what_is_predicted_and_not_where_the_loop_limits():
-    known = Known(row_bytes={1: 3_000_000}, nodes=NODES)
+    known = Recorded(row_bytes={1: 3_000_000}, nodes=NODES)
     found = [one.key for one in candidates(IDLE, {}, "time", known)]
     assert found.index("1:workers=2") < found.index("cpus=0,1,2,3")
     limited = replace(IDLE, stages=(replace(MAP, rate=900.0),), rate=490.0)

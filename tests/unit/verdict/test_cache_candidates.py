@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.candidate import CACHE_BYTES, Known, kept_rows
+from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, kept_rows
 from pipeprof.verdict.capacity import Loop, Stage
 from pipeprof.verdict.tuning import candidates, learned
 
@@ -40,18 +40,18 @@ def test_behind_a_python_source_and_its_maps_where_it_pays(caches, expected):
 
 
 def test_workers_that_bring_nearly_as_much_come_first():
-    first = [one.key for one in candidates(LOOP, {}, "time", Known([SOURCE, point(1, "MapOp", 2.1)]))]
+    first = [one.key for one in candidates(LOOP, {}, "time", Recorded([SOURCE, point(1, "MapOp", 2.1)]))]
     assert first.index("1:workers=2") < first.index(f"1:cache={CACHE_BYTES}")
-    first = [one.key for one in candidates(LOOP, {}, "time", Known([SOURCE, point(1, "MapOp", 4.0)]))]
+    first = [one.key for one in candidates(LOOP, {}, "time", Recorded([SOURCE, point(1, "MapOp", 4.0)]))]
     assert first[0] == f"1:cache={CACHE_BYTES}"
 
 
 def test_a_cache_that_failed_teaches_nothing_of_workers():
-    found = candidates(LOOP, {}, "time", Known([SOURCE, point(1, "MapOp", 4.0)]))
+    found = candidates(LOOP, {}, "time", Recorded([SOURCE, point(1, "MapOp", 4.0)]))
     cache = next(one for one in found if "cache" in one.key)
     after = {one.key: one.prediction for one in learned(found, [(cache, 1.0)])}
     assert after["1:workers=2"] == next(one for one in found if one.key == "1:workers=2").prediction
 
 
 def test_only_speed_asks_for_memory():
-    assert not [one for one in candidates(LOOP, {}, "memory", Known([SOURCE, MAP])) if "cache" in one.key]
+    assert not [one for one in candidates(LOOP, {}, "memory", Recorded([SOURCE, MAP])) if "cache" in one.key]

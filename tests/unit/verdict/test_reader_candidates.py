@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mindspore_sources import source_classes
 
-from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
 from pipeprof.verdict.readers import BY_FILE
 from pipeprof.verdict.tuning import candidates, worth_trying
@@ -16,7 +16,7 @@ BATCH = Stage(0, "BatchOp", node=0, rate=900.0)
 def tried(op_type, rate, kind="wait", consumer=500.0):
     reader = Stage(1, op_type, node=1, rate=rate, kind=kind, capacity=16)
     loop = Loop((BATCH, reader), consumer=consumer, rate=90.0, free_cores=6.0, process_cores=0.5, cpu_count=8)
-    found = worth_trying(candidates(loop, {}, "time", Known(readers=frozenset({1}))), ())
+    found = worth_trying(candidates(loop, {}, "time", Recorded(readers=frozenset({1}))), ())
     return [one for one in found if one.changes and one.changes[0].op_id == 1]
 
 
@@ -39,7 +39,7 @@ def test_one_that_was_not_timed_is_tried_without_a_prediction():
 def test_it_comes_before_what_changes_no_operator():
     reader = Stage(1, "TFReaderOp", node=1)
     loop = Loop((BATCH, reader), consumer=500.0, rate=90.0, free_cores=0.0, process_cores=1.9, cpu_count=2, cores=2.0)
-    found = [one.key for one in candidates(loop, {}, "time", Known(readers=frozenset({1}))) if one.is_unknown]
+    found = [one.key for one in candidates(loop, {}, "time", Recorded(readers=frozenset({1}))) if one.is_unknown]
     assert found == ["1:workers=2", "runtime_threads=1", "threads=1"]
 
 

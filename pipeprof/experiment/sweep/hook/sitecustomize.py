@@ -57,14 +57,14 @@ def force(module: Any, wanted: dict[str, Any]) -> None:
 
 def settings(module: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `mindspore.set_context` for what is wanted."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if "mode" in wanted:
-        found["mode"] = {"graph": module.GRAPH_MODE, "pynative": module.PYNATIVE_MODE}[wanted["mode"]]
+        arguments["mode"] = {"graph": module.GRAPH_MODE, "pynative": module.PYNATIVE_MODE}[wanted["mode"]]
     if "jit_level" in wanted:
-        found["jit_config"] = {"jit_level": wanted["jit_level"]}
+        arguments["jit_config"] = {"jit_level": wanted["jit_level"]}
     if "threads" in wanted:
-        found["runtime_num_threads"] = int(wanted["threads"])
-    return found
+        arguments["runtime_num_threads"] = int(wanted["threads"])
+    return arguments
 
 
 def _follow(loader: Any) -> None:
