@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeprof.verdict.rules import CROWDED_IDLE, LOCK_HELD, LOCKED_CORES, SHORT_IDLE
+from pipeprof.verdict.rules import CROWDED_CORES, CROWDED_IDLE, LOCK_HELD, LOCKED_CORES, SHORT_IDLE
 
 Basis = dict[str, Any]  # a code with its numbers
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
@@ -107,7 +107,7 @@ class Loop:
     @property
     def is_crowded(self) -> bool:
         """Whether so little of the cores was idle that its threads and its pipeline's may take them from each other."""
-        return self.free_cores is not None and self.free_cores < CROWDED_IDLE * self.room
+        return self.free_cores is not None and self.free_cores < crowded_below(self.room)
 
     @property
     def has_no_core(self) -> bool:
@@ -118,6 +118,11 @@ class Loop:
     def room(self) -> float:
         """Cores that the training may use."""
         return self.cores or self.cpu_count
+
+
+def crowded_below(cores: float) -> float:
+    """Idle cores, below which a loop and its pipeline may take cores from each other: half a core, or 12 % of all."""
+    return max(CROWDED_CORES, CROWDED_IDLE * cores)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict.capacity import crowded_below
 from pipeprof.verdict.clause import codes
 from pipeprof.verdict.loop import CONSUMER
-from pipeprof.verdict.rules import KINDS, USED
+from pipeprof.verdict.rules import CROWDED_IDLE, KINDS, USED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -207,6 +208,15 @@ class Facts:
         if self.pipeline_share is None or self.pipeline_share >= 1 or self.wait_share >= 1:
             return None
         return 1.0 / ((1.0 - self.pipeline_share) * (1.0 - self.wait_share))
+
+    @property
+    def idle_room(self) -> float | None:
+        """Idle cores over half a core, or over 12 % of all where that is more: a loop short of CPU leaves less idle."""
+        if self.idle_share is None:
+            return None
+        return (
+            self.idle_share * self.cores / crowded_below(self.cores) if self.cores else self.idle_share / CROWDED_IDLE
+        )
 
     @cached_property
     def taker(self) -> StageFacts | None:

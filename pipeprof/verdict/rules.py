@@ -50,6 +50,7 @@ DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock
 FREED = 1.10  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
 MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
 CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
+CROWDED_CORES = 0.50  # and so many: kernels want several cores at once, and a thread that launches them leaves one idle
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
 
 # What a stage does while it is busy.
@@ -81,7 +82,7 @@ RULES = (
     # A loop that computes beside it is slow for want of cores, which looks as if it limited.
     Rule("takes_cpu", "shared_cpu", "taker", (
         at_most("wait_share", HIGH_WAIT),
-        below("idle_share", CROWDED_IDLE), at_least("freed", FREED), at_least("share_over_wait", 0.0),
+        below("idle_room", 1.0), at_least("freed", FREED), at_least("share_over_wait", 0.0),
         noted("pipeline_share")), kind="cpu"),
     Rule("data_in_time", "consumer", "loop", (below("wait_share", MODERATE_WAIT),)),
     # The stage that waits for the lock looks slow, the one that holds it does not.
@@ -129,7 +130,7 @@ DOUBTS = (
     Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
     Outcome("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
-    Outcome("shares_cpu", (below("idle_share", CROWDED_IDLE), at_least("freed", MAY_BE_FREED),
+    Outcome("shares_cpu", (below("idle_room", 1.0), at_least("freed", MAY_BE_FREED),
                            at_least("share_over_wait", 0.0)),
             only=("consumer", "shared_cpu")),
     Outcome("other_load", SATURATED),

@@ -178,6 +178,14 @@ def blur():
     return lambda: shrink(smooth(known))
 
 
+def batch_ms(pipeline):
+    """How long a batch takes at least; 0 of settings of a grid whose label is open: they get more rows than they need."""
+    try:
+        return label(pipeline).batch_ms
+    except ValueError:
+        return 0.0
+
+
 class Builder:
     """Makes the dataset of a pipeline. Files go to a temporary folder."""
 
@@ -185,7 +193,7 @@ class Builder:
         self.pipeline = pipeline
         self.folder = folder
         self.speed = Speed()
-        batches = SPARE * seconds * 1000 / max(0.3, label(pipeline).batch_ms)
+        batches = SPARE * seconds * 1000 / max(0.3, batch_ms(pipeline))
         passes = pipeline.epochs * pipeline.repeat
         whole = min(MOST_ROWS, max(4, math.ceil(batches / passes / (SPARE if passes > 1 else 1))) * pipeline.batch.size)
         self.rows = whole

@@ -30,6 +30,7 @@ FACTS = {
     "margin": ("utilisation of the named stage minus the next one's", "share"),
     "batches": ("batches of the steady state", "number"),
     "idle_share": ("idle part of the cores that the training may use", "share"),
+    "idle_room": ("idle cores / half a core, or 12 % of all where that is more", "times"),
     "others_share": ("part of these cores that other programs use", "share"),
     "worker_law_ratio": ("time between two rows that its workers allow / that its 100 ms polls allow", "times"),
     "row_law_ratio": ("time between two rows / least time that its 100 ms polls allow", "times"),
@@ -52,7 +53,7 @@ RELATIONS = {
 # What each rule says about the stage that it names.
 RULES = {
     "lock_beside_loop": "the training's own work waits for the lock that this operator holds",
-    "takes_cpu": "no core is idle, and the data pipeline takes much of the CPU that the training could use",
+    "takes_cpu": "hardly a core is idle, and the data pipeline takes much of the CPU that the training could use",
     "data_in_time": "the training hardly waits for data",
     "lock_held": "this stage holds the lock that the busiest operator waits for",
     "lock_mostly_held": "this stage holds the lock most of the time, and the busiest operator waits for it",

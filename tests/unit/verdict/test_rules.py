@@ -109,12 +109,17 @@ def crowded(*ops, **shared):
     return pipeline(*ops, **{"wait_share": 0.01, "idle_share": 0.0, "process_cores": 2.0} | shared)
 
 
+def test_no_core_is_idle_where_half_a_core_is_or_an_eighth_of_many():
+    found = [decide(crowded({"cores": 0.8}, idle_share=idle), cores) for cores in (2.0, 16.0) for idle in (0.119, 0.13)]
+    assert [one.rule.name == "takes_cpu" for one in found] == [True, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("rows", "met", "unmet"),
     [
         (lambda x: crowded({"cores": taking(1.1 * x) - 0.05}, {"cores": 0.05}), 1, 0.99),
         (lambda x: crowded({"cores": taking(1.1 * x)}), MORE, LESS),
-        (lambda x: crowded({"cores": 0.8}, idle_share=0.12 * x), LESS, 1),
+        (lambda x: crowded({"cores": 0.8}, idle_share=0.125 * x), LESS, 1),
         (lambda x: crowded({"cores": 0.8}, wait_share=0.2 * x), 1, MORE),
     ],
     ids=["all operators", "freed", "idle", "wait"],
