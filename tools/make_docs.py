@@ -34,12 +34,14 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 _TABLES_HEAD = f"""# Tables
 
-What a run holds, `schema_version` {SCHEMA_VERSION}. Made by `tools/make_docs.py` from `pipeprof/record/schema.py`.
+The tables of a run, `schema_version` {SCHEMA_VERSION}. Made by `tools/make_docs.py` from `pipeprof/record/schema.py`.
+Views on these tables: [queries](queries.md#views).
 
-A table is a folder of Parquet files, `RUN/<table>/rep=<n>/rank=<n>/part-*.parquet`. In SQL every table begins with the
-columns `rep` (repetition) and `rank` (process), both bigint. Times are whole nanoseconds since the repetition's zero,
-the launch of the command. Unknown is null, never 0; what a run did not measure is an empty table. A name that SQL
-reserves (`"fetch"`) is written in double quotes.
+A table is a folder of Parquet files, `RUN/<table>/rep=<n>/rank=<n>/part-*.parquet`, or a single file
+`RUN/<table>/rows.parquet` after `pipeprof compact`. In SQL every table begins with the columns `rep` (repetition) and
+`rank` (process), both bigint. Times are whole nanoseconds since the repetition began: since the launch of the command,
+or in an import since the earliest time in the files. Unknown is null, never 0; what a run did not measure is an empty
+table. Write names that are reserved in SQL in double quotes (`"fetch"`).
 """
 
 _QUERIES_HEAD = """# Queries

@@ -9,25 +9,25 @@ from score import MOST_WAIT, THEIRS, contradicted
 HEAD = """# Accuracy of the diagnosis
 
 Made by `python tests/accuracy/score.py --write docs/accuracy.md` from the captures in `tests/accuracy/captures`; do not
-edit. {number} input pipelines with a known bottleneck: {designed} designed, {drawn} drawn at random. Their labels follow
-from how they were built, see `tests/accuracy/PROVENANCE.md`. Recorded with pipeprof's default options, MindSpore
-{mindspore}, {cores} cores, about 4 s each. Intervals are Wilson's, 95 %.
+edit. The diagnosis of {number} input pipelines with a known bottleneck: {designed} designed, {drawn} drawn at random. Their
+labels follow from how they were built, see `tests/accuracy/PROVENANCE.md`. They were recorded with pipeprof's default
+options, MindSpore {mindspore}, {cores} cores, about 4 s each. Intervals are Wilson's, 95 %.
 
-The rules were made on the designed ones and adapted where earlier draws showed them wrong. "drawn last" are those of the
-last seed: recorded when the rules were as they are, none of which was changed afterwards.{left_out}
+The rules were developed on the designed pipelines, and corrected where earlier draws showed them wrong. "drawn last" are
+those of the last seed: they were recorded with the rules as they are now, and no rule was changed afterwards.{left_out}
 """
 LEFT_OUT = """ Left out, because it was built
-with a slow loop and yet its loop waited for more than {share:.0%} of the time by its own clock: {names}."""
+with a slow loop, and yet that loop waited for data more than {share:.0%} of the time by its own clock: {names}."""
 IMPORTED = {
     "raw": "MindSpore's own files with timing lines, recorded without pipeprof",
-    "sink": "sink mode, simulated files",
+    "sink": "Sink mode, simulated files",
 }
 FIGURES = {
     "top1": "named the right stage",
-    "top2": "right one among the first two",
+    "top2": "right stage among the first two",
     "kind": "named the right kind",
-    "first_top1": "right stage from the first 10 steps",
-    "high_share": "confidence high",
+    "first_top1": "named the right stage from the first 10 steps",
+    "high_share": "high confidence",
 }
 
 
@@ -54,7 +54,7 @@ def _left_out(truth: dict[str, Any]) -> str:
 
 def _figures(groups: dict[str, Any]) -> str:
     rows = [[text, *(_share(group[key]) for group in groups.values())] for key, text in FIGURES.items()]
-    rows.append(["loop-bound, called input-bound", *(_count(group["false_input_bound"]) for group in groups.values())])
+    rows.append(["slow loop, called input-bound", *(_count(group["false_input_bound"]) for group in groups.values())])
     return "## Result\n\n" + _table(["", *groups], rows)
 
 
@@ -64,15 +64,15 @@ def _theirs(groups: dict[str, Any]) -> str:
         if tool in groups["all"]["theirs"]:
             rows.append([text, *(_share(group["theirs"][tool]) for group in groups.values())])
     note = (
-        "Where a rule knows no training loop, naming no operator counts as right for pipelines whose loop is slow. "
-        "Where it names several operators, the first counts.\n\n"
+        "Where a rule cannot name the training loop, naming no operator counts as right for pipelines whose loop is slow. "
+        "Where it names several operators, the first one counts.\n\n"
     )
     return "## Other rules on the same captures\n\n" + note + _table(["right stage", *groups], rows)
 
 
 def _confidence(group: dict[str, Any]) -> str:
     rows = [[level, str(found["of"]), _share(found)] for level, found in group["confidence"].items()]
-    return "## Confidence\n\n" + _table(["said", "captures", "right"], rows)
+    return "## Confidence\n\n" + _table(["confidence", "captures", "right"], rows)
 
 
 def _whatif(found: dict[str, Any]) -> str:
@@ -85,12 +85,12 @@ def _whatif(found: dict[str, Any]) -> str:
             "measured by running both sides in turn (`python tests/accuracy/whatif.py --measure`, two pairs each).\n"
         ),
         (
-            f"- Stages that wait or poll: error of the predicted ratio {figures['median_error']:.1%} median, "
-            f"{figures['p90_error']:.1%} for the worst tenth, {figures['waiting']} predictions."
+            f"- Stages that wait or poll, {figures['waiting']} predictions: the median error of the predicted ratio is "
+            f"{figures['median_error']:.1%}, its 90th percentile {figures['p90_error']:.1%}."
         ),
-        f"- Stages that compute: the measured ratio lies in {covered} intervals, the widest is x{figures['widest']:.2f}.",
-        f"- Gains that were promised: {figures['promised']}, of which became a loss: {len(figures['losses'])}.",
-        f"- No number was given for {figures['refused']}.\n",
+        f"- Stages that compute: the measured ratio lies inside {covered} predicted intervals; the widest is x{figures['widest']:.2f}.",
+        f"- Promised gains: {figures['promised']}, of which {len(figures['losses'])} turned into a loss.",
+        f"- {figures['refused']} changes got no single number.\n",
     ]
     return "\n".join(["## What a change would bring\n", *lines, found["whatif"]["table"], ""])
 
