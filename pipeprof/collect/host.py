@@ -91,9 +91,9 @@ class HostSampler:
         with contextlib.suppress(*_GONE):
             current = {self._root.pid: self._root}
             for child in self._root.children(recursive=True):
-                known = self._known.get(child.pid)
-                current[child.pid] = known if known == child else child
-            left = {pid: known for pid, known in self._known.items() if pid not in current and known.is_running()}
+                earlier = self._known.get(child.pid)
+                current[child.pid] = earlier if earlier == child else child
+            left = {pid: earlier for pid, earlier in self._known.items() if pid not in current and earlier.is_running()}
             self._known = {**left, **current}
             self._named = {process: name for process, name in self._named.items() if process.pid in self._known}
         return list(self._known.values())

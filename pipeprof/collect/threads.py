@@ -36,9 +36,9 @@ class ThreadReader:
 
     def forget(self, pids: set[int]) -> None:
         """Drop what is known of all processes but these."""
-        for known in (self._known, self._names):
-            for key in [key for key in known if key[0] not in pids]:
-                del known[key]
+        for by_thread in (self._known, self._names):
+            for key in [key for key in by_thread if key[0] not in pids]:
+                del by_thread[key]
 
     def _look_at(
         self,

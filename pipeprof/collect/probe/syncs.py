@@ -82,11 +82,11 @@ def _subject(rec, name, frame):
 def _is_ours(frame):
     """Whether a frame is MindSpore's or the probe's. Code is known by its id, for its hash is slow, and so is kept."""
     code = frame.f_code
-    found = _ours.get(id(code))
-    if found is None:
+    entry = _ours.get(id(code))
+    if entry is None:
         inside = code.co_filename.startswith(where.package_folder())
         inside = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
         if len(_ours) >= MOST_CODES:
             return inside
-        found = _ours[id(code)] = (inside, code)
-    return found[0]
+        entry = _ours[id(code)] = (inside, code)
+    return entry[0]
