@@ -13,7 +13,7 @@ from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
-from pipeprof.inprocess.endings import ends_well, reason, say, told
+from pipeprof.inprocess.endings import ends_well, message_of, reason, say
 from pipeprof.inprocess.formats import MEMORY
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
@@ -253,7 +253,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             if not self._begun:
                 raise
             self._gave_up, self._action = True, NONE
-            say(f"cannot record cycle {self._cycles - 1}: {told(error)}; the program goes on, unrecorded")
+            say(f"cannot record cycle {self._cycles - 1}: {message_of(error)}; the program goes on, unrecorded")
 
     def _save(self, *, status: int = 0, reason: str | None = None) -> None:
         """The recording under way is whole: hand it over."""
