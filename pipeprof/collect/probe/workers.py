@@ -168,7 +168,7 @@ class Workers:
         self.pool = None
         self.pids = []
         self._batches = 0
-        self._told = None
+        self._reported = None
 
     def skips(self):
         """Whether the next call is not timed: outside of these workers none is."""
@@ -207,8 +207,8 @@ class Workers:
 
     def _tell(self):
         current = (recorder.REC, self.pids)
-        if self.pids and current != self._told:
-            self._told = current
+        if self.pids and current != self._reported:
+            self._reported = current
             recorder.REC.line("workers", pipeline=self.number, node=self.node, pids=self.pids)
 
 

@@ -38,15 +38,15 @@ class Amounts:
         self._numbered = _numbered(self._calls, placed)
         self._gradients: dict[str, Call] = {}
         self._gradients = gradient_calls(placed, self._call)
-        self._known: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
+        self._amounts: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
 
     def of(self, item: Placed) -> tuple[int | None, int | None]:
         """Operations and bytes of one execution; None for what cannot be told."""
         key = (item.name, item.execution.shapes)
-        if key not in self._known:
+        if key not in self._amounts:
             call = self._call(item)
-            self._known[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
-        return self._known[key]
+            self._amounts[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
+        return self._amounts[key]
 
     def shapes_of(self, item: Placed) -> str | None:
         """Shapes of the inputs, as the launch list has them, or as Python called the operator where that has none."""
