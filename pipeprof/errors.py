@@ -12,18 +12,18 @@ MOST_NAMES = 12  # of what there is, in a hint
 _NEAR = 0.6  # share of letters that two names have in common: one or two slips of the finger
 
 
-def near_names(wrong: str, known: Iterable[str]) -> list[str]:
+def near_names(wrong: str, choices: Iterable[str]) -> list[str]:
     """Up to three of the names that `wrong` may stand for, the nearest first; upper and lower case are the same."""
-    names = {name.lower(): name for name in known}
+    names = {name.lower(): name for name in choices}
     return [names[name] for name in difflib.get_close_matches(wrong.lower(), names, n=3, cutoff=_NEAR)]
 
 
-def did_you_mean(wrong: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(wrong: str, choices: Iterable[str], otherwise: str = "") -> str:
     """The hint for an unknown name: `did you mean ...?`; without a near name, all there are.
 
     `otherwise` is the hint instead of more than MOST_NAMES names.
     """
-    names = list(known)
+    names = list(choices)
     near = near_names(wrong, names)
     if near:
         return f"did you mean {_either([f'`{name}`' for name in near])}?"

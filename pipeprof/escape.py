@@ -140,7 +140,7 @@ def json_string(text: object) -> str:
 def toml(value: Any) -> str:
     """A value of TOML, with what cannot be seen as TOML writes it."""
     encoded = _json.dumps(value, ensure_ascii=False)
-    return _IN_QUOTES.sub(lambda found: f"\\U{ord(found[0]):08x}", encoded)
+    return _IN_QUOTES.sub(lambda match: f"\\U{ord(match[0]):08x}", encoded)
 
 
 def shell_word(word: str) -> str:
@@ -148,7 +148,7 @@ def shell_word(word: str) -> str:
     if line(word) == word:
         return shlex.quote(word)
     quoted = word.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + _LOG.sub(_second_hidden, _UNSEEN.sub(lambda found: _in_shell(found[0]), quoted)) + "'"
+    return "$'" + _LOG.sub(_second_hidden, _UNSEEN.sub(lambda match: _in_shell(match[0]), quoted)) + "'"
 
 
 def command(words: Iterable[str]) -> str:
@@ -159,7 +159,7 @@ def command(words: Iterable[str]) -> str:
 def _visible(text: str) -> str:
     """Every character can be seen, and no log finds a command."""
     if not text.isprintable():
-        text = _UNSEEN.sub(lambda found: _as_python(found[0]), text)
+        text = _UNSEEN.sub(lambda match: _as_python(match[0]), text)
     return _LOG.sub(_second_hidden, text) if "::" in text or "##" in text else text
 
 
@@ -170,12 +170,12 @@ def _as_python(sign: str) -> str:
     return sign.encode("unicode_escape").decode("ascii")
 
 
-def _second_hidden(found: re.Match[str]) -> str:
-    return f"{found[0][0]}\\x{ord(found[0][1]):02x}"
+def _second_hidden(match: re.Match[str]) -> str:
+    return f"{match[0][0]}\\x{ord(match[0][1]):02x}"
 
 
-def _as_json(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def _as_json(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
@@ -193,5 +193,5 @@ def _plain(words: str) -> str:
     words = _MARKED.sub(r"\\\g<0>", words.replace("&", "&amp;"))
     words = _MENTION.sub(rf"\g<0>{_ZERO_WIDTH}", words)  # a mention would notify people
     words = words.replace("://", ":\\//")  # a bare address would become a link
-    words = re.sub(r"(?i)\bwww\.", lambda found: found[0][:-1] + "\\.", words)
-    return _BEGIN.sub(lambda found: found[0] + "\\" if found[1] else "\\" + found[0], words)
+    words = re.sub(r"(?i)\bwww\.", lambda match: match[0][:-1] + "\\.", words)
+    return _BEGIN.sub(lambda match: match[0] + "\\" if match[1] else "\\" + match[0], words)

@@ -23,13 +23,13 @@ def ns_from_text(text: str, unit: str) -> int:
     for anything that is not one decimal number.
     """
     scale = _SCALE[unit]
-    found = _DECIMAL.fullmatch(text.strip()) if len(text) <= _LONGEST else None
-    if found is None or not (found["whole"] or found["fraction"]) or len(found["exponent"] or "") > _LONGEST_EXPONENT:
+    match = _DECIMAL.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if match is None or not (match["whole"] or match["fraction"]) or len(match["exponent"] or "") > _LONGEST_EXPONENT:
         raise ValueError(f"not a decimal number: {text[:_LONGEST]!r}")
-    scale += int(found["exponent"] or 0)
-    sign = -1 if found["sign"] == "-" else 1
-    fraction = found["fraction"] or ""
-    digits = found["whole"] + fraction
+    scale += int(match["exponent"] or 0)
+    sign = -1 if match["sign"] == "-" else 1
+    fraction = match["fraction"] or ""
+    digits = match["whole"] + fraction
     shift = scale - len(fraction)
     number = sign * int(digits)
     if shift >= 0:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[float, ...]:
     """Shares above 0 and up to 1 from `0.05,0.10`, each once, growing. Raises BadParameter."""
     try:
-        found = sorted({float(part) for part in text.split(",") if part.strip()})
+        fractions = sorted({float(part) for part in text.split(",") if part.strip()})
     except ValueError:
-        found = []
-    if not found or not 0 < found[0] <= found[-1] <= 1:
+        fractions = []
+    if not fractions or not 0 < fractions[0] <= fractions[-1] <= 1:
         raise click.BadParameter(f"`{text}`: expected shares above 0 and up to 1, for example 0.05,0.10")
-    return tuple(found)
+    return tuple(fractions)
 
 
 _POLICY = click.option(

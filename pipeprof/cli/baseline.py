@@ -252,18 +252,18 @@ def _named(root: str, workload: str | None, machine: str | None) -> str:
     """Folder or URL of the only baseline of these names. Raises UsageError for several, RunError for none."""
     from pipeprof.record.baseline import names
 
-    found = [name for name in names(root, workload) if machine in (None, name[1])]
-    if len(found) == 1:
-        place, mark, query = root.partition("?") if "://" in root else (root, "", "")
-        return "/".join([place.rstrip("/"), *found[0]]) + mark + query
+    matches = [name for name in names(root, workload) if machine in (None, name[1])]
+    if len(matches) == 1:
+        path, mark, query = root.partition("?") if "://" in root else (root, "", "")
+        return "/".join([path.rstrip("/"), *matches[0]]) + mark + query
     wanted = "/".join(filter(None, (workload, machine)))
-    if not found and not wanted:
+    if not matches and not wanted:
         hint = "save one with `pipeprof baseline write RUN --workload NAME`"
         raise RunError(f"there is no baseline in `{_shown(root)}`", hint)
-    if not found:
+    if not matches:
         raise RunError(f"no baseline of `{wanted}` in `{_shown(root)}`", "pipeprof baseline list")
-    listed = ", ".join(f"{name}/{inner}" for name, inner in found[:5]) + (", ..." if len(found) > 5 else "")
-    raise UsageError(f"{len(found)} baselines to choose from: {listed}", "name one with --workload and --machine")
+    listed = ", ".join(f"{name}/{inner}" for name, inner in matches[:5]) + (", ..." if len(matches) > 5 else "")
+    raise UsageError(f"{len(matches)} baselines to choose from: {listed}", "name one with --workload and --machine")
 
 
 def _shown(root: str) -> str:

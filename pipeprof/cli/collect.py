@@ -39,7 +39,7 @@ NO_FILE = ""  # --live alone
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
-    "-o", "--output", "place", metavar="FOLDER|URL", type=LocalPath(urls=True),
+    "-o", "--output", "target", metavar="FOLDER|URL", type=LocalPath(urls=True),
     help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
 )  # fmt: skip
 @click.option(
@@ -113,7 +113,7 @@ NO_FILE = ""  # --live alone
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @COMMAND
 def collect(
-    place: Path | str | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
+    target: Path | str | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
 ) -> None:
     """Profile a MindSpore training without changing its script.
 
@@ -140,14 +140,14 @@ def collect(
         )
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
-    kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
+    stored_options = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
     settings = _settings(apply_file)
     if settings is not None:
-        kept["override"] = settings.override()
+        stored_options["override"] = settings.override()
         command = tuple(settings.command(command))
     file = _live_file(live, force=options["force"])
-    path, url = free_place(place, force=options["force"])
-    run = create_run(path, command, kept, force=options["force"])
+    path, url = free_place(target, force=options["force"])
+    run = create_run(path, command, stored_options, force=options["force"])
     if live == NO_FILE:
         say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
     probe = ProbeOptions(
@@ -156,7 +156,7 @@ def collect(
         schedule,
         options["service"],
         options["memory"],
-        kept.get("override"),
+        stored_options.get("override"),
         graph_lines=options["graph_lines"],
     )
 
@@ -218,5 +218,5 @@ def _tell_warnings(run: Run) -> None:
     cure = next((warning.message for warning in warnings if warning.code == "numpy"), None)
     if cure is not None:
         say(f"hint: {cure}")
-    for told in dict.fromkeys(item.message for item in warnings if item.code in ("point_not_found", LAUNCHER)):
-        say(f"warning: {told}")
+    for message in dict.fromkeys(item.message for item in warnings if item.code in ("point_not_found", LAUNCHER)):
+        say(f"warning: {message}")

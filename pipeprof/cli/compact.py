@@ -49,8 +49,8 @@ def compacted(run: Path, progress: Callable[[str], None]) -> Compacted:
 
     answers = stored(load(run))
     files = one_file_each(run, progress)
-    found = load(run)
-    if found.files(TABLE):
-        keep(found)  # it was made of other files
+    compact_run = load(run)
+    if compact_run.files(TABLE):
+        keep(compact_run)  # it was made of other files
     keep_answers(load(run), answers)
     return files

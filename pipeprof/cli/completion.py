@@ -20,6 +20,6 @@ def completion(context: click.Context, shell: str) -> None:
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    if found is not None:
-        click.echo(found(context.find_root().command, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
+    completion_class = get_completion_class(shell)
+    if completion_class is not None:
+        click.echo(completion_class(context.find_root().command, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())

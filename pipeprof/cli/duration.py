@@ -28,10 +28,10 @@ def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
     if text is None:
         return None
-    whole = text.strip() if text.strip()[-1:] in _SECONDS else f"{text.strip()}s"
-    found = 0.0
-    if _DURATION.fullmatch(whole):
-        found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", whole))
-    if found <= 0:
+    with_unit = text.strip() if text.strip()[-1:] in _SECONDS else f"{text.strip()}s"
+    total = 0.0
+    if _DURATION.fullmatch(with_unit):
+        total = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", with_unit))
+    if total <= 0:
         raise click.BadParameter(f"`{text}` is not a time: expected seconds, or for example 10m or 1h30m")
-    return found
+    return total

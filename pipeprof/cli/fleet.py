@@ -84,8 +84,8 @@ def _ask(rows: pa.Table, text: str, form: str) -> None:
 
     with Engine.of_tables({TABLE: rows}) as engine:
         with process_ends_late():
-            found = engine.sql(text)
-        show_rows(found, form)
+            answer = engine.sql(text)
+        show_rows(answer, form)
 
 
 def _report(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("import")
 @click.argument("source", metavar="PATH", type=LocalPath())
 @click.option(
-    "-o", "--output", "place", metavar="FOLDER|URL", type=LocalPath(urls=True),
+    "-o", "--output", "target", metavar="FOLDER|URL", type=LocalPath(urls=True),
     help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
 )  # fmt: skip
 @click.option(
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def import_files(
     source: Path,
-    place: Path | str | None,
+    target: Path | str | None,
     kind: str | None,
     step: str | None,
     engine: str | None,
@@ -59,7 +59,7 @@ def import_files(
     from pipeprof.collect.session import default_name
     from pipeprof.read.foreign import import_path
 
-    path, url = free_place(place, force=force)
+    path, url = free_place(target, force=force)
     with progress_line("pipeprof: import", quiet=quiet) as progress, connected(engine):
         run = import_path(source, path or default_name(), kind=kind, step=step, force=force, progress=progress)
     sum_up(run, quiet=quiet)

@@ -56,15 +56,15 @@ def upload(run: Path, url: str, *, force: bool, quiet: bool) -> None:
         say_named(f"`{done.where}` is whole: {done.written:,} files uploaded{there}")
 
 
-def free_place(place: Path | str | None, *, force: bool) -> tuple[Path | None, str | None]:
+def free_place(target: Path | str | None, *, force: bool) -> tuple[Path | None, str | None]:
     """The folder that -o names, or its URL. Raises UsageError or RunError for a URL where no run can be put."""
-    if not isinstance(place, str):
-        return place, None
+    if not isinstance(target, str):
+        return target, None
     with signals_held():  # its libraries start threads, which must not take signals that are for a command
         from pipeprof.record.run_objects import refuse_taken
 
-        refuse_taken(place, force=force)
-    return None, place
+        refuse_taken(target, force=force)
+    return None, target
 
 
 def upload_to(url: str | None, run: Path, *, force: bool, quiet: bool) -> None:

@@ -53,18 +53,18 @@ def render(source: Path, form: str | None, folder: Path | None, *, force: bool) 
     """  # noqa: D301
     from pipeprof.report.output import check_free
 
-    known = forms()
+    all_forms = forms()
     if (form is None) == (folder is None):
         raise UsageError("render needs one of --to and -o", "pipeprof render compare.json --to markdown")
-    if form is not None and form not in known:
-        raise UsageError(f"unknown form `{form}`", did_you_mean(form, known))
+    if form is not None and form not in all_forms:
+        raise UsageError(f"unknown form `{form}`", did_you_mean(form, all_forms))
     content = _read(source)
     if folder is None:
-        click.echo(known[str(form)][1](content), nl=False)
+        click.echo(all_forms[str(form)][1](content), nl=False)
         return
-    for name, _ in known.values():
+    for name, _ in all_forms.values():
         check_free(folder / name, force=force)
-    for name, text in known.values():
+    for name, text in all_forms.values():
         _write(folder / name, text(content))
 
 

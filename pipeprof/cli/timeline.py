@@ -40,9 +40,9 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         ranks=None if ranks is None else parse_ranks(ranks),
         rep=rep,
     )
-    found = opened(run)
+    opened_run = opened(run)
     with status_line("pipeprof: timeline", quiet=quiet) as progress:
-        written = write(found, output, choice, progress)
+        written = write(opened_run, output, choice, progress)
     if quiet:
         return
     say(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`")
@@ -84,5 +84,5 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
     name = str(run)
     text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
     write_text(text, output)
-    count = sum(len(found) for found in profiles.values())
+    count = sum(len(profile) for profile in profiles.values())
     say(f"{count:,} stacks by {taken} in `{output}`")

@@ -71,9 +71,9 @@ def tune(
     from pipeprof.report import document, tune_text
 
     wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order)
-    state, place = run_tune(wish, TuneBench(command, goal), say_named)
+    state, result_folder = run_tune(wish, TuneBench(command, goal), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
-    written = write_files(place, content, tune_text.pull_request(content))
-    shown = place.name if folder is None else str(folder)
-    document.show(content, lambda found: tune_text.document(found, written, shown), form)
+    written = write_files(result_folder, content, tune_text.pull_request(content))
+    shown = result_folder.name if folder is None else str(folder)
+    document.show(content, lambda report: tune_text.document(report, written, shown), form)
     sys.exit(content["exit_code"])

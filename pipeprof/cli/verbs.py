@@ -69,8 +69,8 @@ class Verbs(click.Group):
         """The verb, from its file."""
         if cmd_name in VERBS and cmd_name not in self.commands:
             file = import_module(f"pipeprof.cli.{VERBS[cmd_name].file}")
-            found = (one for one in vars(file).values() if isinstance(one, click.Command) and one.name == cmd_name)
-            self.add_command(next(found))
+            commands = (one for one in vars(file).values() if isinstance(one, click.Command) and one.name == cmd_name)
+            self.add_command(next(commands))
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

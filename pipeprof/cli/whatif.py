@@ -157,8 +157,7 @@ def headspace(
     with a function) hands out its first outputs again and again; with --up-to everything before it stands still, too.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import headspace as whole
-    from pipeprof.experiment import part
+    from pipeprof.experiment import headspace, part
     from pipeprof.report import document, speedup_text
 
     wanted = _part(op, up_to, run)
@@ -167,7 +166,7 @@ def headspace(
     folder = path or default_name("pipeprof-headspace-")
     plan = plan_of(least, most, budget, HEADSPACE_PAIRS)
     if wanted is None:
-        content = whole.run_headspace(command, plan, folder, say)
+        content = headspace.run_headspace(command, plan, folder, say)
     else:
         content = part.run_part(wanted, command, plan, folder, say)
     document.show(content, speedup_text.headspace, form)

@@ -37,7 +37,7 @@ class HostSampler:
     def __init__(self, pid: int, path: Path) -> None:
         self._root = psutil.Process(pid)
         self._path = path
-        self._known: dict[int, psutil.Process] = {}
+        self._by_pid: dict[int, psutil.Process] = {}
         self._named: dict[psutil.Process, str] = {}
         self._threads = ThreadReader()
         self._groups: dict[int, CpuGroup | None] = {}
@@ -91,12 +91,12 @@ class HostSampler:
         with contextlib.suppress(*_GONE):
             current = {self._root.pid: self._root}
             for child in self._root.children(recursive=True):
-                known = self._known.get(child.pid)
-                current[child.pid] = known if known == child else child
-            left = {pid: known for pid, known in self._known.items() if pid not in current and known.is_running()}
-            self._known = {**left, **current}
-            self._named = {process: name for process, name in self._named.items() if process.pid in self._known}
-        return list(self._known.values())
+                earlier = self._by_pid.get(child.pid)
+                current[child.pid] = earlier if earlier == child else child
+            left = {pid: old for pid, old in self._by_pid.items() if pid not in current and old.is_running()}
+            self._by_pid = {**left, **current}
+            self._named = {process: name for process, name in self._named.items() if process.pid in self._by_pid}
+        return list(self._by_pid.values())
 
     def _facts(self, process: psutil.Process) -> dict[str, Any] | None:
         """`ended`: CPU seconds of children that the process has waited for. A command is there when it is new."""

@@ -78,9 +78,9 @@ class Outcome:
 def command_path(command: Sequence[str]) -> str:
     """The file that will be run. Raises UsageError when there is none, or it cannot be executed."""
     name = command[0]
-    found = shutil.which(name)
-    if found is not None:
-        return found
+    path = shutil.which(name)
+    if path is not None:
+        return path
     if os.sep in name and os.path.exists(name):  # noqa: PTH110 - Path's raises for a name that is too long
         raise UsageError(
             f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`"

@@ -14,7 +14,7 @@ class ThreadReader:
 
     def __init__(self, proc: str = PROC) -> None:
         self._proc = proc
-        self._known: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._times: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._names: dict[tuple[int, int], str] = {}
 
     def look(self, pid: int) -> dict[str, list[list[int | str | None]]]:
@@ -36,9 +36,9 @@ class ThreadReader:
 
     def forget(self, pids: set[int]) -> None:
         """Drop what is known of all processes but these."""
-        for known in (self._known, self._names):
-            for key in [key for key in known if key[0] not in pids]:
-                del known[key]
+        for by_thread in (self._times, self._names):
+            for key in [key for key in by_thread if key[0] not in pids]:
+                del by_thread[key]
 
     def _look_at(
         self,
@@ -49,7 +49,7 @@ class ThreadReader:
     ) -> None:
         try:
             exact = scheduled(_read(f"{folder}/schedstat"))
-            before = self._known.get(key)
+            before = self._times.get(key)
             if exact is not None and exact == before:
                 return
             name, ticks, start = stat(_read(f"{folder}/stat"))
@@ -57,7 +57,7 @@ class ThreadReader:
             return
         now = (ticks * _TICK_NS, None) if exact is None else exact
         if now != before:
-            self._known[key] = now
+            self._times[key] = now
             cpu.append([key[1], *now])
         if self._names.get(key) != name:
             self._names[key] = name

@@ -56,8 +56,8 @@ class Schedule:
         """First step at or after `step` in which something is done; NEVER when there is none."""
         since = max(0, step - self.skip_first)
         idle = max(0, self.wait - since % self.cycle)
-        found = self.skip_first + since + idle
-        return NEVER if self.over(found) else found
+        first = self.skip_first + since + idle
+        return NEVER if self.over(first) else first
 
     def over(self, step: int) -> bool:
         """Whether nothing is recorded in this step and in any later one."""
@@ -69,13 +69,13 @@ def action_of(plan: Callable[[int], Any], step: int) -> ProfilerAction:
 
     Raises UsageError for anything else.
     """
-    found = plan(step)
-    if isinstance(found, ProfilerAction):
-        return found
-    known = ProfilerAction.__members__.get(str(getattr(found, "name", "")))
-    if known is None:
-        raise UsageError(f"schedule({step}) is {found!r}, expected a pipeprof.ProfilerAction")
-    return known
+    planned = plan(step)
+    if isinstance(planned, ProfilerAction):
+        return planned
+    action = ProfilerAction.__members__.get(str(getattr(planned, "name", "")))
+    if action is None:
+        raise UsageError(f"schedule({step}) is {planned!r}, expected a pipeprof.ProfilerAction")
+    return action
 
 
 def schedule(*, active: int, wait: int = 0, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Schedule:

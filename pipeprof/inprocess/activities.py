@@ -32,19 +32,19 @@ def chosen(activities: Iterable[Any] | None) -> tuple[frozenset[ProfilerActivity
     """
     if activities is None:
         return ALL, []
-    found: set[ProfilerActivity] = set()
+    parts: set[ProfilerActivity] = set()
     notes = []
     for item in [activities] if isinstance(activities, str) else activities:
         name = str(getattr(item, "name", item)).upper()
         if name in DEVICES:
             notes.append(f"activity {name}: device kernels are not recorded in the program itself, only on the host")
         elif name in ProfilerActivity.__members__:
-            found |= ALL if name == "CPU" else {ProfilerActivity[name]}
+            parts |= ALL if name == "CPU" else {ProfilerActivity[name]}
         else:
             raise UsageError(
                 f"unknown activity `{item}`",
                 did_you_mean(str(item), (name.lower() for name in ProfilerActivity.__members__)),
             )
-    if not found and not notes:
+    if not parts and not notes:
         raise UsageError("no activity is left to record", "leave out activities= to record all")
-    return frozenset(found or ALL), notes
+    return frozenset(parts or ALL), notes

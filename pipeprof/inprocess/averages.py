@@ -88,9 +88,9 @@ class KeyAverages:
         if order is not None and not self._has(order.column):
             note = f"{note}{sort_by} is not recorded here: sorted by Self CPU"
         elif order is not None:
-            known = [row for row in rows if getattr(row, order.column) is not None]
-            known.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
-            rows = [*known, *(row for row in rows if getattr(row, order.column) is None)]
+            measured = [row for row in rows if getattr(row, order.column) is not None]
+            measured.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
+            rows = [*measured, *(row for row in rows if getattr(row, order.column) is None)]
         shown = rows if row_limit < 0 else rows[:row_limit]
         text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
         return f"{text}{note}\n" if note else text
@@ -117,10 +117,10 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
     group = "shape" if shapes else "stack" if stack_depth else "name"
     run = open_run(path)
     with Engine.open(run) as engine:
-        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
+        groups = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     memory: dict[tuple[str, str, str], list[int]] = {}
-    for row in found:
+    for row in groups:
         key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")
         for index, name in enumerate(("count", "self_ns", "total_ns")):
             sums[key][index] += row[name] or 0

@@ -20,7 +20,7 @@ def reason(error: BaseException) -> str:
     return redacted(f"{what}: {error}") if str(error) else what
 
 
-def told(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """What went wrong, in one line."""
     return error.message if isinstance(error, PipeprofError) else str(error)
 

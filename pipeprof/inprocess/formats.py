@@ -30,34 +30,34 @@ def write_formats(run: Path, formats: Iterable[str]) -> list[Path]:
     """
     written = []
     for name in formats:
-        place = run.with_name(f"{run.name}.{name}")
-        FORMATS[name](run, place)
-        written.append(place)
+        path = run.with_name(f"{run.name}.{name}")
+        FORMATS[name](run, path)
+        written.append(path)
     return written
 
 
-def _timeline(run: Path, place: Path) -> None:
+def _timeline(run: Path, path: Path) -> None:
     from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415 - what writes is loaded when it is wanted
 
-    write_trace(run, place)
+    write_trace(run, path)
 
 
-def _memory(run: Path, place: Path) -> None:
+def _memory(run: Path, path: Path) -> None:
     from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
     from pipeprof.report.memory import content, svg  # noqa: PLC0415
     from pipeprof.report.output import write_text  # noqa: PLC0415
 
-    write_text(svg.chart_of(content.build(open_run(run), top=1, lifetimes=_BLOCKS)), place)
+    write_text(svg.chart_of(content.build(open_run(run), top=1, lifetimes=_BLOCKS)), path)
 
 
 def _report(form: Callable[[Any, dict[str, Any]], str]) -> Callable[[Path, Path], None]:
-    def write(run: Path, place: Path) -> None:
+    def write(run: Path, path: Path) -> None:
         from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
         from pipeprof.report.build import build  # noqa: PLC0415
         from pipeprof.report.output import write_text  # noqa: PLC0415
 
         source = open_run(run)
-        write_text(form(source, build(source)), place)
+        write_text(form(source, build(source)), path)
 
     return write
 

@@ -53,7 +53,7 @@ def plan_of(
         "memory": memory,
         "service": pipeline,
         "queue_interval": queue_interval_ms if pipeline else 0,
-        "schedule": _told(schedule),
+        "schedule": _schedule_facts(schedule),
         "activities": sorted(part.value for part in parts),
         "record_shapes": shapes,
         "with_stack": stacks,
@@ -74,7 +74,7 @@ def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:
     return Path(path).absolute()
 
 
-def _told(schedule: Callable[[int], ProfilerAction] | None) -> Any:
+def _schedule_facts(schedule: Callable[[int], ProfilerAction] | None) -> Any:
     if schedule is None:
         return None
     if isinstance(schedule, Schedule):

@@ -13,7 +13,7 @@ from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
-from pipeprof.inprocess.endings import ends_well, reason, say, told
+from pipeprof.inprocess.endings import ends_well, message_of, reason, say
 from pipeprof.inprocess.formats import MEMORY
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
@@ -101,7 +101,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self._boundary = 0
         self._wake = 0
         self._block = 0
-        self._kept = 0  # runs there were when the block began
+        self._runs_before = 0  # runs there were when the block began
         self._begun = self._gave_up = False
 
     # -- the life of a block
@@ -119,10 +119,10 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 return
             try:
                 self._uses += 1
-                self._place = folder_of(self._out, self._uses, scheduled=self._scheduled)
-                self._kept, self._begun, self._gave_up = len(self._recordings), False, False
+                self._folder = folder_of(self._out, self._uses, scheduled=self._scheduled)
+                self._runs_before, self._begun, self._gave_up = len(self._recordings), False, False
                 if self._scheduled and self._uses == 1:
-                    check_cycles(self._place, force=self._force, add=self._further)
+                    check_cycles(self._folder, force=self._force, add=self._further)
                 owner.want_stacks(wanted=self._stacks)
                 probe.wait(self._plan.probe)
                 self._action = action_of(self._schedule, 0)
@@ -170,7 +170,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             finally:
                 self._leave()
             self._convert()
-            if self._scheduled and len(self._recordings) == self._kept and not self._gave_up:
+            if self._scheduled and len(self._recordings) == self._runs_before and not self._gave_up:
                 say(f"nothing was recorded: {self._why_nothing()}")
 
     def __enter__(self) -> Self:
@@ -240,10 +240,10 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
 
     def _begin(self) -> None:
         about = {"first_step": self.step_num}
-        path = self._place
+        path = self._folder
         if self._scheduled:
             about["cycle"] = self._cycles
-            path = self._place / f"cycle-{self._cycles}"
+            path = self._folder / f"cycle-{self._cycles}"
         self._cycles += 1
         try:
             self._current = Recording(
@@ -253,7 +253,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             if not self._begun:
                 raise
             self._gave_up, self._action = True, NONE
-            say(f"cannot record cycle {self._cycles - 1}: {told(error)}; the program goes on, unrecorded")
+            say(f"cannot record cycle {self._cycles - 1}: {message_of(error)}; the program goes on, unrecorded")
 
     def _save(self, *, status: int = 0, reason: str | None = None) -> None:
         """The recording under way is whole: hand it over."""

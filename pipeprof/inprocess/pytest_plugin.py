@@ -81,10 +81,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def pipeprof_run(request: pytest.FixtureRequest) -> ProfiledTest:
     """What makes profiles of this test; call it with the settings of `pipeprof.profile` and enter the result."""
-    found: ProfiledTest | None = request.node.stash.get(_KEY, None)
-    if found is None:
-        found = request.node.stash[_KEY] = of_test(request.node)
-    return found
+    profiled: ProfiledTest | None = request.node.stash.get(_KEY, None)
+    if profiled is None:
+        profiled = request.node.stash[_KEY] = of_test(request.node)
+    return profiled
 
 
 @pytest.hookimpl(wrapper=True)

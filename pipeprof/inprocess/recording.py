@@ -50,8 +50,8 @@ class Recording:
         self._ended = self._finished = False
         options = {**plan.manifest, "profile": about}
         further = add and path.joinpath(MANIFEST).is_file()
-        place = further_place(path, options) if further else new_place(path, _command(), options, force=force)
-        self._run, self._before = place
+        opened = further_place(path, options) if further else new_place(path, _command(), options, force=force)
+        self._run, self._before = opened
         self._spool = self._run.spool / f"rep={self._before.rep}"
         with lock.released_if_it_fails(self._run.path, self._run.manifest.run_id):
             self._spool.mkdir(parents=True)

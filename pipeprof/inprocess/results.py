@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import PipeprofError, UsageError
-from pipeprof.inprocess.endings import say, told
+from pipeprof.inprocess.endings import message_of, say
 from pipeprof.inprocess.formats import chosen_formats, write_formats
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class Results:
         self._opened: tuple[Path, OpenRun] | None = None
 
     def __repr__(self) -> str:
-        found = [str(recording.path) for recording in self._recordings]
-        return f"<pipeprof.profile: {', '.join(found[-3:]) if found else 'no run yet'}>"
+        paths = [str(recording.path) for recording in self._recordings]
+        return f"<pipeprof.profile: {', '.join(paths[-3:]) if paths else 'no run yet'}>"
 
     def _add(self, recording: Recording) -> None:
         self._recordings.append(recording)
@@ -44,7 +44,7 @@ class Results:
         try:
             path = recording.finish()
         except (PipeprofError, OSError) as error:
-            say(f"{told(error)}; the program goes on, `pipeprof report {recording.path}` tries again")
+            say(f"{message_of(error)}; the program goes on, `pipeprof report {recording.path}` tries again")
             return False
         if path not in self._written:
             self._written.add(path)
@@ -57,7 +57,7 @@ class Results:
             try:
                 write_formats(path, [name])
             except (PipeprofError, OSError) as error:
-                say(f"no `{path.name}.{name}`: {told(error)}")
+                say(f"no `{path.name}.{name}`: {message_of(error)}")
 
     def _why_nothing(self) -> str:
         """Why there is no run."""

@@ -37,8 +37,8 @@ def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], tuple[in
         key = (row["name"], _text(row["stack_id"], frames, stack_depth))
         for index, value in enumerate((1, own, row["dur_ns"], _inside(row, times, held))):
             sums[key][index] += value
-    known = any(change is not None for change in changes)
-    return {key: (count, own, total, memory if known else None) for key, (count, own, total, memory) in sums.items()}
+    recorded = any(change is not None for change in changes)
+    return {key: (count, own, total, memory if recorded else None) for key, (count, own, total, memory) in sums.items()}
 
 
 def _own_times(

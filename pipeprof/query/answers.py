@@ -43,13 +43,13 @@ class Answers:
         """Keep the rows while filling, if they read back equal: there is no text for infinity."""
         if not self._filling:
             return
-        place = name, asked(params)
+        question = name, asked(params)
         try:
-            self._texts[place] = [msgspec.json.encode(list(row.values())).decode() for row in rows]
+            self._texts[question] = [msgspec.json.encode(list(row.values())).decode() for row in rows]
         except (TypeError, ValueError, OverflowError):
             return
         if self.find(name, params) != list(rows):
-            del self._texts[place]
+            del self._texts[question]
 
     def questions(self) -> list[Question]:
         """What is known, as query and parameters."""
@@ -58,9 +58,9 @@ class Answers:
     def join(self, parts: Sequence[Answers]) -> None:
         """Take the answers of parts of a run, in their order, as those of the whole; none that a part does not have."""
         held = [part._texts for part in parts]  # noqa: SLF001 - of the same class
-        for place in held[0]:
-            if all(place in one for one in held):
-                self._texts[place] = _in_order(place[0], [text for one in held for text in one[place]])
+        for question in held[0]:
+            if all(question in one for one in held):
+                self._texts[question] = _in_order(question[0], [text for one in held for text in one[question]])
 
     def written(self) -> Iterator[tuple[str, str, int, str]]:
         """Query, parameters, place and text of all rows; place 0 says how many rows there are."""
@@ -76,21 +76,21 @@ class Answers:
                 numbers[name, params] = text
             else:
                 self._texts.setdefault((name, params), []).append(text)
-        found = {question: self._texts.get(question, []) for question in numbers}
-        self._texts = {place: texts for place, texts in found.items() if numbers[place] == str(len(texts))}
+        answers = {question: self._texts.get(question, []) for question in numbers}
+        self._texts = {question: texts for question, texts in answers.items() if numbers[question] == str(len(texts))}
 
 
 def _in_order(name: str, texts: list[str]) -> list[str]:
     """Rows of one part after the other in the order of the whole: by the columns up to the rank, if there is one."""
     key = catalog.find(name).key
     columns, decoder = _form(name)
-    places = [columns.index(column) for column in (key[: key.index("rank") + 1] if "rank" in key else key)]
+    indices = [columns.index(column) for column in (key[: key.index("rank") + 1] if "rank" in key else key)]
 
-    def place_of(text: str) -> list[Any]:
+    def key_of(text: str) -> list[Any]:
         row = decoder.decode(text)
-        return [row[place] for place in places]
+        return [row[index] for index in indices]
 
-    return sorted(texts, key=place_of)
+    return sorted(texts, key=key_of)
 
 
 def asked(params: Mapping[str, Any]) -> str:

@@ -74,7 +74,7 @@ def _name(root: Path, path: Path) -> str:
 def _find(root: Path, name: str) -> Query:
     path = root / f"{name}.sql"
     if not all(part.isidentifier() for part in name.split("/")) or not path.is_file():
-        known = sorted(_name(root, path) for path in root.rglob("*.sql"))
-        asked = [other for other in known if not other.startswith(f"{VIEWS}/")]
+        names = sorted(_name(root, path) for path in root.rglob("*.sql"))
+        asked = [other for other in names if not other.startswith(f"{VIEWS}/")]
         raise QueryError(f"no such query: `{name}`", did_you_mean(name, asked, "docs/queries.md lists all queries"))
     return parse(path, name)

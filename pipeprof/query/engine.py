@@ -152,39 +152,39 @@ class Engine:
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
         """As `ask`, one dict per row, without the time that it takes to import Arrow."""
         asked = params if self._part is None else params | self._part.key
-        known = None if self.answers is None else self.answers.find(name, asked)
-        if known is not None:
-            return known
-        found = self._asked(name, params)
+        answer = None if self.answers is None else self.answers.find(name, asked)
+        if answer is not None:
+            return answer
+        rows = self._asked(name, params)
         if self.answers is not None:
-            self.answers.note(name, asked, found)
-        return found
+            self.answers.note(name, asked, rows)
+        return rows
 
     def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rows by the tables."""
         most = limits.most_memory() // _ROW_BYTES
-        found = list(islice(self.each(name, **params), most + 1))
-        if len(found) > most:
+        rows = list(islice(self.each(name, **params), most + 1))
+        if len(rows) > most:
             raise QueryError(f"the answer of `{name}` has more than {most:,} rows", limits.raised_by(limits.MEMORY))
-        return found
+        return rows
 
     def each(self, name: str, **params: Any) -> Iterator[dict[str, Any]]:
         """As `rows`, one after the other. Ask nothing else before the last one."""
         text, checked = self._prepared(name, params)
         try:
             with in_time(self._connection):
-                found = self._connection.execute(text, checked or None)
-            names = [column[0] for column in found.description]
-            while batch := self._next(found):
+                cursor = self._connection.execute(text, checked or None)
+            names = [column[0] for column in cursor.description]
+            while batch := self._next(cursor):
                 for row in batch:
                     yield dict(zip(names, row, strict=True))
         except duckdb.Error as error:
             raise self._explained(error) from error
 
-    def _next(self, found: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    def _next(self, cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
         """The next rows. What is done with them between takes none of the query's time."""
         with in_time(self._connection):
-            return found.fetchmany(_BATCH)
+            return cursor.fetchmany(_BATCH)
 
     def check_whole(self) -> None:
         """Raises RunError when a table of the run has other rows than its manifest says: one of its files is gone."""
@@ -193,10 +193,10 @@ class Engine:
         noted = {n: rows for n, rows in self._run.manifest.tables.items() if n in BY_NAME and n != ANSWERS}
         self._make_tables(noted)
         for name, written in noted.items():
-            found = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
-            if found is not None and found[0] != written:
+            counted = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
+            if counted is not None and counted[0] != written:
                 raise RunError(
-                    f"the table `{name}` of `{self._run.path}` has {found[0]:,} rows, {written:,} were written",
+                    f"the table `{name}` of `{self._run.path}` has {counted[0]:,} rows, {written:,} were written",
                     "restore its files, or collect or import the run again",
                 )
 
@@ -261,15 +261,15 @@ class Engine:
     def _askable(self) -> list[str]:
         """The tables and views of a run; without one those that there are rows for."""
         if self._run is not None:
-            known = [*BY_NAME, *self._views]
+            names = [*BY_NAME, *self._views]
             if self._damaged is not None:
-                known.remove(ANSWERS)
-            return known
-        known = list(self._made)
+                names.remove(ANSWERS)
+            return names
+        names = list(self._made)
         for name, view in self._views.items():
-            if set(view.reads) <= set(known):
-                known.append(name)
-        return known
+            if set(view.reads) <= set(names):
+                names.append(name)
+        return names
 
     @cached_property
     def _guarded(self) -> Engine:
@@ -351,20 +351,20 @@ class Engine:
         `own`: the text is one of ours, so that a value which does not fit comes from a file.
         """
         of_text = isinstance(error, _TEXT_ERRORS if own else _TEXT_ERRORS + _VALUE_ERRORS)
-        found = None
+        damage = None
         if self._run is not None and not of_text:
-            found = damaged(self._run, types=isinstance(error, _VALUE_ERRORS))
-        if found is None:
+            damage = damaged(self._run, types=isinstance(error, _VALUE_ERRORS))
+        if damage is None:
             return statement.explained(error, [table.name for table in TABLES] + list(self._views))
-        path, problem = found
+        path, problem = damage
         return RunError(f"damaged file `{path}`: {problem}", "collect or import the run again, or restore the file")
 
 
-def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
+def _table(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     """All rows of an answer. Raises QueryError when they take more memory than an answer may."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
     reader = read(_ARROW_BATCH)
     most, size, batches = 2 * limits.most_memory(), 0, []
     for batch in reader:
@@ -381,8 +381,8 @@ def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
 def _of_stream(error: Exception) -> duckdb.Error:
     """DuckDB's error that Arrow hands on, in the middle of a stream, as its text: `Conversion Error: ...`."""
     kind = str(error).partition(" Error:")[0].replace(" ", "").lower() + "exception"
-    found = next((known for name, known in vars(duckdb).items() if name.lower() == kind), duckdb.Error)
-    return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
+    error_class = next((value for name, value in vars(duckdb).items() if name.lower() == kind), duckdb.Error)
+    return error_class(str(error)) if issubclass(error_class, duckdb.Error) else duckdb.Error(str(error))
 
 
 def _config(rows: int | None, stored: int = 0, steps: int = 0) -> dict[str, str | bool | int | float | list[str]]:

@@ -143,16 +143,16 @@ class _Parser:
         self._fail(max(len(lines) - 1, 0), "expected a SELECT after the header, found the end of the file")
 
     def _section(self, label: str) -> int | None:
-        found = [index for index, line in enumerate(self.lines) if re.match(rf"{label}(:|, one row\b)", line)]
-        if len(found) > 1:
-            self._fail(found[1], f"found a second `{label}`")
-        return found[0] if found else None
+        starts = [index for index, line in enumerate(self.lines) if re.match(rf"{label}(:|, one row\b)", line)]
+        if len(starts) > 1:
+            self._fail(starts[1], f"found a second `{label}`")
+        return starts[0] if starts else None
 
     def _required_section(self, label: str) -> int:
-        found = self._section(label)
-        if found is None:
+        start = self._section(label)
+        if start is None:
             self._fail(max(len(self.lines) - 1, 0), f"found no `{label}` in the header")
-        return found
+        return start
 
     def _title(self, end: int) -> str:
         title = " ".join(line.strip() for line in self.lines[:end] if line.strip())

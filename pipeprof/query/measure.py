@@ -51,11 +51,11 @@ def measure(run: Run) -> Measures:
     Raises RunError when no repetition ended well, none has a training step, or a file of the run is damaged or gone.
     """
     manifest = run.manifest
-    whole = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
-    found = Measures(
+    ended_well = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
+    measures = Measures(
         label=run.name, workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
-        created_at=manifest.started_at, notes=_notes(run, len(whole)),
-        reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
+        created_at=manifest.started_at, notes=_notes(run, len(ended_well)),
+        reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in ended_well.items()},
         command=list(manifest.command), run_ids=[manifest.run_id],
     )  # fmt: skip
     with Engine.open(run) as engine:
@@ -66,21 +66,21 @@ def measure(run: Run) -> Measures:
         curve = engine.rows("compare/rep_curve", points=CURVE_POINTS)
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
         values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
-    found.facts, found.places = _facts(ops, stages), _places(stages, manifest.workdir)
-    found.stages = _stages(stages, whole, found.places)
-    found.seconds = sum(rep.dur_ns or 0 for rep in manifest.reps) / 1e9 or None
-    found.values = {
-        metric: kept
+    measures.facts, measures.places = _facts(ops, stages), _places(stages, manifest.workdir)
+    measures.stages = _stages(stages, ended_well, measures.places)
+    measures.seconds = sum(rep.dur_ns or 0 for rep in manifest.reps) / 1e9 or None
+    measures.values = {
+        metric: counted
         for metric, by_rep in values.items()
-        if (kept := {rep: by_rep[rep] for rep in by_rep if rep in whole})
+        if (counted := {rep: by_rep[rep] for rep in by_rep if rep in ended_well})
     }
-    if not found.values:
+    if not measures.values:
         why = manifest.reason or "it holds no training step"
         raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
-    found.digests = digests_of(found)
+    measures.digests = digests_of(measures)
     for row in curve:
-        found.curves.setdefault(row["rep"], []).append(row["dur_ns"])
-    return found
+        measures.curves.setdefault(row["rep"], []).append(row["dur_ns"])
+    return measures
 
 
 def with_same_operators(base: Measures, new: Measures) -> tuple[Measures, Measures]:
@@ -98,12 +98,12 @@ def _without_edge(side: Measures, other: Measures) -> Measures:
         return side
     names = {metric.removeprefix("op/") for metric in side.values if metric.startswith("op/")}
     edge = {name for name in names if f"op/{name}" not in other.values and f"op {name}" in other.facts}
-    kept = {metric: dict(values) for metric, values in side.values.items() if metric.partition("/")[2] not in edge}
+    by_metric = {metric: dict(values) for metric, values in side.values.items() if metric.partition("/")[2] not in edge}
     for name in sorted(edge):
         for rep, value in side.values[f"op/{name}"].items():
-            others = kept.setdefault(rest, {})
+            others = by_metric.setdefault(rest, {})
             others[rep] = others.get(rep, 0.0) + value
-    return msgspec.structs.replace(side, values=kept)
+    return msgspec.structs.replace(side, values=by_metric)
 
 
 def workload_of(manifest: Manifest) -> str:
@@ -150,13 +150,13 @@ def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[Row]) -> None:
     total: dict[str, float] = defaultdict(float)
     for name, row in named:
         total[name] += row["self_ns"] or 0.0
-    kept = set(sorted(total, key=lambda name: (-total[name], name))[:MOST_OPS])
+    top = set(sorted(total, key=lambda name: (-total[name], name))[:MOST_OPS])
     for name, row in named:
-        rep, shown = row["rep"], name if name in kept else OTHERS
+        rep, shown = row["rep"], name if name in top else OTHERS
         if row["self_ns"] is not None:
             times = values[f"op/{shown}"]
             times[rep] = times.get(rep, 0.0) + row["self_ns"]
-        if row["executions"] is not None and name in kept:
+        if row["executions"] is not None and name in top:
             counts = values[f"count/{name}"]
             counts[rep] = round(counts.get(rep, 0.0) + row["executions"], 9)
 
@@ -189,10 +189,10 @@ def _settings(row: Row, names: Mapping[tuple[str, int], str]) -> str:
 def _stages(rows: Sequence[Row], reps: Collection[int], places: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each stage once: settings of the last repetition that counts, medians of what was measured."""
     names = stage_names(rows)
-    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    by_stage: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
         if row["rep"] in reps:
-            found[row["pipeline_key"], row["op_id"]].append(row)
+            by_stage[row["pipeline_key"], row["op_id"]].append(row)
     return [
         {
             "pipeline": key, "op_id": op_id, "name": names[key, op_id], "label": own[-1]["name"],
@@ -200,24 +200,24 @@ def _stages(rows: Sequence[Row], reps: Collection[int], places: Mapping[str, str
             **{field: own[-1][field] for field in ("op_type", "workers", "consumer_id")},
             **{field: _middle(own, field) for field in ("work_ns", "fill_ratio")},
         }
-        for (key, op_id), own in found.items()
+        for (key, op_id), own in by_stage.items()
     ]  # fmt: skip
 
 
 def _middle(rows: Sequence[Row], field: str) -> float | None:
-    known = [row[field] for row in rows if row[field] is not None]
-    return median(known) if known else None
+    measured = [row[field] for row in rows if row[field] is not None]
+    return median(measured) if measured else None
 
 
 def _places(stages: Sequence[Row], workdir: str | None) -> dict[str, str]:
     """`stage NAME` -> file:line of its function, or else of the call that made it, as seen from `workdir`."""
     names = stage_names(stages)
-    found = {}
+    places = {}
     for row in stages:
         place = row["code"] or row["site"]
         if place:
-            found[f"stage {names[row['pipeline_key'], row['op_id']]}"] = seen_from(workdir, place)
-    return found
+            places[f"stage {names[row['pipeline_key'], row['op_id']]}"] = seen_from(workdir, place)
+    return places
 
 
 def seen_from(workdir: str | None, place: str) -> str:
@@ -234,15 +234,15 @@ def stage_names(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
     Of several pipelines each name begins with the pipeline's number, in the order of their keys.
     """
     keys = sorted({row["pipeline_key"] for row in rows})
-    found: dict[tuple[str, int], str] = {}
+    named: dict[tuple[str, int], str] = {}
     for number, key in enumerate(keys):
         mine = {row["op_id"]: row for row in rows if row["pipeline_key"] == key}
         names = [row["name"] or row["op_type"] for row in mine.values()]
         for op_id, row in mine.items():
             name = row["name"] or row["op_type"]
             unique = name if names.count(name) == 1 else f"{name} {op_id}"
-            found[key, op_id] = unique if len(keys) == 1 else f"{number}: {unique}"
-    return found
+            named[key, op_id] = unique if len(keys) == 1 else f"{number}: {unique}"
+    return named
 
 
 def op_name(name: str | None) -> str:
@@ -252,18 +252,18 @@ def op_name(name: str | None) -> str:
 
 def fingerprint_of(manifest: Manifest) -> dict[str, Any]:
     """Machine and versions, and what the recorder was told to do: another load on the machine is another condition."""
-    kept = ("ops", "queue_interval", "service", "memory", "schedule")
-    options = {name: manifest.options[name] for name in kept if name in manifest.options}
+    relevant = ("ops", "queue_interval", "service", "memory", "schedule")
+    options = {name: manifest.options[name] for name in relevant if name in manifest.options}
     ranks = max((len(rep.ranks) for rep in manifest.reps), default=0)
     return {**manifest.fingerprint, "ranks": ranks, "recording": json.dumps(options, sort_keys=True)}
 
 
-def _notes(run: Run, whole: int) -> list[Note | str]:
+def _notes(run: Run, ended_well: int) -> list[Note | str]:
     manifest, where, reps = run.manifest, str(run.path), len(run.manifest.reps)
     notes: list[Note | str] = []
     if manifest.state != "complete":
         why = manifest.reason_facts or manifest.stored_reason
         notes.append(note("run_state", run=where, state=manifest.state, reason=why))
-    if whole < reps:
-        notes.append(note("failed_left_out", run=where, failed=reps - whole, reps=reps))
+    if ended_well < reps:
+        notes.append(note("failed_left_out", run=where, failed=reps - ended_well, reps=reps))
     return notes

@@ -22,25 +22,25 @@ def open_measures(path: str | Path) -> Measures:
     """
     from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
 
-    text, place = str(path), Path(path)
+    text, local_path = str(path), Path(path)
     if "://" in text:
         return _measured_at(text) or baseline.load(text)
-    if place.joinpath(baseline.MANIFEST).is_file():
+    if local_path.joinpath(baseline.MANIFEST).is_file():
         return baseline.load(text)
-    if place.is_file() and is_benchmark(place):
-        return read_benchmarks([place], text)
-    if place.is_file():
+    if local_path.is_file() and is_benchmark(local_path):
+        return read_benchmarks([local_path], text)
+    if local_path.is_file():
         raise RunError(
             f"`{text}` cannot be compared: it is not a complete JSON file of pytest-benchmark",
             "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
         )
-    if not place.exists():
+    if not local_path.exists():
         raise RunError(
             f"no such run, baseline or file: `{text}`",
             "record a run with `pipeprof collect`, or a baseline with `pipeprof baseline write RUN --workload NAME`",
         )
-    found = None if place.joinpath("run.json").is_file() else _baseline_or_benchmarks(place)
-    return found or measure(open_run(place))
+    measures = None if local_path.joinpath("run.json").is_file() else _baseline_or_benchmarks(local_path)
+    return measures or measure(open_run(local_path))
 
 
 def _measured_at(url: str) -> Measures | None:
@@ -87,13 +87,13 @@ def open_base(path: str | Path, new: Measures) -> Measures:
     root, _, workload = head.rstrip("/").rpartition("/")
     root = f"{root}?{query}" if query else root
     here = "://" in head or any(Path(head).glob(f"*/{baseline.MANIFEST}"))
-    known = baseline.names(root, workload) if here else []
-    if not known:
+    saved = baseline.names(root, workload) if here else []
+    if not saved:
         return open_measures(path)
-    found = baseline.of_machine(root, workload, new)
-    if found is None:
+    measures = baseline.of_machine(root, workload, new)
+    if measures is None:
         raise RunError(
-            f"no baseline of `{workload}` for this machine; there is {', '.join(machine for _, machine in known)}",
+            f"no baseline of `{workload}` for this machine; there is {', '.join(machine for _, machine in saved)}",
             f"pipeprof baseline write {new.label} --workload {workload}",
         )
-    return found
+    return measures

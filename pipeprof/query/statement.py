@@ -54,16 +54,16 @@ def check(text: str) -> None:
     statements = _parsed(text)
     if len(statements) != 1:
         raise QueryError(f"expected exactly one SQL statement, found {len(statements)}", "ask them one by one")
-    found = statements[0]
-    if found.named_parameters:
-        names = ", ".join(f"`${name}`" for name in sorted(found.named_parameters))
+    statement = statements[0]
+    if statement.named_parameters:
+        names = ", ".join(f"`${name}`" for name in sorted(statement.named_parameters))
         raise QueryError(f"expected values in the SQL, found the parameters {names}", "write the values into the text")
-    if found.type == duckdb.StatementType.EXPLAIN:
+    if statement.type == duckdb.StatementType.EXPLAIN:
         match = _EXPLAIN.match(text)
         text = match["explained"] if match else text
-        found = next(iter(_parsed(text)), found)
-    if found.type != duckdb.StatementType.SELECT:
-        _refuse(found.type.name)
+        statement = next(iter(_parsed(text)), statement)
+    if statement.type != duckdb.StatementType.SELECT:
+        _refuse(statement.type.name)
     for part in _parts(_tree(text)):
         _check_part(part)
 
@@ -99,9 +99,9 @@ def _parts(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _tree(text: str) -> Any:
     """DuckDB's own parse tree of a SELECT."""
-    found = _scratch().cursor().execute("SELECT json_serialize_sql(CAST(? AS VARCHAR))", [text]).fetchone()
+    row = _scratch().cursor().execute("SELECT json_serialize_sql(CAST(? AS VARCHAR))", [text]).fetchone()
     try:
-        tree = json.loads(found[0]) if found else {"error": True}
+        tree = json.loads(row[0]) if row else {"error": True}
     except RecursionError:
         tree = {"error": True}
     if tree["error"]:

@@ -67,33 +67,33 @@ def make_tables(
 
 
 def _stored(run: Run, table: str, part: Part | None) -> list[Path]:
-    found = run.files(table)
-    return found if part is None else [path for path in found if part.has(path)]
+    paths = run.files(table)
+    return paths if part is None else [path for path in paths if part.has(path)]
 
 
 def _refuse_again(connection: duckdb.DuckDBPyConnection, run: Run, name: str) -> None:
     """Raises RunError for a table that has more than one row of the same thing."""
     keys = ", ".join(_ONCE[name])
     text = f'SELECT count(*) FROM "{name}" WHERE {_ONCE[name][-1]} IS NOT NULL GROUP BY {keys} ORDER BY 1 DESC LIMIT 1'  # noqa: S608
-    found = connection.execute(text).fetchone()
-    if found is not None and found[0] > 1:
+    row = connection.execute(text).fetchone()
+    if row is not None and row[0] > 1:
         raise RunError(
-            f"damaged table `{name}` of `{run.path}`: found {found[0]:,} rows with the same {keys}, expected one",
+            f"damaged table `{name}` of `{run.path}`: found {row[0]:,} rows with the same {keys}, expected one",
             "collect or import the run again, or restore its files",
         )
 
 
 def _refuse_many_rows(connection: duckdb.DuckDBPyConnection, run: Run, stored_in: Mapping[str, Sequence[Path]]) -> None:
     """Raises RunError for a table that has many more rows than its bytes can hold: a few may stand for billions."""
-    paths = [path for found in stored_in.values() for path in found]
+    paths = [path for files in stored_in.values() for path in files]
     if not paths:
         return
     names = ", ".join(quoted(reachable(absolute(path))) for path in paths)
     counts = connection.execute(f"SELECT num_rows FROM parquet_file_metadata([{names}])").fetchall()  # noqa: S608
     rows = iter(count for (count,) in counts)
-    for table, found in stored_in.items():
-        total = sum(next(rows) for _ in found)
-        size = _bytes(found)
+    for table, files in stored_in.items():
+        total = sum(next(rows) for _ in files)
+        size = _bytes(files)
         if total > limits.most_rows(size):
             raise RunError(
                 f"damaged table `{table}` of `{run.path}`: found {total:,} rows in {size:,} bytes, "
@@ -132,11 +132,11 @@ def _refuse_wide(paths: Sequence[Path]) -> None:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    found: list[pages.Part] = []
+    parts: list[pages.Part] = []
     for path in paths:
         try:
-            found += pages.check(pq.read_metadata(reachable(path)), path)
-            pages.refuse_wide(found, READ_AHEAD)
+            parts += pages.check(pq.read_metadata(reachable(path)), path)
+            pages.refuse_wide(parts, READ_AHEAD)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RunError(
                 f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
@@ -209,18 +209,18 @@ def _problem(path: Path, table: Table | None) -> str:
 
     try:
         with pq.ParquetFile(reachable(path)) as file:
-            found = file.schema_arrow
+            schema = file.schema_arrow
         pages.check(file.metadata, path)
-        texts = [field.name for field in found if pa.types.is_string(field.type)]
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
         with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:  # a long one may be that of every row
             for group in range(file.num_row_groups):
                 file.read_row_group(group)
     except (OSError, ValueError, pa.ArrowException) as error:
         return str(error).splitlines()[0]
     for field in table.arrow() if table is not None else ():
-        at = found.get_field_index(field.name)
-        if at >= 0 and not found.field(at).type.equals(field.type):
-            return f"its column `{field.name}` holds {found.field(at).type}, expected {field.type}"
+        at = schema.get_field_index(field.name)
+        if at >= 0 and not schema.field(at).type.equals(field.type):
+            return f"its column `{field.name}` holds {schema.field(at).type}, expected {field.type}"
     return ""
 
 

@@ -75,11 +75,11 @@ def save(
         old, notes = _old(place, workload, machine, needed=append)
         _check_patterns(drop, fresh, old)
         _refuse_vanished(fresh, old, drop, f"{workload}/{machine}")
-        whole, restarted = _whole(old if append else None, fresh, restart=restart)
+        joined, restarted = _joined(old if append else None, fresh, restart=restart)
         notes += restarted
-        whole, expired = without_old(whole, keep_jobs, keep_days)
+        joined, expired = without_old(joined, keep_jobs, keep_days)
         notes += [f"left out {format_count(expired, 'older job')}"] if expired else []
-        files = encode(_without(whole, drop), sorted(drop))
+        files = encode(_without(joined, drop), sorted(drop))
         document = read_document(files[POINTER], POINTER)
         if not (append or replace):
             _refuse_other(place, workload, machine, document)
@@ -95,7 +95,7 @@ def save(
     return Saved(where=where, document=document, bytes=size, replaced=old is not None, notes=notes)
 
 
-def _whole(old: Measures | None, fresh: Measures, *, restart: bool) -> tuple[Measures, list[str]]:
+def _joined(old: Measures | None, fresh: Measures, *, restart: bool) -> tuple[Measures, list[str]]:
     """What the baseline will hold, and what to say of it."""
     if old is None:
         return fresh, []
@@ -159,7 +159,7 @@ def refuse_missing(root: str) -> None:
 
 def names(root: str, workload: str | None = None) -> list[tuple[str, str]]:
     """(workload, machine) of every baseline under the root, damaged ones too; of one workload if it is given."""
-    return [found for found in open_place(root).names() if workload in (None, found[0])]
+    return [name for name in open_place(root).names() if workload in (None, name[0])]
 
 
 def of_machine(root: str, workload: str, measures: Measures) -> Measures | None:
@@ -185,10 +185,10 @@ def remove(root: str, workload: str, machine: str | None = None) -> list[tuple[s
     if not _of_workload(place, workload, machine):
         raise NoBaselineError(f"no baseline of `{workload}` in `{place.shown}`", "pipeprof baseline list")
     with place.turn(workload):  # not while another process writes one of them
-        found = _of_workload(place, workload, machine)
-        for _, inner in found:
+        removed = _of_workload(place, workload, machine)
+        for _, inner in removed:
             place.remove(workload, inner)
-    return found
+    return removed
 
 
 def _of_workload(place: Place, workload: str, machine: str | None) -> list[tuple[str, str]]:
@@ -222,15 +222,15 @@ def _read_once(
         raise DamagedBaselineError(
             f"baseline file `{where}/{POINTER}` is damaged: it is missing", "restore it from git, or write it again"
         )
-    found = read_document(pointer, f"{where}/{POINTER}")
-    actual = (workload, machine) if moved else (found.workload, found.machine)
+    written = read_document(pointer, f"{where}/{POINTER}")
+    actual = (workload, machine) if moved else (written.workload, written.machine)
     if (workload, machine) != actual:
         raise DamagedBaselineError(
-            f"`{where}` is damaged: it holds the baseline `{found.workload}/{found.machine}`",
+            f"`{where}` is damaged: it holds the baseline `{written.workload}/{written.machine}`",
             "move it back, or write it again",
         )
-    values = decode(found, lambda name: place.read(workload, machine, name, found.files[name].sha256), where)
-    return found, values
+    values = decode(written, lambda name: place.read(workload, machine, name, written.files[name].sha256), where)
+    return written, values
 
 
 def _old(place: Place, workload: str, machine: str, *, needed: bool) -> tuple[Measures | None, list[str]]:
@@ -270,7 +270,7 @@ def _new_line(place: Place, workload: str, machine: str, entry: history.Entry) -
 def _without(measures: Measures, drop: Sequence[str]) -> Measures:
     return msgspec.structs.replace(
         measures,
-        values={name: found for name, found in measures.values.items() if not _dropped(name, drop)},
+        values={name: by_rep for name, by_rep in measures.values.items() if not _dropped(name, drop)},
         facts={name: text for name, text in measures.facts.items() if not _dropped(name, drop)},
     )
 
@@ -280,10 +280,10 @@ def _dropped(name: str, drop: Sequence[str]) -> bool:
 
 
 def _check_patterns(drop: Sequence[str], fresh: Measures, old: Measures | None) -> None:
-    known = {*fresh.values, *fresh.facts, *(old.values if old else ()), *(old.facts if old else ())}
+    all_names = {*fresh.values, *fresh.facts, *(old.values if old else ()), *(old.facts if old else ())}
     for pattern in drop:
-        if not any(_dropped(name, [pattern]) for name in known):
-            near = get_close_matches(pattern, known, 3, 0.5)
+        if not any(_dropped(name, [pattern]) for name in all_names):
+            near = get_close_matches(pattern, all_names, 3, 0.5)
             raise UsageError(
                 f"--drop {pattern} matches no metric and no fact, neither of the run nor of the old baseline",
                 f"did you mean {', '.join(near)}?" if near else "",

@@ -38,19 +38,19 @@ def appended(old: Measures, fresh: Measures) -> Measures:
             f"`{fresh.facts.get(facts[0], 'not there')}`, was `{old.facts.get(facts[0], 'not there')}`",
             "write it without --append",
         )
-    known = {_content(old, rep) for rep in old.reps}
-    twice = [rep for rep in fresh.reps if _content(fresh, rep) in known]
+    old_contents = {_content(old, rep) for rep in old.reps}
+    twice = [rep for rep in fresh.reps if _content(fresh, rep) in old_contents]
     if twice:
         raise RunError(f"cannot append to {where}: it holds repetition {twice[0]} of `{fresh.label}` already")
     last = max(rep.order for rep in old.reps.values())
     late = max(0, last + 1 - min(rep.order for rep in fresh.reps.values()))  # 0 where the order is a time
     moved = {at: msgspec.structs.replace(rep, order=rep.order + late) for at, rep in fresh.reps.items()}
-    found = merged([old, msgspec.structs.replace(fresh, reps=moved, fingerprint=old.fingerprint)], fresh.label)
+    joined = merged([old, msgspec.structs.replace(fresh, reps=moved, fingerprint=old.fingerprint)], fresh.label)
     revisions = {str((side.git or {}).get("revision")) for side in (old, fresh)}
     if len(revisions) > 1:
-        found.notes = unique([*found.notes, note("several_revisions")])
-    found.git, found.created_at, found.command = fresh.git, fresh.created_at, fresh.command or old.command
-    return found
+        joined.notes = unique([*joined.notes, note("several_revisions")])
+    joined.git, joined.created_at, joined.command = fresh.git, fresh.created_at, fresh.command or old.command
+    return joined
 
 
 def without_old(measures: Measures, keep_jobs: int | None, keep_days: float | None) -> tuple[Measures, int]:
@@ -66,25 +66,25 @@ def without_old(measures: Measures, keep_jobs: int | None, keep_days: float | No
         latest[rep.job] = max(latest.get(rep.job, rep.order), rep.order)
     jobs = sorted(latest, key=lambda job: -latest[job])
     newest = latest[jobs[0]]
-    kept = jobs[:keep_jobs]
+    remaining = jobs[:keep_jobs]
     if keep_days is not None and newest > SOME_TIME_NS:
-        kept = [job for job in kept if newest - latest[job] <= keep_days * DAY_NS]
-    if len(kept) == len(jobs):
+        remaining = [job for job in remaining if newest - latest[job] <= keep_days * DAY_NS]
+    if len(remaining) == len(jobs):
         return measures, 0
-    reps = {at: rep for at, rep in measures.reps.items() if rep.job in kept}
+    reps = {at: rep for at, rep in measures.reps.items() if rep.job in remaining}
     values = {
         name: {at: value for at, value in by_rep.items() if at in reps} for name, by_rep in measures.values.items()
     }
     digests = measures.digests
     if len(digests) == len(measures.reps):
         digests = [one for at, one in zip(sorted(measures.reps), digests, strict=True) if at in reps]
-    found = msgspec.structs.replace(
+    latest_alone = msgspec.structs.replace(
         measures, reps=reps, values={name: by_rep for name, by_rep in values.items() if by_rep}, digests=digests,
         run_ids=measures.run_ids[-MOST_RUNS:],
     )  # fmt: skip
-    return found, len(jobs) - len(kept)
+    return latest_alone, len(jobs) - len(remaining)
 
 
 def _content(measures: Measures, rep: int) -> tuple[str | None, tuple[tuple[str, float], ...]]:
-    values = sorted((metric, found[rep]) for metric, found in measures.values.items() if rep in found)
+    values = sorted((metric, by_rep[rep]) for metric, by_rep in measures.values.items() if rep in by_rep)
     return measures.reps[rep].job, tuple(pair for pair in values if is_primary(pair[0])) or tuple(values)

@@ -155,12 +155,12 @@ def read_document(data: bytes, where: str) -> Document:
                 f"{BASELINE_VERSION}",
                 "upgrade pipeprof, or remove it with pipeprof baseline drop and write it again",
             )
-        found = msgspec.convert(raw, Document, strict=True)
+        document = msgspec.convert(raw, Document, strict=True)
     except (*BAD_JSON, KeyError, TypeError) as error:
         raise _damaged(where, f"no baseline can be read from it ({error})") from error
-    if found.sha256 != _own_digest(raw):
+    if document.sha256 != _own_digest(raw):
         raise _damaged(where, "its content does not match its SHA-256: edited by hand, or damaged")
-    return found
+    return document
 
 
 def decode(document: Document, part: Callable[[str], bytes | None], where: str) -> Measures:
@@ -261,8 +261,8 @@ def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int
     texts = [field.name for field in there if field.type == pa.string()]
     file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)  # a long text may be that of every row
     table = file.read(use_threads=False).select(_SCHEMA.names)
-    for field, found in zip(_SCHEMA, table.schema, strict=True):
-        kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+    for field, stored in zip(_SCHEMA, table.schema, strict=True):
+        kind = stored.type.value_type if pa.types.is_dictionary(stored.type) else stored.type
         if kind != field.type or (not field.nullable and table.column(field.name).null_count):
             raise ValueError(f"column `{field.name}` of `{VALUES}` holds {kind}, or nothing, expected {field.type}")
     columns = [_unpacked(table.column(name)) for name in _SCHEMA.names]
@@ -276,11 +276,11 @@ def _unpacked(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column; texts that are the same share their memory."""
     if not pa.types.is_dictionary(column.type):
         return list(column.to_pylist())
-    found: list[Any] = []
+    unpacked: list[Any] = []
     for chunk in column.chunks:
         texts = chunk.dictionary.to_pylist()
-        found += [None if index is None else texts[index] for index in chunk.indices.to_pylist()]
-    return found
+        unpacked += [None if index is None else texts[index] for index in chunk.indices.to_pylist()]
+    return unpacked
 
 
 def _facts_bytes(measures: Measures) -> dict[str, bytes]:

@@ -46,11 +46,11 @@ def format_value(metric: str, value: float) -> str:
 
 def spread(values: Iterable[float]) -> float | None:
     """Robust relative spread (0..): 1.4826 x median absolute deviation / median; None below two values or at 0."""
-    known = list(values)
-    middle = median(known) if known else 0.0
-    if len(known) < 2 or middle == 0:
+    sample = list(values)
+    middle = median(sample) if sample else 0.0
+    if len(sample) < 2 or middle == 0:
         return None
-    return 1.4826 * median(abs(value - middle) for value in known) / abs(middle)
+    return 1.4826 * median(abs(value - middle) for value in sample) / abs(middle)
 
 
 def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool) -> str:
@@ -66,8 +66,8 @@ def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool) 
         lines += ["", f"{len(named) - MOST_ROWS} more in `measures.parquet`."]
     lines += ["", "Spread: 1.4826 x median absolute deviation / median, over repetitions.", "", "## Machine", ""]
     lines += _listed(f"{name}: {value}" for name, value in flat(measures.fingerprint))
-    kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
-    lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
+    facts_file = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
+    lines += ["", f"{len(measures.facts)} facts that must not change are in {facts_file}."]
     return "\n".join(lines) + "\n"
 
 
@@ -109,13 +109,13 @@ def _size(measures: Measures, metric: str) -> float:
 
 def flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Facts of a machine with those within others, by name; without those that are not known."""
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for name, value in sorted(facts.items()):
         if isinstance(value, dict):
-            found += [(f"{name} {inner}", text) for inner, text in sorted(value.items())]
+            pairs += [(f"{name} {inner}", text) for inner, text in sorted(value.items())]
         elif value is not None:
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def _cell(text: Any) -> str:

@@ -34,29 +34,29 @@ def origin_of(folder: Path) -> str | None:
     return recall(folder.parent / ORIGIN, str, _LONGEST_URL)
 
 
-def recall(place: Path, kind: type[Kept], most_bytes: int) -> Kept | None:
+def recall(path: Path, kind: type[Kept], most_bytes: int) -> Kept | None:
     """What `remember` wrote as JSON; None when it is not there, or is something else."""
     try:
-        return msgspec.json.decode(read_file(place, most_bytes), type=kind)
+        return msgspec.json.decode(read_file(path, most_bytes), type=kind)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def remember(place: Path, value: Any) -> None:
+def remember(path: Path, value: Any) -> None:
     """Write a value as JSON, whole or not at all; where that fails it will be made again."""
     encoded = msgspec.json.encode(value)
-    write_whole(place, lambda path: path.write_bytes(encoded))
+    write_whole(path, lambda temporary: temporary.write_bytes(encoded))
 
 
-def write_whole(place: Path, write: Callable[[Path], object]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Have a file of the cache written under another name, then give it its own; nothing is left where that fails."""
     temporary = None
     with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".tmp", delete=False) as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
             temporary = Path(file.name)
         write(temporary)
-        temporary.replace(place)
+        temporary.replace(path)
         return
     if temporary is not None:
         temporary.unlink(missing_ok=True)
@@ -65,6 +65,6 @@ def write_whole(place: Path, write: Callable[[Path], object]) -> None:
 def forget_oldest(folder: Path, most: int) -> None:
     """Remove the files of a folder of the cache that were written first, so that `most` are left."""
     with contextlib.suppress(OSError):
-        found = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in found[most:]:
+        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest_first[most:]:
             path.unlink(missing_ok=True)

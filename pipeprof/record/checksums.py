@@ -48,13 +48,13 @@ def seal(run: Run, reps: Collection[int] | None = None) -> None:
     Files of other repetitions keep what was noted when they were written; a run whose older ones have no checksums
     gets none. Raises RunError when a file cannot be read.
     """
-    found = stored(run)
-    fresh = {name: path for name, path in found.items() if reps is None or _rep(path) in reps}
-    if run.manifest.parts is None and len(fresh) != len(found):
+    paths = stored(run)
+    fresh = {name: path for name, path in paths.items() if reps is None or _rep(path) in reps}
+    if run.manifest.parts is None and len(fresh) != len(paths):
         return
-    kept = {name: part for name, part in (run.manifest.parts or {}).items() if name in found and name not in fresh}
+    older = {name: part for name, part in (run.manifest.parts or {}).items() if name in paths and name not in fresh}
     try:
-        parts = kept | {name: _part(path) for name, path in fresh.items()}
+        parts = older | {name: _part(path) for name, path in fresh.items()}
     except OSError as error:
         raise RunError(f"cannot read `{error.filename}`: {error.strerror}", "open the run again") from error
     run.manifest.parts = {name: parts[name] for name in sorted(parts)}
@@ -80,12 +80,12 @@ def refuse_changed(run: Run, *, footers: bool = True) -> None:
     Without `footers` the sizes alone are looked at, and no file is opened but in a run without checksums. The answers
     kept for a report are left out.
     """
-    found = stored(run)
-    for folder in {path.parent for path in found.values()}:
+    paths = stored(run)
+    for folder in {path.parent for path in paths.values()}:
         _refused(run, folder, "a link out of the run", refuse_outside)
-    for path in found.values() if run.manifest.parts is None else ():
+    for path in paths.values() if run.manifest.parts is None else ():
         _refused(run, path, "no regular file", _refuse_other_kinds)
-    for change in _changes(run, found, _glance if footers else _size):
+    for change in _changes(run, paths, _glance if footers else _size):
         if change.file.startswith(f"{ANSWERS}/"):
             continue
         raise RunError(
@@ -106,8 +106,8 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
 def problem_of(run: Run, table: str) -> str | None:
     """What the first of `changes` among a table's files is, in words; None when all are as they were written."""
     noted = {name: part for name, part in (run.manifest.parts or {}).items() if name.startswith(f"{table}/")}
-    found = {path.relative_to(run.path).as_posix(): path for path in run.files(table)}
-    return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, found, _part)), None)
+    paths = {path.relative_to(run.path).as_posix(): path for path in run.files(table)}
+    return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, paths, _part)), None)
 
 
 def stored(run: Run) -> dict[str, Path]:
@@ -115,19 +115,19 @@ def stored(run: Run) -> dict[str, Path]:
     return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
 
 
-def _changes(run: Run, found: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
+def _changes(run: Run, paths: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
     if run.manifest.parts is not None:
-        yield from _compared(run.manifest.parts, found, look)
+        yield from _compared(run.manifest.parts, paths, look)
 
 
-def _compared(noted: Mapping[str, Part], found: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
-    for name in sorted({*noted, *found}):
-        if name not in found:
+def _compared(noted: Mapping[str, Part], paths: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
+    for name in sorted({*noted, *paths}):
+        if name not in paths:
             yield Change(name, "missing", "none", f"a file of {noted[name].bytes:,} bytes")
         elif name not in noted:
             yield Change(name, "unknown", "a file", "none")
         else:
-            change = _change(name, found[name], noted[name], look)
+            change = _change(name, paths[name], noted[name], look)
             if change is not None:
                 yield change
 
@@ -158,16 +158,16 @@ _WORDS = {
 def _change(name: str, path: Path, noted: Part, look: Callable[[Path], Part]) -> Change | None:
     """How a file differs, as far as `look` sees it: what it leaves empty is not compared."""
     try:
-        found = look(path)
+        part = look(path)
     except OSError as error:
         found_instead = "a link" if error.errno == errno.ELOOP else str(error.strerror)
         return Change(name, "unreadable", found_instead, f"a file of {noted.bytes:,} bytes")
-    if found.bytes != noted.bytes:
-        return Change(name, "size", f"{found.bytes:,} bytes", f"{noted.bytes:,} bytes")
-    if found.footer and found.footer != noted.footer:
-        return Change(name, "footer", f"footer {found.footer}", f"footer {noted.footer}")
-    if found.sha256 and found.sha256 != noted.sha256:
-        return Change(name, "content", f"SHA-256 {found.sha256}", f"SHA-256 {noted.sha256}")
+    if part.bytes != noted.bytes:
+        return Change(name, "size", f"{part.bytes:,} bytes", f"{noted.bytes:,} bytes")
+    if part.footer and part.footer != noted.footer:
+        return Change(name, "footer", f"footer {part.footer}", f"footer {noted.footer}")
+    if part.sha256 and part.sha256 != noted.sha256:
+        return Change(name, "content", f"SHA-256 {part.sha256}", f"SHA-256 {noted.sha256}")
     return None
 
 

@@ -87,8 +87,8 @@ def _held(path: Path) -> Iterator[Run]:
 def _refuse_unfinished(run: Run) -> None:
     state = run.manifest.state
     if state != "complete" or run.spool.is_dir():
-        found = f"is {state}" if state != "complete" else "still has its spool"
-        raise RunError(f"`{run.path}` {found}: only complete runs are compacted", "it can be read as it is")
+        problem = f"is {state}" if state != "complete" else "still has its spool"
+        raise RunError(f"`{run.path}` {problem}: only complete runs are compacted", "it can be read as it is")
 
 
 def _compacted(run: Run, progress: Callable[[str], None]) -> Compacted:
@@ -176,10 +176,10 @@ def schema_of(table: str) -> pa.Schema:
     return pa.schema([*(pa.field(name, pa.int64()) for name in PARTITIONS), *BY_NAME[table].arrow()])
 
 
-def _refuse_other_type(found: pa.Field, wanted: pa.Field, path: Path) -> None:
-    if not found.type.equals(wanted.type):
+def _refuse_other_type(column: pa.Field, wanted: pa.Field, path: Path) -> None:
+    if not column.type.equals(wanted.type):
         raise RunError(
-            f"damaged file `{path}`: its column `{found.name}` holds {found.type}, expected {wanted.type}", _RESTORE
+            f"damaged file `{path}`: its column `{column.name}` holds {column.type}, expected {wanted.type}", _RESTORE
         )
 
 
@@ -198,8 +198,8 @@ def _refuse_other_number(run: Run, table: str, rows: int, size: int) -> None:
 def _switch(run: Run, tables: Sequence[str]) -> None:
     """Have the manifest note the new files in place of the recorded ones."""
     paths = {f"{table}/{COMPACT}": run.path / table / COMPACT for table in tables}
-    kept = {name: part for name, part in (run.manifest.parts or {}).items() if name.partition("/")[0] not in tables}
-    parts = kept | {name: checksums.noted(path) for name, path in paths.items()}
+    others = {name: part for name, part in (run.manifest.parts or {}).items() if name.partition("/")[0] not in tables}
+    parts = others | {name: checksums.noted(path) for name, path in paths.items()}
     run.manifest.parts = {name: parts[name] for name in sorted(parts)}
     run.save()
 

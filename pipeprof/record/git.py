@@ -22,8 +22,8 @@ class Repository:
     @classmethod
     def around(cls, folder: Path) -> Repository | None:
         """The repository that a folder lies in; None outside one, and without git."""
-        found = git_or_none(folder, "rev-parse", "--show-toplevel")
-        return cls(Path(found).resolve()) if found else None
+        root = git_or_none(folder, "rev-parse", "--show-toplevel")
+        return cls(Path(root).resolve()) if root else None
 
     def commit(self, ref: str) -> str | None:
         """The full hash of the commit that a name stands for; None when git knows none."""
@@ -36,11 +36,11 @@ class Repository:
 
         Links within the working tree are not followed: they are part of what is checked out.
         """
-        whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
-        for parent in (whole, *whole.parents):
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+        for parent in (absolute, *absolute.parents):
             if _real(parent) == self.root:
-                return PurePosixPath(whole.relative_to(parent).as_posix())
-        resolved = _real(whole)
+                return PurePosixPath(absolute.relative_to(parent).as_posix())
+        resolved = _real(absolute)
         return PurePosixPath(resolved.relative_to(self.root).as_posix()) if self.root in resolved.parents else None
 
     def read(self, revision: str, path: PurePosixPath) -> bytes | None:

@@ -90,7 +90,7 @@ def entries(lines: Iterable[tuple[str, bytes]]) -> list[Entry]:
 
     Raises RunError that names a line which cannot be read or which a newer pipeprof wrote.
     """
-    found: dict[bytes, Entry] = {}
+    by_run: dict[bytes, Entry] = {}
     for where, line in lines:
         try:
             version = msgspec.json.decode(line)["schema_version"]
@@ -105,38 +105,40 @@ def entries(lines: Iterable[tuple[str, bytes]]) -> list[Entry]:
             raise RunError(
                 f"history entry `{where}` is damaged: {error}", "restore the file from git, or remove that line"
             ) from error
-        known = found.get(_run(entry))
-        found[_run(entry)] = msgspec.structs.replace(entry, tag=known.tag) if known and entry.tag is None else entry
-    return sorted(found.values(), key=lambda entry: entry.created_at or "")
+        earlier = by_run.get(_run(entry))
+        by_run[_run(entry)] = (
+            msgspec.structs.replace(entry, tag=earlier.tag) if earlier and entry.tag is None else entry
+        )
+    return sorted(by_run.values(), key=lambda entry: entry.created_at or "")
 
 
-def holds(known: Iterable[Entry], entry: Entry) -> bool:
+def holds(history: Iterable[Entry], entry: Entry) -> bool:
     """Whether the run of an entry is among those known, with its tag if it has one."""
-    return any(_run(one) == _run(entry) and entry.tag in (None, one.tag) for one in known)
+    return any(_run(one) == _run(entry) and entry.tag in (None, one.tag) for one in history)
 
 
-def metrics(known: Sequence[Entry]) -> list[str]:
+def metrics(history: Sequence[Entry]) -> list[str]:
     """Names of all metrics of the entries, sorted."""
-    return sorted({metric for entry in known for metric in entry.medians})
+    return sorted({metric for entry in history for metric in entry.medians})
 
 
-def series(known: Sequence[Entry], metric: str) -> list[Mark]:
+def series(history: Sequence[Entry], metric: str) -> list[Mark]:
     """One metric over time; entries without it, or without a positive value, are left out.
 
     `group` is the fingerprint's hash; entries with a ratio to an anchor make a group of their own for each anchor,
     with the ratio as value.
     """
-    found = []
-    for entry in known:
+    marks = []
+    for entry in history:
         anchored = entry.anchor is not None and metric in entry.ratios
         value = entry.ratios[metric] if anchored else entry.medians.get(metric)
         if value is None or value <= 0:
             continue
         group = entry.fingerprint_hash + (f" / {entry.anchor}" if anchored else "")
-        found.append(
+        marks.append(
             Mark(value=value, group=group, created_at=entry.created_at, revision=entry.revision, tag=entry.tag)
         )
-    return found
+    return marks
 
 
 def _run(entry: Entry) -> bytes:
@@ -147,11 +149,13 @@ def _run(entry: Entry) -> bytes:
 
 
 def _medians(measures: Measures) -> dict[str, float]:
-    return {name: float(median(found.values())) for name, found in sorted(measures.values.items()) if is_primary(name)}
+    return {
+        name: float(median(by_rep.values())) for name, by_rep in sorted(measures.values.items()) if is_primary(name)
+    }
 
 
 def _parts(measures: Measures) -> dict[str, float]:
-    middle = {name: float(median(found.values())) for name, found in sorted(measures.values.items())}
+    middle = {name: float(median(by_rep.values())) for name, by_rep in sorted(measures.values.items())}
     ops = sorted((name for name in middle if name.startswith("op/")), key=lambda name: -middle[name])[:MOST_OPS]
     return {name: value for name, value in middle.items() if name.startswith(_EXPLAIN) or name in ops}
 

@@ -54,9 +54,9 @@ def most_rows(stored: int) -> int:
     return _chosen(ROWS) or max(_FEW_ROWS, _ROWS_PER_BYTE * stored)
 
 
-def most_imported_rows(*, kept: bool = False) -> int:
+def most_imported_rows(*, in_memory: bool = False) -> int:
     """How many rows of a table a rank's foreign files may become: 2**28, or 2**20 where they are kept in memory."""
-    return _chosen(ROWS) or (_KEPT_ROWS if kept else _IMPORTED_ROWS)
+    return _chosen(ROWS) or (_KEPT_ROWS if in_memory else _IMPORTED_ROWS)
 
 
 def refuse_rows(table: str, rows: int, most: int) -> None:

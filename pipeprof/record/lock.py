@@ -44,11 +44,11 @@ def is_held(folder: Path) -> bool | None:
     A process of another host, container or boot cannot be looked for: it counts as running as long as something in
     the folder is written to, and so does the one of a lock that cannot be read.
     """
-    found = _read(folder)
-    if found is None:
+    lock = _read(folder)
+    if lock is None:
         return None
-    if isinstance(found, Lock) and found.place == _place() and found.start_ticks is not None:
-        return start_ticks(found.pid) == found.start_ticks
+    if isinstance(lock, Lock) and lock.place == _place() and lock.start_ticks is not None:
+        return start_ticks(lock.pid) == lock.start_ticks
     return last_change(folder) > time.time() - QUIET_S
 
 

@@ -27,10 +27,10 @@ def hard_fields(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
 
     `memory_bytes` is rounded to whole GiB: the kernel keeps a little more or less for itself at each boot.
     """
-    found = {name: value for name, value in fingerprint.items() if name not in SOFT_FIELDS and value is not None}
-    if isinstance(found.get("memory_bytes"), (int, float)):
-        found["memory_bytes"] = round(found["memory_bytes"] / 2**30) * 2**30
-    return found
+    hard = {name: value for name, value in fingerprint.items() if name not in SOFT_FIELDS and value is not None}
+    if isinstance(hard.get("memory_bytes"), (int, float)):
+        hard["memory_bytes"] = round(hard["memory_bytes"] / 2**30) * 2**30
+    return hard
 
 
 def hard_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -67,11 +67,11 @@ class Measures(msgspec.Struct, kw_only=True):
 
 def digests_of(measures: Measures) -> list[str]:
     """One for each repetition, from its values alone: a copy has the same, whatever it calls itself."""
-    found = []
+    digests = []
     for rep in sorted(measures.reps):
         values = sorted((metric, values[rep]) for metric, values in measures.values.items() if rep in values)
-        found.append(hashlib.sha256(msgspec.json.encode(values)).hexdigest()[:32])
-    return found
+        digests.append(hashlib.sha256(msgspec.json.encode(values)).hexdigest()[:32])
+    return digests
 
 
 def merged(parts: list[Measures], label: str) -> Measures:
@@ -82,7 +82,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
     if not parts:
         raise ValueError("nothing to merge")
     first = parts[0]
-    found = Measures(
+    joined = Measures(
         label=label, kind=first.kind, workload=first.workload, facts=dict(first.facts), git=first.git,
         fingerprint=dict(first.fingerprint), created_at=first.created_at, interleaved=first.interleaved,
         notes=unique(one for part in parts for one in part.notes), command=first.command,
@@ -96,11 +96,11 @@ def merged(parts: list[Measures], label: str) -> Measures:
             if first.fingerprint.get(name) != part.fingerprint.get(name):
                 raise ValueError(f"`{name}` differs between `{first.label}` and `{part.label}`")
         for rep in sorted(part.reps, key=lambda at: (part.reps[at].order, at)):
-            found.reps[number] = part.reps[rep]
+            joined.reps[number] = part.reps[rep]
             for metric, values in part.values.items():
                 if rep in values:
-                    found.values.setdefault(metric, {})[number] = values[rep]
+                    joined.values.setdefault(metric, {})[number] = values[rep]
             if rep in part.curves:
-                found.curves[number] = part.curves[rep]
+                joined.curves[number] = part.curves[rep]
             number += 1
-    return found
+    return joined

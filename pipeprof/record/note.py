@@ -32,11 +32,11 @@ def sentence(stored: Note | str) -> str:
 
 def unique(notes: Iterable[Note | str]) -> list[Note | str]:
     """Each note once, in their order."""
-    found: list[Note | str] = []
+    once: list[Note | str] = []
     for one in notes:
-        if one not in found:
-            found.append(one)
-    return found
+        if one not in once:
+            once.append(one)
+    return once
 
 
 def _unknown(stored: Note) -> str:

@@ -40,7 +40,7 @@ class Words(NamedTuple):
     """How one storage calls its buckets, what else says where they are, and what gives the login."""
 
     bucket: str
-    place: str
+    where: str
     login: str
 
 

@@ -35,10 +35,10 @@ def open_place(root: str) -> Place:
         return LocalPlace(Path(root))
     if root.startswith(SCHEME):
         return open_git_place(root)
-    place = located(root)
-    if isinstance(place.system, fs.LocalFileSystem):
-        return LocalPlace(Path(place.path))
-    return ObjectPlace(*place)
+    location = located(root)
+    if isinstance(location.system, fs.LocalFileSystem):
+        return LocalPlace(Path(location.path))
+    return ObjectPlace(*location)
 
 
 class ObjectPlace(Objects):
@@ -49,10 +49,10 @@ class ObjectPlace(Objects):
         with self.errors(
             self.prefix, "list"
         ):  # folders are seen by what is in them: Google's are not listed themselves
-            found = self.system.get_file_info(fs.FileSelector(self.prefix, allow_not_found=True, recursive=True))
-        if not found:
+            infos = self.system.get_file_info(fs.FileSelector(self.prefix, allow_not_found=True, recursive=True))
+        if not infos:
             self.refuse_no_bucket()
-        below = (info.path[len(self.prefix) + 1 :].split("/") for info in found if info.type == fs.FileType.File)
+        below = (info.path[len(self.prefix) + 1 :].split("/") for info in infos if info.type == fs.FileType.File)
         return sorted({(parts[0], parts[1]) for parts in below if len(parts) > 2})
 
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:

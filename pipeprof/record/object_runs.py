@@ -72,24 +72,24 @@ def runs_below(url: str, deepest: int = DEEPEST) -> list[Stored]:
             f"nothing is at `{objects.shown}`", "check the URL, or upload a run with `pipeprof push RUN URL`"
         )
     manifests = {name.rpartition("/")[0] for name in files if name.rpartition("/")[2] == MANIFEST}
-    kept: dict[str, dict[str, fs.FileInfo]] = {}
+    by_run: dict[str, dict[str, fs.FileInfo]] = {}
     for name, info in files.items():
-        place = _run_of(name, manifests)
-        if place is not None:
-            kept.setdefault(place, {})[name[len(place) + 1 :] if place else name] = info
-    found = (_stored(url, place, kept[place]) for place in sorted(kept) if _is_looked_at(place, deepest))
-    return [one for one in found if one is not None]
+        run_name = _run_of(name, manifests)
+        if run_name is not None:
+            by_run.setdefault(run_name, {})[name[len(run_name) + 1 :] if run_name else name] = info
+    runs = (_stored(url, run_name, by_run[run_name]) for run_name in sorted(by_run) if _is_looked_at(run_name, deepest))
+    return [one for one in runs if one is not None]
 
 
 @contextlib.contextmanager
-def glimpsed(root: Objects, found: Stored) -> Iterator[Run]:
+def glimpsed(root: Objects, stored: Stored) -> Iterator[Run]:
     """A run below `root` of which only `run.json` is here, for as long as the context, in which errors name its URL.
 
     Raises RunError for one that cannot be read, StorageError when the storage fails.
     """
-    objects = root.below(found.name)
-    if found.problem:
-        raise RunError(found.problem, "push it again, to another key")
+    objects = root.below(stored.name)
+    if stored.problem:
+        raise RunError(stored.problem, "push it again, to another key")
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
         run = Path(folder) / "run"
         with called(run, objects.shown):
@@ -98,14 +98,14 @@ def glimpsed(root: Objects, found: Stored) -> Iterator[Run]:
             yield load(run)
 
 
-def add_rollup(root: Objects, found: Stored, run: Run) -> None:
+def add_rollup(root: Objects, stored: Stored, run: Run) -> None:
     """Read the table `rollup`, if there is one, into a run that is `glimpsed`.
 
     Raises RunError for a run that is damaged as far as its listing shows it, StorageError when the storage fails.
     """
-    objects = root.below(found.name)
+    objects = root.below(stored.name)
     parts = readable(run, objects.shown)
-    there = {name: _name_of(found, name, part) for name, part in parts.items()}
+    there = {name: _name_of(stored, name, part) for name, part in parts.items()}
     for name, part in parts.items():
         path = run.path / name
         if there[name] is None:
@@ -128,14 +128,14 @@ def each_run(
     What lasts is kept in the cache under `what`, so that the next question needs nothing but the listing. `kind`: what
     an answer is read back as. So many `readers` at a time.
     """
-    place = None
+    cache_file = None
     with contextlib.suppress(RuntimeError):  # nobody's home is known
         key = hashlib.sha256(f"{__version__} {url}".encode(errors="surrogatepass")).hexdigest()[:32]
-        place = cache_folder(what) / f"{key}.json"
-    known = (place and recall(place, dict[str, tuple[str, kind]], _MOST_KNOWN)) or {}  # type: ignore[valid-type]
-    found = {one.name: known[one.name] for one in runs if one.seen and known.get(one.name, ("",))[0] == one.seen}
-    waiting = [one for one in runs if one.name not in found]
-    answers = {name: answer for name, (_seen, answer) in found.items()}
+        cache_file = cache_folder(what) / f"{key}.json"
+    cached = (cache_file and recall(cache_file, dict[str, tuple[str, kind]], _MOST_KNOWN)) or {}  # type: ignore[valid-type]
+    lasting = {one.name: cached[one.name] for one in runs if one.seen and cached.get(one.name, ("",))[0] == one.seen}
+    waiting = [one for one in runs if one.name not in lasting]
+    answers = {name: answer for name, (_seen, answer) in lasting.items()}
     root = storage_of(url)
     try:
         with ThreadPoolExecutor(readers) as pool:
@@ -144,11 +144,11 @@ def each_run(
                 progress(f"{number:,} of {len(waiting):,} runs that are new or changed")
                 answers[one.name] = answer
                 if lasts and one.seen:
-                    found[one.name] = one.seen, answer
+                    lasting[one.name] = one.seen, answer
     finally:
-        if place is not None and (waiting or len(found) < len(known)):
-            remember(place, found)
-            forget_oldest(place.parent, _MOST_URLS)
+        if cache_file is not None and (waiting or len(lasting) < len(cached)):
+            remember(cache_file, lasting)
+            forget_oldest(cache_file.parent, _MOST_URLS)
     return [answers[one.name] for one in runs]
 
 
@@ -164,13 +164,13 @@ def _files(objects: Objects) -> dict[str, fs.FileInfo] | None:
             except NotADirectoryError:
                 return None
 
-    found = _retried(listed)
-    if not found:
+    infos = _retried(listed)
+    if not infos:
         objects.refuse_no_bucket()
         return None
     front = f"{objects.prefix}/"
     return {
-        info.path.removeprefix(front): info for info in found if info.type == fs.FileType.File
+        info.path.removeprefix(front): info for info in infos if info.type == fs.FileType.File
     }  # fmt: skip
 
 
@@ -186,24 +186,24 @@ def _run_of(name: str, manifests: set[str]) -> str | None:
     return None
 
 
-def _is_looked_at(place: str, deepest: int) -> bool:
-    parts = place.split("/") if place else []
+def _is_looked_at(run_name: str, deepest: int) -> bool:
+    parts = run_name.split("/") if run_name else []
     return len(parts) <= deepest and not any(part.startswith(".") and part.strip(".") for part in parts)
 
 
-def _stored(url: str, place: str, files: Mapping[str, fs.FileInfo]) -> Stored | None:
+def _stored(url: str, run_name: str, files: Mapping[str, fs.FileInfo]) -> Stored | None:
     sizes = {name: info.size for name, info in files.items()}
     manifest = files.get(MANIFEST)
-    parts = place.split("/") if place else []
+    parts = run_name.split("/") if run_name else []
     odd = any(part in ("", ".", "..") for part in parts)
     problem = "its key has an empty part, `.` or `..`, which other programs take for another key" if odd else ""
     newest = manifest or max(files.values(), key=lambda info: info.mtime_ns or 0)
     began_s = (newest.mtime_ns or 0) / 1e9
     if manifest is None:
-        return Stored(place, below(url, place), "", began_s, sizes, problem or HALF)
+        return Stored(run_name, below(url, run_name), "", began_s, sizes, problem or HALF)
     lasting = manifest.mtime_ns and began_s < time.time() - _SETTLED_S
     seen = f"{manifest.size} {manifest.mtime_ns} {_digest(sizes)}" if lasting else ""
-    return Stored(place, below(url, place), seen, began_s, sizes, problem)
+    return Stored(run_name, below(url, run_name), seen, began_s, sizes, problem)
 
 
 def _digest(sizes: Mapping[str, int]) -> str:
@@ -211,10 +211,10 @@ def _digest(sizes: Mapping[str, int]) -> str:
     return hashlib.sha256(repr(sorted(sizes.items())).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def _name_of(found: Stored, name: str, part: Part) -> str | None:
+def _name_of(stored: Stored, name: str, part: Part) -> str | None:
     """Under which name an object of this length is there: the one with its hash, or else its own."""
     named = object_name(name, part.sha256)
-    return next((one for one in (named, name) if found.sizes.get(one) == part.bytes), None)
+    return next((one for one in (named, name) if stored.sizes.get(one) == part.bytes), None)
 
 
 def _read(objects: Objects, name: str, most: int) -> bytes:

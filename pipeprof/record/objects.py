@@ -72,7 +72,7 @@ def located(url: str) -> Location:
     if url.startswith(("gs://", "gcs://")):
         refuse_no_google_login(url)
     try:
-        escaped = _NO_URI.sub(lambda found: quote(found.group()), url)
+        escaped = _NO_URI.sub(lambda match: quote(match.group()), url)
         system, path = _azure(escaped) if url.startswith("az://") else fs.FileSystem.from_uri(_patient(escaped))
     except (pa.ArrowException, ImportError, OSError, TypeError, ValueError) as error:
         raise UsageError(
@@ -118,7 +118,7 @@ def below(url: str, name: str) -> str:
 
 def escaped(name: str) -> str:
     """A name as it stands in a URL."""
-    return _UNSAFE.sub(lambda found: quote(found.group()), name)
+    return _UNSAFE.sub(lambda match: quote(match.group()), name)
 
 
 class Objects:
@@ -201,10 +201,10 @@ class Objects:
     def exists(self) -> bool:
         """Whether anything lies below the prefix. Raises StorageError also where there is no such bucket."""
         with self.errors(self.prefix, "read"):
-            found = self.system.get_file_info(self.prefix).type != fs.FileType.NotFound
-        if not found:
+            is_there = self.system.get_file_info(self.prefix).type != fs.FileType.NotFound
+        if not is_there:
             self.refuse_no_bucket()
-        return bool(found)
+        return bool(is_there)
 
     def refuse_no_bucket(self) -> None:
         """Raises StorageError where the storage says that there is no such bucket."""
@@ -214,16 +214,21 @@ class Objects:
                 named = words(self.shown)
                 raise StorageError(
                     f"there is no such {named.bucket}: `{bucket}` of `{self.shown}`",
-                    f"check the name of the {named.bucket}, and {named.place}",
+                    f"check the name of the {named.bucket}, and {named.where}",
                     passes=False,
                 )
 
-    def prune(self, at: str, kept: Collection[str]) -> None:
+    def prune(self, at: str, pointed_to: Collection[str]) -> None:
         """Remove objects directly below a path that no pointer has named for a day. A failure here harms nothing."""
         limit = dt.datetime.now(dt.timezone.utc) - KEPT
         with contextlib.suppress(RunError, OSError):
             for info in self.listed(at):
-                if info.type == fs.FileType.File and info.base_name not in kept and info.mtime and info.mtime < limit:
+                if (
+                    info.type == fs.FileType.File
+                    and info.base_name not in pointed_to
+                    and info.mtime
+                    and info.mtime < limit
+                ):
                     self.system.delete_file(info.path)
 
     @contextlib.contextmanager
@@ -233,11 +238,11 @@ class Objects:
             yield
         except (OSError, pa.ArrowException) as error:
             why, text, named = "", str(error), words(self.shown)
-            hint = f"check the URL, {named.place}, and the credentials in the environment: {named.login}"
+            hint = f"check the URL, {named.where}, and the credentials in the environment: {named.login}"
             no_bucket = verb == "write" and isinstance(error, FileNotFoundError) and not self.is_local
             if no_bucket or _NO_BUCKET.search(text):
                 why = f"there is no such {named.bucket}: "
-                hint = f"check the name of the {named.bucket}, and {named.place}"
+                hint = f"check the name of the {named.bucket}, and {named.where}"
             elif "OAuth2 access token" in text:
                 why, hint = "no login: ", f"check the credentials in the environment: {named.login}"
             elif _FORBIDDEN.search(text):

@@ -56,14 +56,14 @@ def parts_of_bytes(file: pq.FileMetaData, data: bytes) -> list[Part]:
     return _parts(file, lambda at, count: data[at : at + count], len(data))
 
 
-def refuse_wide(found: Sequence[Part], rows: int) -> None:
+def refuse_wide(parts: Sequence[Part], rows: int) -> None:
     """Raises ValueError when row groups that follow each other take too much, of which so many rows are read ahead."""
     most = 2 * limits.most_memory()
     first = ahead = size = 0
-    for part in found:
+    for part in parts:
         ahead, size = ahead + part.rows, size + part.bytes
-        while ahead - found[first].rows > rows:
-            ahead, size, first = ahead - found[first].rows, size - found[first].bytes, first + 1
+        while ahead - parts[first].rows > rows:
+            ahead, size, first = ahead - parts[first].rows, size - parts[first].bytes, first + 1
         if size > most:
             raise ValueError(f"{ahead:,} rows of it take more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
 
@@ -83,7 +83,7 @@ def refuse_long_texts(data: pa.Table) -> None:
 
 
 def _parts(file: pq.FileMetaData, read: Callable[[int, int], bytes], size: int) -> list[Part]:
-    most, found = limits.most_memory(), []
+    most, parts = limits.most_memory(), []
     for number in range(file.num_row_groups):
         group = file.row_group(number)
         if not 0 <= group.num_rows <= MOST_OF_GROUP:
@@ -91,8 +91,8 @@ def _parts(file: pq.FileMetaData, read: Callable[[int, int], bytes], size: int) 
         unpacked = sum(_chunk(group.column(column), read, size) for column in range(group.num_columns))
         if unpacked > most:
             raise ValueError(f"a part of it unpacks to more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
-        found.append(Part(group.num_rows, unpacked))
-    return found
+        parts.append(Part(group.num_rows, unpacked))
+    return parts
 
 
 def _chunk(about: pq.ColumnChunkMetaData, read: Callable[[int, int], bytes], size: int) -> int:
@@ -160,13 +160,13 @@ class _Reader:
         """Values by the numbers of their fields; of texts and lists nothing is kept."""
         if depth > _NESTED:
             raise ValueError("the head of a page of it cannot be read")
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         number = 0
         while mark := self._byte():
             step, kind = mark >> 4, mark & 15
             number = number + step if step else self._integer()
-            found[number] = self._value(kind, depth)
-        return found
+            fields[number] = self._value(kind, depth)
+        return fields
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind in _BOOLEANS:

@@ -85,7 +85,7 @@ class LocalPlace:
 
     def names(self) -> list[tuple[str, str]]:
         """See Place."""
-        found: set[tuple[str, str]] = set()
+        names: set[tuple[str, str]] = set()
         for folder in _folders(self.root):
             for inner in _folders(folder, hidden=True):
                 name = inner.name
@@ -93,8 +93,8 @@ class LocalPlace:
                     if not name.endswith(".old"):
                         continue
                     name = name[1 : -len(".old")]
-                found.add((folder.name, name))
-        return sorted(found)
+                names.add((folder.name, name))
+        return sorted(names)
 
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:  # noqa: ARG002
         """See Place."""
@@ -212,10 +212,10 @@ def _locked(folder: Path) -> int:
 def _identity(folder: Path) -> tuple[int, int] | None:
     """Tells a folder from the one that takes its place; None when there is none."""
     try:
-        found = folder.stat()
+        info = folder.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return info.st_ino, info.st_mtime_ns
 
 
 def _folders(folder: Path, *, hidden: bool = False) -> list[Path]:

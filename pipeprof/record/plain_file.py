@@ -80,16 +80,16 @@ def open_handle(path: Path, inside: Path | None = None) -> int:
 
 def read_file(path: Path, most: int, *, inside: Path | None = None) -> bytes:
     """A whole file. Raises OSError; TooLargeError for more than `most` bytes (or what the user allows)."""
-    return cut_file(path, most, inside=inside, whole=True)[0]
+    return cut_file(path, most, inside=inside, must_fit=True)[0]
 
 
-def cut_file(path: Path, most: int, *, inside: Path | None = None, whole: bool = False) -> tuple[bytes, bool]:
+def cut_file(path: Path, most: int, *, inside: Path | None = None, must_fit: bool = False) -> tuple[bytes, bool]:
     """The first `most` bytes of a file (or what the user allows), and if that is all. Raises OSError."""
     with os.fdopen(open_handle(path, inside), "rb") as file:
         stored = _BLOCK * os.fstat(file.fileno()).st_blocks
         most = min(limits.most_bytes(most), limits.most_with_holes(stored))
         data = file.read(most + 1)
-    if whole and len(data) > most:
+    if must_fit and len(data) > most:
         raise _too_many(path, most, "")
     return data[:most], len(data) <= most
 
@@ -198,5 +198,5 @@ def _too_many(path: Path, most: int, what: str) -> TooLargeError:
 
 def _refuse_other_kinds(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        found = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-        raise RefusedError(path, f"it is {found}, expected a regular file")
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+        raise RefusedError(path, f"it is {kind}, expected a regular file")

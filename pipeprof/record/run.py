@@ -209,8 +209,8 @@ class Run:
 
     def spooled_reps(self) -> list[int]:
         """Repetitions that the spool holds, in order; folders of other names, and links, are none of ours."""
-        found = (path for path in self.spool.glob("rep=*") if _REP.fullmatch(path.name))
-        return sorted(int(path.name.partition("=")[2]) for path in found if path.is_dir() and not path.is_symlink())
+        paths = (path for path in self.spool.glob("rep=*") if _REP.fullmatch(path.name))
+        return sorted(int(path.name.partition("=")[2]) for path in paths if path.is_dir() and not path.is_symlink())
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; empty when the run does not have it.
@@ -225,14 +225,14 @@ class Run:
     def partitions(self, table: str) -> list[Path]:
         """The files of a table as they are recorded: some for each rank of each repetition."""
         folder = self.path.joinpath(BY_NAME[table].name)
-        found = folder.glob("rep=*/rank=*/part-*.parquet")
-        return sorted(path for path in found if _PART.fullmatch("/".join(path.parts[-3:])))
+        paths = folder.glob("rep=*/rank=*/part-*.parquet")
+        return sorted(path for path in paths if _PART.fullmatch("/".join(path.parts[-3:])))
 
     def shares(self, table: str, rep: int, rank: int) -> list[Share]:
         """Where the rows of one rank of one repetition are; empty when no file can hold any."""
         part = (f"rep={rep}", f"rank={rank}")
-        found = (path for path in self.files(table) if is_compact(path) or path.parts[-3:-1] == part)
-        return [Share(path, rep, rank) for path in found]
+        paths = (path for path in self.files(table) if is_compact(path) or path.parts[-3:-1] == part)
+        return [Share(path, rep, rank) for path in paths]
 
     def save(self) -> None:
         """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment.
@@ -271,9 +271,9 @@ def load(path: str | os.PathLike[str]) -> Run:
             f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
         )
     if not os.path.lexists(manifest):
-        found = "a folder without `run.json`" if folder.is_dir() else "a file"
+        content = "a folder without `run.json`" if folder.is_dir() else "a file"
         raise RunError(
-            f"`{folder}` is not a pipeprof run: found {found}", "give the folder that `pipeprof collect` made"
+            f"`{folder}` is not a pipeprof run: found {content}", "give the folder that `pipeprof collect` made"
         )
     try:
         text = read_file(manifest, MOST_BYTES, inside=folder)

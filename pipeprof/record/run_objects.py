@@ -93,31 +93,31 @@ def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Pat
     that cannot be opened; RunError when no run is there, it is not complete or damaged, or the storage fails.
     """
     objects = storage_of(url)
-    found = _manifest(objects)
-    if found is None:
+    manifest = _manifest(objects)
+    if manifest is None:
         raise _nothing(objects)
-    return _copy(objects, url, found, progress)
+    return _copy(objects, url, manifest, progress)
 
 
 @contextlib.contextmanager
 def copied(url: str) -> Iterator[Run]:
     """The run at a URL, verified, for as long as the context: no copy of it is kept. Raises as `fetch`."""
     objects = storage_of(url)
-    found = _manifest(objects)
-    if found is None:
+    manifest = _manifest(objects)
+    if manifest is None:
         raise _nothing(objects)
-    kept = _place(objects, url, found)
-    if _is_whole(kept):
-        with called(kept, objects.shown):
-            yield load(kept)
+    cached = _cached_path(objects, url, manifest)
+    if _is_whole(cached):
+        with called(cached, objects.shown):
+            yield load(cached)
         return
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
-        place = Path(folder) / kept.name
-        with called(place, objects.shown):
-            place.mkdir()
-            place.joinpath(MANIFEST).write_bytes(found)
-            _fill(objects, load(place), lambda _text: None)
-            yield load(place)
+        path = Path(folder) / cached.name
+        with called(path, objects.shown):
+            path.mkdir()
+            path.joinpath(MANIFEST).write_bytes(manifest)
+            _fill(objects, load(path), lambda _text: None)
+            yield load(path)
 
 
 def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path | None:
@@ -125,8 +125,8 @@ def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None)
     if holds_baselines_alone(url):
         return None
     objects = storage_of(url)
-    found = _manifest(objects)
-    return None if found is None else _copy(objects, url, found, progress)
+    manifest = _manifest(objects)
+    return None if manifest is None else _copy(objects, url, manifest, progress)
 
 
 def holds_baselines_alone(url: str) -> bool:
@@ -143,8 +143,8 @@ def storage_of(url: str) -> Objects:
         )
     if "://" not in url:
         raise UsageError(f"`{url}` is no URL", "give one such as s3://bucket/runs/RUN, or file:///folder for a folder")
-    place = located(url)
-    return Objects(place.system, place.path.rstrip("/"), place.shown)
+    location = located(url)
+    return Objects(location.system, location.path.rstrip("/"), location.shown)
 
 
 def _pushable(run: Run) -> Mapping[str, Part]:
@@ -188,63 +188,63 @@ def _nothing(objects: Objects) -> RunError:
 
 def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str], None]) -> Path:
     """The copy in the cache, made now unless it is there as it was made."""
-    home, place = cache_folder(COPIES), _place(objects, url, manifest)
+    home, path = cache_folder(COPIES), _cached_path(objects, url, manifest)
     try:
-        if not _is_whole(place):
-            _make(objects, url, place, manifest, progress)
-        os.utime(place.parent)
+        if not _is_whole(path):
+            _make(objects, url, path, manifest, progress)
+        os.utime(path.parent)
     except OSError as error:
         raise RunError(
             f"cannot keep a copy of `{objects.shown}` in `{home}`: {error.strerror or error}",
             "free some space, or set XDG_CACHE_HOME to another folder",
         ) from error
     _forget_unused(home)
-    return place
+    return path
 
 
-def _place(objects: Objects, url: str, manifest: bytes) -> Path:
+def _cached_path(objects: Objects, url: str, manifest: bytes) -> Path:
     key = hashlib.sha256(url.encode(errors="surrogatepass") + b"\0" + manifest).hexdigest()[:24]
     name = _UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run"
     return cache_folder(COPIES) / key / name
 
 
 @contextlib.contextmanager
-def called(place: Path, shown: str) -> Iterator[None]:
+def called(path: Path, shown: str) -> Iterator[None]:
     """Errors name what is in the bucket, not the copy of it."""
     try:
         yield
     except StorageError:
         raise
     except RunError as error:
-        raise RunError(error.message.replace(str(place), shown), error.hint) from error
+        raise RunError(error.message.replace(str(path), shown), error.hint) from error
 
 
-def _is_whole(place: Path) -> bool:
+def _is_whole(path: Path) -> bool:
     try:
-        checksums.refuse_changed(load(place))
+        checksums.refuse_changed(load(path))
     except RunError:
         return False
     return True
 
 
-def _make(objects: Objects, url: str, place: Path, manifest: bytes, progress: Callable[[str], None]) -> None:
-    home = place.parent.parent
+def _make(objects: Objects, url: str, path: Path, manifest: bytes, progress: Callable[[str], None]) -> None:
+    home = path.parent.parent
     home.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
     try:
-        copy = fresh / place.name
+        copy = fresh / path.name
         copy.mkdir()
         copy.joinpath(MANIFEST).write_bytes(manifest)
         with called(copy, objects.shown):
             _fill(objects, load(copy), progress)
         remember(fresh / ORIGIN, url)
-        if not _is_whole(place):  # no other process has made it meanwhile
-            shutil.rmtree(place.parent, ignore_errors=True)
+        if not _is_whole(path):  # no other process has made it meanwhile
+            shutil.rmtree(path.parent, ignore_errors=True)
             with contextlib.suppress(OSError):  # another one was faster after all
-                fresh.rename(place.parent)
+                fresh.rename(path.parent)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    if not _is_whole(place):
+    if not _is_whole(path):
         raise RunError(f"the copy of `{objects.shown}` was changed while it was made", "run the same command again")
 
 

@@ -86,8 +86,8 @@ def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
     for one in change.get("operators", ()):
         before = operators.get(one.node)
         if before is not None:
-            kept = {name: getattr(before, name) for name in CHANGEABLE if getattr(one, name) is None}
-            one = msgspec.structs.replace(one, **kept)  # noqa: PLW2901
+            unchanged = {name: getattr(before, name) for name in CHANGEABLE if getattr(one, name) is None}
+            one = msgspec.structs.replace(one, **unchanged)  # noqa: PLW2901
         operators[one.node] = one
     last = min((node for node, one in operators.items() if one.cache), default=None)
     if last is not None:  # nothing behind a cache is run any more, so its settings would not be found

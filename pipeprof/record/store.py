@@ -94,11 +94,11 @@ def places(path: Path) -> set[tuple[int, int]]:
     if not is_compact(path):
         rep, rank = (int(part.partition("=")[2]) for part in path.parts[-3:-1])
         return {(rep, rank)}
-    found: set[tuple[int, int]] = set()
+    partitions: set[tuple[int, int]] = set()
     for group in row_groups(path, PARTITIONS):
         pairs = group.group_by(list(PARTITIONS)).aggregate([])
-        found.update(zip(*(pairs.column(name).to_pylist() for name in PARTITIONS), strict=True))
-    return found
+        partitions.update(zip(*(pairs.column(name).to_pylist() for name in PARTITIONS), strict=True))
+    return partitions
 
 
 def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -126,13 +126,13 @@ def _checked(path: Path) -> pa.Table:
     """All rows of a file of a run; texts are plain only when they fit in the memory, however often they repeat."""
     try:
         with pq.ParquetFile(reachable(path)) as file:
-            found = file.schema_arrow
+            schema = file.schema_arrow
             pages.check(file.metadata, path)
-        texts = [field.name for field in found if pa.types.is_string(field.type)]
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
         with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:
             data = file.read()
         pages.refuse_long_texts(data)
-        return data.cast(found)
+        return data.cast(schema)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RunError(
             f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"

@@ -56,10 +56,10 @@ def reachable(path: Path) -> Path:
     """
     if is_utf8(path):
         return path
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
-    folder = next(place for place in (whole, *whole.parents) if not is_utf8(place.name))
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+    folder = next(parent for parent in (absolute, *absolute.parents) if not is_utf8(parent.name))
     try:
-        return Path(f"/proc/self/fd/{_opened(os.fspath(folder))}", whole.relative_to(folder))
+        return Path(f"/proc/self/fd/{_opened(os.fspath(folder))}", absolute.relative_to(folder))
     except OSError:
         return path
 

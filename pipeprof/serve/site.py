@@ -38,7 +38,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         """Raises RunError when there is no such folder."""
         self.folder = folder
-        self._kept: dict[tuple[Any, ...], str] = {}
+        self._cache: dict[tuple[Any, ...], str] = {}
         self._watched: dict[str, Watch] = {}  # each knows when it judged last: a look costs little, a verdict does not
         self._one = Lock()  # a page takes a core and much memory: one at a time
         runs_in(folder)
@@ -104,11 +104,11 @@ class Site:
         """The page, made anew when a run of it changed."""
         key = kind, *((str(one.path), one.run and one.run.manifest.run_id, _changed(one.path)) for one in about)
         with self._one:
-            if key not in self._kept:
-                self._kept[key] = pages.with_way_home(make())
-            while len(self._kept) > MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-            return self._kept[key]
+            if key not in self._cache:
+                self._cache[key] = pages.with_way_home(make())
+            while len(self._cache) > MOST_KEPT:
+                del self._cache[next(iter(self._cache))]
+            return self._cache[key]
 
 
 def _changed(folder: Path) -> tuple[int, int]:

@@ -41,8 +41,8 @@ class Cached:
             return self.lengths[self.epoch]
         if self.usual is not None:
             return self.usual
-        known = getattr(self.dataset, "dataset_size", None)  # what MindSpore has already counted
-        return known if isinstance(known, int) and known > 0 else None
+        size = getattr(self.dataset, "dataset_size", None)  # what MindSpore has already counted
+        return size if isinstance(size, int) and size > 0 else None
 
 
 def _again(batch):

@@ -35,8 +35,8 @@ def _draws(called, kind, deep):
         methods = [kind.__dict__.get(name) for name in ("__call__", "__getitem__", "__iter__")]
         return any(_draws(one, kind, deep) for one in methods if hasattr(one, "__code__"))
     words = _names(code)
-    known = getattr(called, "__globals__", {})
-    inside = [known.get(name, getattr(kind, name, None)) for name in words]
+    module_values = getattr(called, "__globals__", {})
+    inside = [module_values.get(name, getattr(kind, name, None)) for name in words]
     return any(RANDOM.search(word) for word in words) or any(_draws(one, kind, deep - 1) for one in inside)
 
 

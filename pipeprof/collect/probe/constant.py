@@ -19,10 +19,10 @@ MOST = 16  # of a list or a dict
 
 def values_of(operations):
     """{name: value} of everything plain that these functions and objects have or read."""
-    found = {}
+    plain_values = {}
     for number, one in enumerate(operations):
-        _look(one, "%d" % number, found, DEEP, ())
-    return found
+        _look(one, "%d" % number, plain_values, DEEP, ())
+    return plain_values
 
 
 def changed(before, operations):
@@ -37,48 +37,48 @@ def changed(before, operations):
     return names[0].partition(".")[2] if names else ""
 
 
-def _look(one, path, found, deep, above):
+def _look(one, path, plain_values, deep, above):
     """`above`: what holds it, from outside in, so that nothing is looked at within itself."""
     if isinstance(one, PLAIN):
-        found[path] = repr(one) if isinstance(one, float) else one  # no NaN is equal to itself
+        plain_values[path] = repr(one) if isinstance(one, float) else one  # no NaN is equal to itself
     elif deep == 0 or isinstance(one, (type, types.ModuleType)) or any(one is other for other in above):
         return
     elif isinstance(one, HELD):
         parts = one.items() if isinstance(one, dict) else enumerate(one)
         for key, part in list(itertools.islice(parts, MOST)):
-            _look(part, "%s[%r]" % (path, key), found, deep, (*above, one))
+            _look(part, "%s[%r]" % (path, key), plain_values, deep, (*above, one))
     else:
-        _look_inside(one, path, found, deep, (*above, one))
+        _look_inside(one, path, plain_values, deep, (*above, one))
 
 
-def _look_inside(one, path, found, deep, above):
+def _look_inside(one, path, plain_values, deep, above):
     function = getattr(one, "__func__", one)
     if hasattr(function, "__code__"):
-        _read_by(function, path, found, deep, above)
+        _read_by(function, path, plain_values, deep, above)
     else:
         methods = [vars(type(one)).get(name) for name in ("__call__", "__getitem__", "__iter__")]
         for method in methods:
             if hasattr(method, "__code__"):
-                _read_by(method, path, found, deep, above)
+                _read_by(method, path, plain_values, deep, above)
     held = dict(getattr(one, "__dict__", None) or {})
     if isinstance(one, functools.partial):
         held.update(args=one.args, **one.keywords)
-        _look(one.func, "%s.func" % path, found, deep, above)
+        _look(one.func, "%s.func" % path, plain_values, deep, above)
     if isinstance(one, types.MethodType):
-        _look(one.__self__, "%s.self" % path, found, deep, above)
+        _look(one.__self__, "%s.self" % path, plain_values, deep, above)
     for name, value in held.items():
         if not name.startswith("__"):
-            _look(value, "%s.%s" % (path, name), found, deep - 1, above)
+            _look(value, "%s.%s" % (path, name), plain_values, deep - 1, above)
 
 
-def _read_by(function, path, found, deep, above):
+def _read_by(function, path, plain_values, deep, above):
     """What a function reads of its module, and closes over."""
-    known = getattr(function, "__globals__", {})
+    module_values = getattr(function, "__globals__", {})
     for name in chance._names(function.__code__):
-        if name in known and isinstance(known[name], PLAIN + HELD):
-            _look(known[name], "%s.%s" % (path, name), found, deep, above)
+        if name in module_values and isinstance(module_values[name], PLAIN + HELD):
+            _look(module_values[name], "%s.%s" % (path, name), plain_values, deep, above)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
-            _look(cell.cell_contents, "%s.%s" % (path, name), found, deep - 1, above)
+            _look(cell.cell_contents, "%s.%s" % (path, name), plain_values, deep - 1, above)
         except ValueError:  # not set yet
             continue

@@ -163,11 +163,11 @@ class Trees:
         if not self.lock.acquire(False):  # they are being saved
             return
         try:
-            found = self.readings.take() if self.current is tree and not self.closed else None
+            records = self.readings.take() if self.current is tree and not self.closed else None
             tree.take_at = NEVER
-            if found is not None:
-                recorder.REC.line("batches", number=tree.number, first=tree.taken, **found)
-                tree.taken += len(found["depth"])
+            if records is not None:
+                recorder.REC.line("batches", number=tree.number, first=tree.taken, **records)
+                tree.taken += len(records["depth"])
                 tree.take_at = tree.rows + BATCHES
         finally:
             self.lock.release()

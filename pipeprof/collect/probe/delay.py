@@ -38,14 +38,14 @@ def read_since(before):
 
 def _look(path):
     """The second word of what a file says about the calling thread, or None, and how many bytes were read for it."""
-    known = threading.get_native_id(), path
+    key = threading.get_native_id(), path
     for _ in range(2):
         try:
-            file, _ = _files.get(known) or _opened(known)
+            file, _ = _files.get(key) or _opened(key)
             data = os.pread(file, 256, 0)
             return int(data.split()[1]), len(data)
         except (OSError, ValueError, IndexError):
-            _drop(known)  # the thread that had this number has ended, or the user closed the file
+            _drop(key)  # the thread that had this number has ended, or the user closed the file
     return None, 0
 
 
@@ -56,23 +56,23 @@ def between(before, after):
 
 def forget():
     """Close what is open for threads that have ended."""
-    for known, (file, _) in list(_files.items()):
+    for key, (file, _) in list(_files.items()):
         try:
             os.pread(file, 1, 0)
         except OSError:
-            _drop(known)
+            _drop(key)
 
 
-def _opened(known):
+def _opened(key):
     if len(_files) >= MOST:
         raise OSError("too many threads")
-    file = os.open(known[1], os.O_RDONLY)
-    _files[known] = file, os.fstat(file).st_ino
-    return _files[known]
+    file = os.open(key[1], os.O_RDONLY)
+    _files[key] = file, os.fstat(file).st_ino
+    return _files[key]
 
 
-def _drop(known):
-    file, inode = _files.pop(known, (-1, 0))
+def _drop(key):
+    file, inode = _files.pop(key, (-1, 0))
     try:
         if os.fstat(file).st_ino == inode:  # else the number is a file of the user's by now
             os.close(file)

@@ -35,8 +35,8 @@ class Digests:
         self.left -= 1
         state = hashlib.blake2b(digest_size=16)
         self.bytes += feed(state, row)
-        place = {"number": self.number, "site": self.site, "row": self.row, "epoch": self.epoch}
-        recorder.REC.event("batch_digest", digest=state.hexdigest(), **place)
+        position = {"number": self.number, "site": self.site, "row": self.row, "epoch": self.epoch}
+        recorder.REC.event("batch_digest", digest=state.hexdigest(), **position)
         self.row += 1
         if self.bytes > MOST_BYTES:
             self.left = 0
@@ -70,7 +70,7 @@ class WholeEpochs:
 
     def epoch_ended(self):
         """Tell the epoch; the next one begins."""
-        self._tell(whole=True)
+        self._tell(is_complete=True)
         self.epoch += 1
         self._begin()
 
@@ -80,10 +80,10 @@ class WholeEpochs:
 
     def _closed(self):
         if self.batches:
-            self._tell(whole=False)
+            self._tell(is_complete=False)
 
-    def _tell(self, whole):
-        facts = {"number": self.number, "site": self.site, "epoch": self.epoch, "whole": whole}
+    def _tell(self, is_complete):
+        facts = {"number": self.number, "site": self.site, "epoch": self.epoch, "whole": is_complete}
         facts.update(batches=self.batches, rows=self.rows, sum="%032x" % self.sum, ordered=self.ordered.hexdigest())
         recorder.REC.line("epoch_digest", **facts)
 
@@ -95,7 +95,7 @@ def rows_of(batch):
     lengths = {part.shape[0] if getattr(part, "shape", ()) else None for part in columns}
     if len(lengths) != 1 or None in lengths:
         return [batch]
-    return [[part[place] for part in columns] for place in range(lengths.pop())]
+    return [[part[index] for part in columns] for index in range(lengths.pop())]
 
 
 def begin(number, site, hidden):

@@ -53,10 +53,10 @@ def _hider():
     """A function that takes out of a line what must not be kept: what is hidden in the command and variables, too."""
     from . import redact
 
-    known = redact.hidden_values(getattr(sys, "orig_argv", sys.argv), os.environ)
+    hidden = redact.hidden_values(getattr(sys, "orig_argv", sys.argv), os.environ)
 
     def hide(line):
-        for value in known:
+        for value in hidden:
             line = line.replace(value, redact.LEFT_OUT)
         return redact.redacted(line)
 
@@ -78,8 +78,8 @@ def words(value):
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
     )
-    told = ", ".join(str(part) for part in BaseException.__dict__["args"].__get__(value) if type(part) in PLAIN)
-    return ("%s: %s" % (name, told) if told else name).splitlines()
+    arguments = ", ".join(str(part) for part in BaseException.__dict__["args"].__get__(value) if type(part) in PLAIN)
+    return ("%s: %s" % (name, arguments) if arguments else name).splitlines()
 
 
 def _is_plain(value):

@@ -58,14 +58,14 @@ def _is_dumping():
         return False
 
 
-def _keep_lines(source, place):
+def _keep_lines(source, path):
     """Of a dump only names and places, those of MindSpore's files from its package on."""
     ours = b"# In file " + os.path.dirname(where.package_folder()).encode() + b"/"
-    with open(source, "rb") as file, open(place + ".part", "xb") as kept:
+    with open(source, "rb") as file, open(path + ".part", "xb") as shortened:
         for line in map(bytes.lstrip, file):
             if line.startswith((b"# Fullname", b"# Corresponding", b"# In file")):
-                kept.write(line.replace(ours + b"mindspore/", b"# In file mindspore/"))
-    os.rename(place + ".part", place)
+                shortened.write(line.replace(ours + b"mindspore/", b"# In file mindspore/"))
+    os.rename(path + ".part", path)
 
 
 def keep(executor, compiled):
@@ -94,15 +94,15 @@ def tell_modules(executor, args):
     _named[0] += 1
     function = getattr(executor, "fn", None)
     if function is None:
-        found = [(name, cells.frame_of(cell)) for name, cell in args[0].cells_and_names() if name][:MOST_CELLS]
+        named_frames = [(name, cells.frame_of(cell)) for name, cell in args[0].cells_and_names() if name][:MOST_CELLS]
         frame = cells.frame_of(args[0])
     else:
         code = getattr(getattr(function, "__func__", function), "__code__", None)
-        found = []
+        named_frames = []
         frame = (
             ""
             if code is None
             else "%s(%d): %s" % (code.co_filename, code.co_firstlineno, getattr(code, "co_qualname", code.co_name))
         )
-    if frame or any(own for _, own in found):
-        recorder.REC.line("modules", frame=frame, cells=found)
+    if frame or any(own for _, own in named_frames):
+        recorder.REC.line("modules", frame=frame, cells=named_frames)

@@ -45,7 +45,7 @@ class Kept:
         self.number = number
         self.rows = {}
         self.bytes = 0
-        self.complete = self.full = self.told = False
+        self.complete = self.full = self.reported = False
         self.lock = threading.Lock()
 
     def picked(self, numbers):
@@ -135,9 +135,9 @@ class Kept:
     def _make(self, number, read, rows):
         """A row through all steps; the source is called as one more of them."""
         row = None
-        for place, (step, most) in enumerate(self.steps):
+        for index, (step, most) in enumerate(self.steps):
             with most:
-                row = step(read() if place == 0 else row)
+                row = step(read() if index == 0 else row)
         with self.lock:
             self._keep(number, row, rows)
         return row
@@ -206,8 +206,8 @@ def instead(node, copied, spec):
         leaf.prepare_multiprocessing = functools.partial(_prepare, leaf, kept)
     else:
         leaf.source = kept.streamed
-    if not kept.told:
-        kept.told = True
+    if not kept.reported:
+        kept.reported = True
         recorder.REC.closing.append(
             lambda: recorder.REC.line("kept_rows", node=kept.number, rows=len(kept.rows), bytes=kept.bytes)
         )
@@ -226,7 +226,7 @@ def _threads(node):
 
 def _room():
     """Bytes that a cache may take here: a training that is ended for want of memory proves nothing."""
-    found = []
+    rooms = []
     for path, number in ((MEMORY, r"MemAvailable:\s*(\d+) kB"), (CONTAINER, r"^(\d+)$")):
         try:
             with open(path, encoding="ascii") as file:
@@ -234,8 +234,8 @@ def _room():
         except OSError:
             continue
         if match is not None:
-            found.append(int(match.group(1)) * (1024 if path == MEMORY else 1) // SHARE)
-    return min(found, default=float("inf"))
+            rooms.append(int(match.group(1)) * (1024 if path == MEMORY else 1) // SHARE)
+    return min(rooms, default=float("inf"))
 
 
 def redescribe(entry):
@@ -264,15 +264,15 @@ def _step(node, columns):
     """A map as a function of a whole row; `columns` are those that it gets, and then those that it hands on."""
     names = list(node.input_columns or columns[:1])
     places = [columns.index(name) for name in names]
-    for place, name in zip(places, node.output_columns or names):
-        columns[place] = name
+    for index, name in zip(places, node.output_columns or names):
+        columns[index] = name
     make = stand_in._real(node.operations)
 
     def step(row):
-        made = _as_row(make(*(row[place] for place in places)), tuple)  # a list is one column
+        made = _as_row(make(*(row[index] for index in places)), tuple)  # a list is one column
         row = list(row)
-        for place, value in zip(places, made):
-            row[place] = value
+        for index, value in zip(places, made):
+            row[index] = value
         return tuple(row)
 
     return step

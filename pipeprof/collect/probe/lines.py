@@ -128,12 +128,12 @@ class Lines:
     def _is_own(self, code):
         """Whether code is the program's: neither MindSpore's nor Python's own, nor the probe's."""
         name = code.co_filename
-        known = self._files.get(name)
-        if known is None:
+        is_own = self._files.get(name)
+        if is_own is None:
             inside = (where.package_folder(), self._own)
             library = name.startswith(self._library) and "site-packages" not in name
-            known = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
-        return known
+            is_own = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
+        return is_own
 
 
 LINES = Lines()

@@ -66,22 +66,22 @@ class Whereabouts:
 
     def _threads(self, frames, main, at):
         """Threads that run Python of the program's, and since when each is in what it is in."""
-        found, began = [], {}
+        threads, began = [], {}
         for ident, frame in frames.items():
             thread = threading._active.get(ident)
             name = getattr(thread, "name", "")
-            if ident == main or name.startswith("pipeprof") or len(found) >= MOST_THREADS:
+            if ident == main or name.startswith("pipeprof") or len(threads) >= MOST_THREADS:
                 continue
             inside, row = _innermost_call(frame)
-            told = stack(frame)
-            if row is None and not any(entry[3] for entry in told):
+            entries = stack(frame)
+            if row is None and not any(entry[3] for entry in entries):
                 continue
-            known = self._began.get(ident)
-            same = known is not None and known[0] is inside and known[1] == row
-            began[ident] = (inside, row, known[2] if same else at)
-            found.append(dict(row or {}, name=name, since=began[ident][2], stack=told, line=_line(told)))
+            before = self._began.get(ident)
+            same = before is not None and before[0] is inside and before[1] == row
+            began[ident] = (inside, row, before[2] if same else at)
+            threads.append(dict(row or {}, name=name, since=began[ident][2], stack=entries, line=_line(entries)))
         self._began = began  # holds the frames that are compared: another one at the same address would look the same
-        return found
+        return threads
 
 
 def _innermost_call(frame):
@@ -96,17 +96,17 @@ def _innermost_call(frame):
 
 def stack(frame):
     """`[file, line, function, whether it is the program's own, known call or None]` of each frame, innermost first."""
-    found = []
-    while frame is not None and len(found) < MOST_FRAMES:
+    entries = []
+    while frame is not None and len(entries) < MOST_FRAMES:
         code = frame.f_code
         kind = _hook(frame)
         name = code.co_filename
         own = _own.get(name)
         if own is None:
             own = _own[name] = failure._is_own(name)
-        found.append([name, frame.f_lineno, code.co_name, int(own), None if kind is None else _facts(kind, frame)])
+        entries.append([name, frame.f_lineno, code.co_name, int(own), None if kind is None else _facts(kind, frame)])
         frame = frame.f_back
-    return found
+    return entries
 
 
 def _hook(frame):
@@ -118,16 +118,16 @@ def _hook(frame):
 
 def _facts(kind, frame):
     """What a hook's own variables say about the call that it is in."""
-    known = frame.f_locals
-    facts = {"call": kind, "since": known.get("begin", known.get("begin_ns"))}
-    if kind == FETCH and known.get("tree") is not None:
-        facts.update(tree=known["tree"].number, rows=known["tree"].rows)
+    variables = frame.f_locals
+    facts = {"call": kind, "since": variables.get("begin", variables.get("begin_ns"))}
+    if kind == FETCH and variables.get("tree") is not None:
+        facts.update(tree=variables["tree"].number, rows=variables["tree"].rows)
     elif kind == CALL:
-        facts.update(flag=known.get("flag"))
+        facts.update(flag=variables.get("flag"))
     elif kind == CALLBACK:
-        facts.update(kind=known.get("kind"))
-    elif kind == ROW and known.get("cell") is not None:
-        facts.update(tree=known["cell"].number, node=known["cell"].node)
+        facts.update(kind=variables.get("kind"))
+    elif kind == ROW and variables.get("cell") is not None:
+        facts.update(tree=variables["cell"].number, node=variables["cell"].node)
     return facts
 
 
@@ -169,19 +169,19 @@ def _look(slot, ident, pid):
     """Write where the worker is as long as it is in one row; remove that when it goes on."""
     try:
         path = os.path.join(recorder.REC.folder, WORKER_FILE % pid)
-        rows, since, told = slot.rows, recorder.now(), False
+        rows, since, is_written = slot.rows, recorder.now(), False
         while os.getpid() == pid:
             time.sleep(EVERY_NS / 1e9)
             if slot.rows != rows:
                 rows, since = slot.rows, recorder.now()
-                if told:
+                if is_written:
                     os.remove(path)
-                told = False
+                is_written = False
                 continue
             entries = stack(sys._current_frames().get(ident))
             if any(entry[3] for entry in entries):
                 facts = {"t": recorder.now(), "pid": pid, "since": since, "stack": entries, "line": _line(entries)}
                 replace(path, facts)
-                told = True
+                is_written = True
     except Exception:
         return

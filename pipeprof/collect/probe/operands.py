@@ -91,9 +91,9 @@ class Operands:
         if len(self._calls) >= MOST or len(self._kinds) >= MOST_KINDS:
             return
         attributes = tuple((name, _plain(getattr(primitive, name, None))) for name in ATTRIBUTES)
-        known = tuple((name, value) for name, value in attributes if value is not None)
+        set_attributes = tuple((name, value) for name, value in attributes if value is not None)
         results = result if isinstance(result, tuple) else (result,)
-        kind = (str(primitive.name), tuple(_tensors(args)), tuple(_tensors(results)), known)
+        kind = (str(primitive.name), tuple(_tensors(args)), tuple(_tensors(results)), set_attributes)
         self._calls.append(self._kinds.setdefault(kind, len(self._kinds)))
 
 

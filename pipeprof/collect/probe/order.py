@@ -36,26 +36,26 @@ def redescribe(entry, number):
     while sum(one["type"] == "MapOp" for one in places) < number:
         places.append(places[-1]["children"][0])
     below = places[-1].get("children")
-    found = [{name: value for name, value in one.items() if name != "children"} for one in places]
-    maps = [one for one in found if one["type"] == "MapOp"]
-    chain = [*maps, found[0], *(one for one in found[1:] if one["type"] != "MapOp")]
-    for place, facts in zip(places, chain):
-        children = place.get("children")
-        place.clear()
-        place.update(facts, children=children)
+    descriptions = [{name: value for name, value in one.items() if name != "children"} for one in places]
+    maps = [one for one in descriptions if one["type"] == "MapOp"]
+    chain = [*maps, descriptions[0], *(one for one in descriptions[1:] if one["type"] != "MapOp")]
+    for target, facts in zip(places, chain):
+        children = target.get("children")
+        target.clear()
+        target.update(facts, children=children)
     places[-1]["children"] = below
 
 
 def _inputs(batch, number):
     """The maps and shuffles that feed a batch, nearest first, down to the map of that number."""
-    found = []
+    inputs = []
     node = batch
-    while len(_maps(found)) < number and len(getattr(node, "children", None) or []) == 1:
+    while len(_maps(inputs)) < number and len(getattr(node, "children", None) or []) == 1:
         node = node.children[0]
         if describe._kind(node) not in ("MapOp", "ShuffleOp"):
             break
-        found.append(node)
-    return found
+        inputs.append(node)
+    return inputs
 
 
 def _maps(nodes):

@@ -145,11 +145,11 @@ def find(dataset, spec):
             return None, "the pipeline has %d operators of type %s, expected %s" % (len(nodes), kind, spec["of"])
     if not 0 <= number < len(nodes):
         return None, "the pipeline has %d operators, number %d is not among them" % (len(nodes), number)
-    found = describe._kind(nodes[number])
-    if kind and kind not in (found, describe.READERS.get(found)):
-        return None, "operator %d is a %s, expected %s" % (number, found, kind)
+    actual = describe._kind(nodes[number])
+    if kind and kind not in (actual, describe.READERS.get(actual)):
+        return None, "operator %d is a %s, expected %s" % (number, actual, kind)
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
-        return None, "%s has no worker processes" % found
+        return None, "%s has no worker processes" % actual
     return nodes[number], _why_not_moved(dataset, nodes[number], number, spec)
 
 

@@ -82,12 +82,12 @@ class Readings:
             return None
         try:
             count = self._count(node[0]) - 1  # of the ends of steps, of which the first is where there was none yet
-            found = {key: self._values(call, node[0], count) for key, call in self._parts.items()} if count > 0 else {}
-            if not found or any(len(values) != count for values in found.values()):
+            parts = {key: self._values(call, node[0], count) for key, call in self._parts.items()} if count > 0 else {}
+            if not parts or any(len(values) != count for values in parts.values()):
                 return None
             self._clear(node[0])
             self._init(node[0])
-            return found
+            return parts
         finally:
             if node[1]:
                 self._release(node[1])

@@ -102,15 +102,15 @@ def without_secrets(command):
     """The words of a command, with `***` for the values that look like secrets."""
     shown, program, waiting = [], "", ""
     for word in command:
-        kept = None
+        shown_word = None
         if waiting and not word.startswith("--"):
-            kept = _value(waiting, word, program)
+            shown_word = _value(waiting, word, program)
         waiting = ""
-        if kept is None:
-            kept, waiting = _word(word, program)
+        if shown_word is None:
+            shown_word, waiting = _word(word, program)
         named = _program_of(word)
         program = program if named is None else named
-        shown.append(_further(kept))
+        shown.append(_further(shown_word))
     return shown
 
 
@@ -135,13 +135,13 @@ def is_secret(name):
 def hidden_values(command, environment):
     """What is hidden in a command and in variables, longest first: to be looked for elsewhere."""
     words = list(command)
-    found = set()
+    hidden = set()
     for word, shown in zip(words, without_secrets(words)):
         head, mark, tail = shown.partition(LEFT_OUT)
         if mark and LEFT_OUT not in tail and word.startswith(head) and word.endswith(tail):
-            found.add(word[len(head) : len(word) - len(tail)])
-    found.update(value for name, value in environment.items() if is_secret(name))
-    return sorted((value for value in found if len(value) >= LEAST_KNOWN and not _is_harmless(value)), key=len)[::-1]
+            hidden.add(word[len(head) : len(word) - len(tail)])
+    hidden.update(value for name, value in environment.items() if is_secret(name))
+    return sorted((value for value in hidden if len(value) >= LEAST_KNOWN and not _is_harmless(value)), key=len)[::-1]
 
 
 def _kind(name):
@@ -232,7 +232,7 @@ def _inside(text, is_code=False):
     if any(program in text for program in _PASSWORD_P):
         text = _replaced(text, _GLUED, _Options(text).glued)
     text = _BEARER.sub(r"\1\2" + LEFT_OUT, text)
-    text = _SIGNED.sub(lambda found: found[1] + LEFT_OUT, text)
+    text = _SIGNED.sub(lambda match: match[1] + LEFT_OUT, text)
     return _SHAPES.sub(LEFT_OUT, text)
 
 
@@ -259,10 +259,10 @@ class _Options:
     def _program(self, at):
         if self._places is None:
             self._places = []
-            for found in re.finditer(r"[\w./-]+", self._text):
-                name = _program_of(found[0])
+            for match in re.finditer(r"[\w./-]+", self._text):
+                name = _program_of(match[0])
                 if name is not None:
-                    self._places.append(found.start())
+                    self._places.append(match.start())
                     self._names.append(name)
         number = bisect.bisect_left(self._places, at)
         return self._names[number - 1] if number else ""
@@ -279,14 +279,14 @@ def _program_of(word):
 def _replaced(text, names, kind_of):
     """The text with the values behind names hidden. `kind_of` gets a name and its place."""
     parts, at = [], 0
-    for found in names.finditer(text):
-        if found.start() < at:
+    for match in names.finditer(text):
+        if match.start() < at:
             continue
-        kind = kind_of(found[1] if names.groups else "p", found.start())
+        kind = kind_of(match[1] if names.groups else "p", match.start())
         if not kind:
             continue
-        scheme = _SCHEME.match(text, found.end())
-        value = _VALUE.match(text, scheme.end() if scheme else found.end())
+        scheme = _SCHEME.match(text, match.end())
+        value = _VALUE.match(text, scheme.end() if scheme else match.end())
         if value is None:
             continue
         hidden = _hidden(kind, value[0])
@@ -311,15 +311,15 @@ def _hidden(kind, value):
     return quote + LEFT_OUT + end if _hides(kind, inner) else value
 
 
-def _address(found):
+def _address(match):
     """An address without its password, and without the user where that is a token."""
-    scheme, (user, colon, password) = found[1], found[2].partition(":")
+    scheme, (user, colon, password) = match[1], match[2].partition(":")
     is_name = re.fullmatch(r"[A-Za-z_%][\w.%+-]{0,31}", user, re.ASCII) and not _RANDOM.fullmatch(user)
     if colon and password:
         return "%s%s:%s@" % (scheme, user if is_name or not user else LEFT_OUT, LEFT_OUT)
     if not is_name or "http" in scheme.lower():
         return "%s%s@" % (scheme, LEFT_OUT)
-    return found[0]
+    return match[0]
 
 
 def _further(text):
@@ -333,13 +333,13 @@ def _further(text):
 def _patterns(given):
     """Compiled patterns; what is no regular expression stands for itself."""
     if given not in _compiled:
-        found = []
+        patterns = []
         for line in given.split("\n"):
             try:
                 pattern = re.compile(line)
             except re.error:
                 pattern = re.compile(re.escape(line))
             if line and pattern.match("") is None:  # what matches nothing at all would be everywhere
-                found.append(pattern)
-        _compiled[given] = found
+                patterns.append(pattern)
+        _compiled[given] = patterns
     return _compiled[given]

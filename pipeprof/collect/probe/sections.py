@@ -23,7 +23,7 @@ class Sections:
         self.depth = 0
         self.forwards = []  # of each gradient function: when it began, what it is, the depth around it
         self.update = False  # an optimizer runs: its cells are no passes
-        self._known = {}
+        self._numbers = {}
         self._networks = {}
         self._settle = None
         self._thread = None
@@ -105,11 +105,11 @@ class Sections:
         """The number of a call: what was called, and from which line. It is an event the first time."""
         network = self._network(what) if cell else None
         key = (where.site(sys._getframe(2)), id(type(what)) if cell else 0, network)
-        if key not in self._known:
-            self._known[key] = len(self._known) + 1
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers) + 1
             name, own = _class_of(what) if cell else ("", False)
-            recorder.REC.line("pass", number=self._known[key], site=key[0], cell=name, own=own, network=network)
-        return self._known[key]
+            recorder.REC.line("pass", number=self._numbers[key], site=key[0], cell=name, own=own, network=network)
+        return self._numbers[key]
 
     def _network(self, cell):
         """The number of a cell's parameters, the same for a network and for what wraps it; None without any."""

@@ -33,7 +33,7 @@ class Memory:
         self.calls = itertools.count()
         self.outputs = {}
         self.bytes = 0
-        self.failed = self.told = False
+        self.failed = self.reported = False
 
     def __call__(self, *args):
         """The output for a row, or one that was made before."""
@@ -42,7 +42,7 @@ class Memory:
         if len(made) >= ROWS or (made and self.bytes > MOST_BYTES):
             return made[number % len(made)]
         try:
-            output = _kept(self.make(*args))
+            output = _copied(self.make(*args))
         except Exception as error:
             self._tell(error)
             raise
@@ -71,16 +71,16 @@ class BatchMemory(Memory):
 class Rows:
     """A generator function of `number` rows, or of rows without end, made of a few that are known."""
 
-    def __init__(self, known, columns, number):
-        self.known = known
+    def __init__(self, rows, columns, number):
+        self.rows = rows
         self.columns = columns
         self.number = number
         self.calls = itertools.count()
-        self.told = False
+        self.reported = False
 
     def __call__(self):
         """The rows of an epoch."""
-        turn = itertools.cycle(self.known)
+        turn = itertools.cycle(self.rows)
         for row in turn if self.number is None else itertools.islice(turn, self.number):
             next(self.calls)
             yield row
@@ -119,8 +119,8 @@ class StandIn:
         """Record what was done, and at the end of the process how many outputs were handed out."""
         recorder.REC.event("stood_in", number=number, node=self.spec.get("node"), mode=self.spec["stand_in"])
         given = self.given
-        if not given.told:
-            given.told = True
+        if not given.reported:
+            given.reported = True
             recorder.REC.closing.append(lambda: recorder.REC.line("handed_out", rows=next(given.calls)))
 
     def _make(self):
@@ -136,18 +136,18 @@ class StandIn:
     def _rows(self):
         copied = _detached(self.node)
         iterator = copied.take(ROWS).create_tuple_iterator(num_epochs=1, output_numpy=True)
-        known, size = [], 0
+        rows, size = [], 0
         try:
             for row in iterator:
-                known.append(_kept(tuple(row)))
-                size += sum(getattr(part, "nbytes", 0) for part in known[-1])
+                rows.append(_copied(tuple(row)))
+                size += sum(getattr(part, "nbytes", 0) for part in rows[-1])
                 if size > MOST_BYTES:
                     break
         finally:
             iterator.stop()
-        if not known:
+        if not rows:
             raise CannotError("it has no rows")
-        return Rows(known, copied.get_col_names(), self._number())
+        return Rows(rows, copied.get_col_names(), self._number())
 
     def _number(self):
         """Rows of an epoch: as counted in an unchanged run, else as MindSpore knows them without reading them all."""
@@ -244,10 +244,10 @@ def _columns(output):
     return output if isinstance(output, tuple) else (output,)
 
 
-def _kept(output):
+def _copied(output):
     """An output that stays as it is when MindSpore uses the memory of the row for others."""
     import numpy as np
 
     if isinstance(output, tuple):
-        return tuple(_kept(part) for part in output)
+        return tuple(_copied(part) for part in output)
     return np.array(output) if isinstance(output, np.ndarray) else output

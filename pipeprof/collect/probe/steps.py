@@ -290,11 +290,11 @@ def _install_compile(executor, cache):
         rec = recorder.REC
         if rec.off:
             return original(self, *args, **kwargs)
-        known = len(cache) if cache is not None else 0
+        cached_before = len(cache) if cache is not None else 0
         begin = recorder.now()
         with graphs.Lines():
             result = original(self, *args, **kwargs)
-        fresh = len(cache) > known if cache is not None else isinstance(result, tuple) and result[-1] is True
+        fresh = len(cache) > cached_before if cache is not None else isinstance(result, tuple) and result[-1] is True
         if fresh:
             try:
                 rec.open()
@@ -353,13 +353,13 @@ def _timed(original, self, args, kwargs, key, flag, decide):
 
 
 def _unit(key, owner, decide):
-    known = _units.get(key)
-    if known is None:
+    unit = _units.get(key)
+    if unit is None:
         if len(_units) == 1:
             tell_context()
-        known = _units[key] = (len(_units), bool(decide(owner)))
-        recorder.REC.event("unit", number=known[0], flag=key[0], updates=known[1], owner=type(owner).__name__)
-    return known
+        unit = _units[key] = (len(_units), bool(decide(owner)))
+        recorder.REC.event("unit", number=unit[0], flag=key[0], updates=unit[1], owner=type(owner).__name__)
+    return unit
 
 
 def _always(_owner):
@@ -388,15 +388,15 @@ def jit_updates(executor):
             continue
         seen.add((id(item), names))
         parts = _attributes(item, names)
-        if _trains(item, whole=not parts):
+        if _trains(item, itself=not parts):
             return True
         todo.extend(_referred(item))
         todo.extend((part, names) for part in parts)
     return False
 
 
-def _trains(item, whole):
-    """`whole`: the item itself is used, not only some of its attributes."""
+def _trains(item, itself):
+    """`itself`: the item itself is used, not only some of its attributes."""
     if isinstance(item, tuple(_optimizers)):
         return True
     module = str(getattr(item, "__module__", ""))
@@ -405,7 +405,7 @@ def _trains(item, whole):
     kind = type(item)
     if (kind.__module__ or "").startswith(GRADIENT_MODULES):
         return "Grad" in kind.__name__
-    return whole and hasattr(item, "cells_and_names") and cell_updates(item)
+    return itself and hasattr(item, "cells_and_names") and cell_updates(item)
 
 
 def _referred(item):
@@ -414,18 +414,18 @@ def _referred(item):
         return [(item.__func__, ()), (item.__self__, _names(getattr(item.__func__, "__code__", None)))]
     if not isinstance(item, types.FunctionType):
         return []
-    found = []
+    reached = []
     if isinstance(getattr(item, "__wrapped__", None), types.FunctionType):
-        found.append(item.__wrapped__)
+        reached.append(item.__wrapped__)
     names = _names(item.__code__)
     for cell in item.__closure__ or ():
         try:
-            found.append(cell.cell_contents)
+            reached.append(cell.cell_contents)
         except ValueError:  # still empty
             continue
     if not str(item.__globals__.get("__name__", "")).startswith("mindspore."):
-        found += [item.__globals__[name] for name in names if name in item.__globals__]
-    return [(value, names) for value in found if callable(value) or hasattr(value, "__dict__")]
+        reached += [item.__globals__[name] for name in names if name in item.__globals__]
+    return [(value, names) for value in reached if callable(value) or hasattr(value, "__dict__")]
 
 
 def _names(code):
@@ -445,15 +445,15 @@ def _attributes(item, names):
         return []
     if module.startswith(("mindspore.", "numpy", "builtins")):
         return []
-    found = []
+    attributes = []
     children = getattr(item, "_cells", None) or {}
     for name in names:
         if name in vars(item):
-            found.append(vars(item)[name])
+            attributes.append(vars(item)[name])
         elif name in children:
-            found.append(children[name])
+            attributes.append(children[name])
         else:
             method = getattr(type(item), name, None)
             if isinstance(method, types.FunctionType) and not str(method.__module__).startswith("mindspore."):
-                found.append(types.MethodType(method, item))
-    return [value for value in found if callable(value) or hasattr(value, "__dict__")]
+                attributes.append(types.MethodType(method, item))
+    return [value for value in attributes if callable(value) or hasattr(value, "__dict__")]

@@ -18,7 +18,7 @@ READS = (
 MOST_CODES = 10_000  # a program that makes code anew in every step is not kept for ever
 MOST_SITES = 1000  # each is a line in the spool; further ones count as of no known line
 
-_known = {}  # type: dict[tuple[str, int | None, int | None, int | None], int]
+_site_numbers = {}  # type: dict[tuple[str, int | None, int | None, int | None], int]
 _ours = {}  # type: dict[int, tuple[bool, object]]
 _state = {"thread": threading.main_thread().ident, "inside": False}
 
@@ -68,11 +68,11 @@ def _subject(rec, name, frame):
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
     key = (name, via and id(via.f_code), frame and id(frame.f_code), frame and frame.f_lineno)
-    number = _known.get(key)
+    number = _site_numbers.get(key)
     if number is None:
-        if len(_known) >= MOST_SITES:
+        if len(_site_numbers) >= MOST_SITES:
             return 0
-        number = _known[key] = len(_known) + 1
+        number = _site_numbers[key] = len(_site_numbers) + 1
         site = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
         between = os.path.basename(via.f_code.co_filename) if via is not None else ""
         rec.line("sync_site", number=number, call=name, site=site, via=between)
@@ -82,11 +82,11 @@ def _subject(rec, name, frame):
 def _is_ours(frame):
     """Whether a frame is MindSpore's or the probe's. Code is known by its id, for its hash is slow, and so is kept."""
     code = frame.f_code
-    found = _ours.get(id(code))
-    if found is None:
+    entry = _ours.get(id(code))
+    if entry is None:
         inside = code.co_filename.startswith(where.package_folder())
         inside = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
         if len(_ours) >= MOST_CODES:
             return inside
-        found = _ours[id(code)] = (inside, code)
-    return found[0]
+        entry = _ours[id(code)] = (inside, code)
+    return entry[0]

@@ -11,15 +11,15 @@ class Look:
     """Called twice a second; each thread is told once. Nothing is locked, for the training may hold any lock."""
 
     def __init__(self):
-        self._told = set()
+        self._reported = set()
 
     def __call__(self):
         """Tell the threads that are new."""
         for thread in list(threading._active.values()):
             tid = getattr(thread, "native_id", None)
-            if tid is None or tid in self._told or isinstance(thread, threading._DummyThread):
+            if tid is None or tid in self._reported or isinstance(thread, threading._DummyThread):
                 continue
-            self._told.add(tid)
+            self._reported.add(tid)
             recorder.REC.line(
                 "thread", tid=tid, label=thread.name, module=_module(thread), ours=thread.name.startswith(_PREFIX)
             )

@@ -132,15 +132,15 @@ class Pool:
 
         None when no timed row was finished. Decides how many of the next rows are timed.
         """
-        found = [self._figures(index) for index in range(self.count)]
+        all_figures = [self._figures(index) for index in range(self.count)]
         sums = [
-            sum(figures[field] - before[field] for figures, before in zip(found, self._before))
+            sum(figures[field] - before[field] for figures, before in zip(all_figures, self._before))
             for field in range(SUMMED)
         ]
-        changed = [figures for figures, before in zip(found, self._before) if figures[1] > before[1]]
+        changed = [figures for figures, before in zip(all_figures, self._before) if figures[1] > before[1]]
         if not changed:
             return None
-        self._before = [figures[:SUMMED] for figures in found]
+        self._before = [figures[:SUMMED] for figures in all_figures]
         self._order(stride(sums[0]))
         return (*sums, max(figures[SUMMED] for figures in changed), min(figures[SUMMED + 1] for figures in changed))
 
@@ -168,7 +168,7 @@ class Workers:
         self.pool = None
         self.pids = []
         self._batches = 0
-        self._told = None
+        self._reported = None
 
     def skips(self):
         """Whether the next call is not timed: outside of these workers none is."""
@@ -196,19 +196,19 @@ class Workers:
         batches = tree.rows if tree is not None else self._batches
         since, self._batches = batches - self._batches, batches
         names = ("calls", "timed", "wall", "cpu", "delay", "read", "made", "unsized", "max", "min")
-        found = dict(zip(names, figures), pipeline=self.number, node=self.node, part=self.part, batches=since)
+        facts = dict(zip(names, figures), pipeline=self.number, node=self.node, part=self.part, batches=since)
         if not delay.is_known():
-            found["delay"] = None
+            facts["delay"] = None
         if not delay.is_known(delay.READING):
-            found["read"] = None
-        if found.pop("unsized"):
-            found["made"] = None
-        return found
+            facts["read"] = None
+        if facts.pop("unsized"):
+            facts["made"] = None
+        return facts
 
     def _tell(self):
-        known = (recorder.REC, self.pids)
-        if self.pids and known != self._told:
-            self._told = known
+        current = (recorder.REC, self.pids)
+        if self.pids and current != self._reported:
+            self._reported = current
             recorder.REC.line("workers", pipeline=self.number, node=self.node, pids=self.pids)
 
 

@@ -112,9 +112,9 @@ def write_rank(rank: Rank) -> Written:
         names += gathered.texts.values
         steps += shifted(gathered.steps, offset)
         loads += [mark._replace(number=mark.number + first) for mark in shifted(gathered.loads, offset)]
-    place = folder_alone(rank.run), rank.rep, rank.rank
+    folder = folder_alone(rank.run)
     with without_collector(), RankTables(
-        *place, Steps(steps, loads, names), device_rows=rank.has_device_work
+        folder, rank.rep, rank.rank, Steps(steps, loads, names), device_rows=rank.has_device_work
     ) as tables:  # fmt: skip
         for gathered, offset in files:
             tables.add(gathered, offset)

@@ -38,7 +38,7 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
 
     Raises SourceError when no tensor is in the file.
     """
-    out = Outcome(Rows(0, 0, first_op, most=limits.most_imported_rows(kept=True)))
+    out = Outcome(Rows(0, 0, first_op, most=limits.most_imported_rows(in_memory=True)))
     for text in _rectangles(path):
         tags = dict(_TAG.findall(text))
         if tags.get("type") == "tensor":

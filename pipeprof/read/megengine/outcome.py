@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Outcome:
     """Rows per table in schema order; times are ns since the file's own zero, which is `zero_ns` since the epoch."""
 
-    tables: Rows = field(default_factory=lambda: Rows(0, 0, most=limits.most_imported_rows(kept=True)))
+    tables: Rows = field(default_factory=lambda: Rows(0, 0, most=limits.most_imported_rows(in_memory=True)))
     zero_ns: int | None = None
     end_ns: int = 0
     problems: Counter[str] = field(default_factory=Counter)

@@ -156,9 +156,9 @@ def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
     for batch in scan.entries(*_TIMES):
         operators = _as_map(batch)
         ops = zip(profile.op_numbers(operators), operators.values(), strict=True)
-        rows = [(op, place, times) for op, here in ops for place, times in here.items()]
+        rows = [(op, comp_node, times) for op, here in ops for comp_node, times in here.items()]
         side.op.extend([op for op, _, _ in rows])
-        side.place.extend([places.setdefault(place, len(places)) for _, place, _ in rows])
+        side.comp_node.extend([places.setdefault(comp_node, len(places)) for _, comp_node, _ in rows])
         exact = [times if times.__class__ is Times else times.strict() for _, _, times in rows]
         side.times.extend([value for times in exact for value in (times.start, times.kern, times.end)])
 

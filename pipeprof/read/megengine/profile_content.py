@@ -20,11 +20,11 @@ _WORDS_AT_MOST = 255
 
 
 class Side:
-    """Executions on the device's or on the host's side: operator number, place, and seconds, in file order."""
+    """Executions on the device's or on the host's side: operator number, computing node, and seconds, in file order."""
 
     def __init__(self) -> None:
         self.op = array("q")
-        self.place = array("q")
+        self.comp_node = array("q")
         self.times = array("d")  # start, kern, end of each
 
 

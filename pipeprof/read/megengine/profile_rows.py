@@ -46,19 +46,19 @@ class Tables:
                 yield from self._side(side, name)
 
     def _side(self, side: Side, name: str) -> Iterator[Columns]:
-        place = np.frombuffer(side.place, dtype=np.int64)
+        comp_node = np.frombuffer(side.comp_node, dtype=np.int64)
         op = self._ids[np.frombuffer(side.op, dtype=np.int64)]
         times = np.frombuffer(side.times, dtype=np.float64).reshape(-1, 3)
-        keep = _last_of_equals(op, place)
+        keep = _last_of_equals(op, comp_node)
         if keep is not None:
-            op, place, times = op[keep], place[keep], times[keep]
+            op, comp_node, times = op[keep], comp_node[keep], times[keep]
             self._problem("times that are given twice: the last counts", len(side.op) - len(keep))
         places, side_name = texts(list(self._profile.places)), texts([name])
         for begin in range(0, len(op), PIECE):
             piece = slice(begin, begin + PIECE)
             yield {
                 "op_id": integers(op[piece]),
-                "track": pick(places, integers(place[piece])),
+                "track": pick(places, integers(comp_node[piece])),
                 "side": pick(side_name, integers(np.zeros(len(op[piece]), np.int64))),
                 **self._times(times[piece], name),
             }
@@ -188,11 +188,11 @@ class Tables:
         outputs, (variables, ends) = _numbers(operators.outputs), self._profile.ended
         if outputs is None or not len(ends):
             return pa.nulls(len(operators.op), pa.string())
-        found = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64)).tolist()
-        known, begin = [None if end == UNKNOWN else end for end in found], 0
+        addresses = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64)).tolist()
+        previous, begin = [None if end == UNKNOWN else end for end in addresses], 0
         shown: list[str | None] = []
         for count in operators.outputs_count:
-            mine, begin = known[begin : begin + count], begin + count
+            mine, begin = previous[begin : begin + count], begin + count
             shown.append(msgspec.json.encode(mine).decode() if any(end is not None for end in mine) else None)
         return texts(shown)
 
@@ -216,8 +216,8 @@ class Tables:
         """The physical device that an operator ran on, the first of several."""
         first = np.full(len(self._profile.number), UNKNOWN, dtype=np.int64)
         device = self._profile.device
-        first[np.asarray(device.op, dtype=np.int64)[::-1]] = np.asarray(device.place, dtype=np.int64)[::-1]
-        names = texts([_physical(place) for place in self._profile.places])
+        first[np.asarray(device.op, dtype=np.int64)[::-1]] = np.asarray(device.comp_node, dtype=np.int64)[::-1]
+        names = texts([_physical(comp_node) for comp_node in self._profile.places])
         return lambda numbers: {"device": pick(names, integers(first[numbers], first[numbers] != UNKNOWN))}
 
     def _problem(self, text: str, count: int) -> None:
@@ -255,20 +255,20 @@ def _numbers(text: bytearray) -> Any:
 
 def _values_of(wanted: Any, keys: Any, values: Any) -> Any:
     """The value of each wanted number, of several the first; UNKNOWN where no key is equal to it."""
-    found = np.full(len(wanted), UNKNOWN, dtype=np.int64)
+    wanted_values = np.full(len(wanted), UNKNOWN, dtype=np.int64)
     if len(keys):
         order = np.argsort(keys, kind="stable")
         at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
         equal = keys[order][at] == wanted
-        found[equal] = values[order][at[equal]]
-    return found
+        wanted_values[equal] = values[order][at[equal]]
+    return wanted_values
 
 
-def _last_of_equals(op: Any, place: Any) -> Any:
+def _last_of_equals(op: Any, comp_node: Any) -> Any:
     """Rows to keep when an operator has two times at one place; None when none has."""
     if not len(op):
         return None
-    pair = op * (int(place.max()) + 1) + place
+    pair = op * (int(comp_node.max()) + 1) + comp_node
     unique, backwards = np.unique(pair[::-1], return_index=True)
     return None if len(unique) == len(pair) else np.sort(len(pair) - 1 - backwards)
 
@@ -294,6 +294,6 @@ def _picked(values: Any, at: Any, valid: Any) -> pa.Array:
     return integers(np.where(valid, values[np.where(valid, at, 0)], 0), valid) if len(values) else integers(at, valid)
 
 
-def _physical(place: str) -> str:
-    match = _NODE.fullmatch(place)
-    return match[1] if match else place
+def _physical(comp_node: str) -> str:
+    match = _NODE.fullmatch(comp_node)
+    return match[1] if match else comp_node

@@ -88,7 +88,7 @@ class _Reading:
         self._open: dict[str, list[_Open]] = {}
         self._opened = 0
         self._handlers: dict[Any, Callable[[Event], None]] = {
-            "B": self._begin, "E": self._end, "X": self._whole, "C": self._counter, "M": lambda _event: None,
+            "B": self._begin, "E": self._end, "X": self._complete, "C": self._counter, "M": lambda _event: None,
             "i": self._instant, "I": self._instant, "s": self._flow, "t": self._flow, "f": self._flow,
         }  # fmt: skip
 
@@ -152,7 +152,7 @@ class _Reading:
         if stack:
             stack[-1].inner += inside
 
-    def _whole(self, event: Event) -> None:
+    def _complete(self, event: Event) -> None:
         start, dur = self._time(event), ns_of(event.dur if event.dur is not None else 0.0)
         if start is None:
             return

@@ -37,12 +37,12 @@ def add_timelines(paths: Sequence[Path], run: Run, progress: Callable[[str], Non
     """Read them into repetition 0 of a run. One that cannot be read is damage, and its rank is not in the run."""
     sizes, names = [size_of(path) for path in paths], [path.name for path in paths]
     surveys = spread(_survey, [as_nodes_see(path) for path in paths], sizes, names, progress)
-    damage += [found for found in surveys if isinstance(found, SourceError)]
-    seen = [(path, found) for path, found in zip(paths, surveys, strict=True) if isinstance(found, Survey)]
-    first = min((found.zero_ns for _, found in seen if found.zero_ns is not None), default=0)
+    damage += [surveyed for surveyed in surveys if isinstance(surveyed, SourceError)]
+    seen = [(path, surveyed) for path, surveyed in zip(paths, surveys, strict=True) if isinstance(surveyed, Survey)]
+    first = min((surveyed.zero_ns for _, surveyed in seen if surveyed.zero_ns is not None), default=0)
     parts = [
-        _Timeline(run.path.resolve(), rank, as_nodes_see(path), found, (found.zero_ns or first) - first)
-        for rank, (path, found) in enumerate(seen)
+        _Timeline(run.path.resolve(), rank, as_nodes_see(path), surveyed, (surveyed.zero_ns or first) - first)
+        for rank, (path, surveyed) in enumerate(seen)
     ]
     outcomes = spread(
         _read, parts, [size_of(part.path) for part in parts], [part.path.name for part in parts], progress

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole
+from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole_number
 from pipeprof.read.source.document import listed, mapping
 from pipeprof.units import NS_PER_MS
 
@@ -46,15 +46,15 @@ class CpuFile:
 def read_cpu(path: Path, notes: Notes) -> CpuFile:
     """Read a CPU file. Impossible values become None and are counted in `notes`. Raises SourceError as `read_json`."""
     content = read_json(path)
-    stamps = [whole(stamp, LARGEST_MS) for stamp in listed(content.get("time_stamp"))]
+    stamps = [whole_number(stamp, LARGEST_MS) for stamp in listed(content.get("time_stamp"))]
     notes.count(path, "impossible time stamp", stamps.count(None))
     file = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
-    file.machine_cores = whole(content.get("cpu_processor_num"), MOST_CORES) or None
+    file.machine_cores = whole_number(content.get("cpu_processor_num"), MOST_CORES) or None
     times = [time for time in file.times if time is not None]
     if any(later < earlier for earlier, later in pairwise(times)):
         notes.add("clock", f"time stamps in `{path.name}` go backwards")
     for entry in map(mapping, listed(content.get("op_info"))):
-        number = whole(entry.get("op_id"))
+        number = whole_number(entry.get("op_id"))
         if number is None:
             if entry.get("op_id") != OTHERS:
                 notes.count(path, "CPU of an operator without an id")

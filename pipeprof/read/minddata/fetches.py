@@ -54,7 +54,7 @@ def read_records(path: Path, notes: Notes) -> list[FetchRecord]:
     or too large is left out and counted in `notes`. The time of a batch is that of its line of type 1. Raises
     TooManyRows before more are kept than a table may have.
     """
-    most = limits.most_imported_rows(kept=True)
+    most = limits.most_imported_rows(in_memory=True)
     batches: dict[int, dict[str, int]] = {}
     ragged = 0
     for line in lines(path):
@@ -81,7 +81,7 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
     In time order. Lines of other names are no dequeues and are passed over; where all lines have one name, as those of
     a GPU have, which are named for the operator, each is a dequeue. Raises SourceError when there is none.
     """
-    most = limits.most_imported_rows(kept=True)
+    most = limits.most_imported_rows(in_memory=True)
     fetches: list[DeviceFetch] = []
     ragged = 0
     alone = _only_name(path)

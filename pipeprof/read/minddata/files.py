@@ -111,7 +111,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def whole(value: object, largest: int = LARGEST) -> int | None:
+def whole_number(value: object, largest: int = LARGEST) -> int | None:
     """A number that is whole and between 0 and `largest`; None for anything else."""
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)

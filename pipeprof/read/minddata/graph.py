@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, integer, read_json, whole
+from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, integer, read_json, whole_number
 from pipeprof.read.source.content import lines
 from pipeprof.read.source.document import listed
 from pipeprof.units import NS_PER_MS
@@ -114,14 +114,14 @@ def structure_key(ops: Sequence[PipelineOp]) -> str:
 def _operator(path: Path, entry: Any, notes: Notes) -> PipelineOp:
     if not isinstance(entry, dict):
         raise SourceError(f"damaged `{path}`: an operator is {type(entry).__name__}, expected an object", _HINT)
-    number, kind = whole(entry.get("op_id"), _LARGEST_ID), entry.get("op_type")
-    children = [whole(child, _LARGEST_ID) for child in listed(entry.get("children"))]
+    number, kind = whole_number(entry.get("op_id"), _LARGEST_ID), entry.get("op_type")
+    children = [whole_number(child, _LARGEST_ID) for child in listed(entry.get("children"))]
     if number is None or not isinstance(kind, str) or not kind or None in children:
-        found = {name: entry.get(name) for name in ("op_id", "op_type", "children")}
-        raise SourceError(f"damaged `{path}`: {str(found)[:200]}, expected op_info with op_id and op_type", _HINT)
+        fields = {name: entry.get(name) for name in ("op_id", "op_type", "children")}
+        raise SourceError(f"damaged `{path}`: {str(fields)[:200]}, expected op_info with op_id and op_type", _HINT)
     metrics = entry.get("metrics")
     queue = metrics.get("output_queue") if isinstance(metrics, dict) else None
-    workers = whole(entry.get("num_workers"), _LARGEST_ID)
+    workers = whole_number(entry.get("num_workers"), _LARGEST_ID)
     if workers is None and entry.get("num_workers") is not None:
         notes.count(path, f"operator {number}: impossible number of workers")
     kind = kind.encode("utf-8", "replace").decode()
@@ -133,7 +133,7 @@ def _operator(path: Path, entry: Any, notes: Notes) -> PipelineOp:
 
 def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Notes) -> None:
     op.has_queue = True
-    op.capacity = whole(queue.get("length"))
+    op.capacity = whole_number(queue.get("length"))
     if op.capacity is None:
         notes.count(path, f"operator {op.op_id}: impossible capacity")
     op.stated_ratio = _share(queue.get("usage_rate"))
@@ -142,7 +142,7 @@ def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Note
     sizes = listed(queue.get("size"))
     if not sizes:
         notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
-    op.depths = [whole(size) for size in sizes]
+    op.depths = [whole_number(size) for size in sizes]
     notes.count(path, f"operator {op.op_id}: depth is not a whole number of 0 or more", op.depths.count(None))
     if op.capacity is not None:
         above = sum(depth is not None and depth > op.capacity for depth in op.depths)
@@ -194,7 +194,7 @@ def _csv_list(path: Path, text: str) -> list[Any]:
 
 
 def _interval(value: object) -> int | None:
-    interval_ms = whole(value, LARGEST_MS)
+    interval_ms = whole_number(value, LARGEST_MS)
     return interval_ms * NS_PER_MS if interval_ms else None
 
 
@@ -220,14 +220,14 @@ def _tree(path: Path, ops: Sequence[PipelineOp]) -> list[PipelineOp]:
                     _HINT,
                 )
             consumer[child] = op.op_id
-    known: set[int] = set()  # to lead to the end
+    checked: set[int] = set()  # to lead to the end
     for number in by_id:
         way: dict[int, None] = {}
         at: int | None = number
-        while at is not None and at not in known:
+        while at is not None and at not in checked:
             if at in way:
                 raise SourceError(f"damaged `{path}`: operator {at} is its own producer, expected a tree", _HINT)
             way[at] = None
             at = consumer.get(at)
-        known.update(way)
+        checked.update(way)
     return [by_id[number] for number in sorted(by_id)]

@@ -64,7 +64,7 @@ def write_rank(part: tuple[Path, Half, int]) -> Written:
     check_folder(folder)
     processes.say(f"rank {half.rank}: writing its tables")
     content: RankFiles = half.waiting.take()
-    out = RankRows(0, half.rank, zero, most=limits.most_imported_rows(kept=True))
+    out = RankRows(0, half.rank, zero, most=limits.most_imported_rows(in_memory=True))
     add_rows(content, out)
     counts = {}
     if any(out.rows.get(table) for table in MEASURED):

@@ -67,7 +67,7 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
     header: tuple[int, int] | None = None
     block: Block | None = None
     since = rows = 0
-    most = limits.most_imported_rows(kept=True)
+    most = limits.most_imported_rows(in_memory=True)
     for line in lines(path):
         stamp = _HEADER.search(line)
         if stamp:

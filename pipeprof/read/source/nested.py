@@ -34,9 +34,9 @@ def entries(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
             raise SourceError(f"`{path}` begins with `{text.near()}`, expected an object", HINT)
         yield from _inside(text, (), depth)
         if text.sign():
-            raise SourceError(f"`{path}` goes on after its end, at character {text.place}: `{text.near()}`", HINT)
+            raise SourceError(f"`{path}` goes on after its end, at character {text.position}: `{text.near()}`", HINT)
     except BROKEN as error:
-        raise cannot_read(path, error, f", near character {text.place}") from error
+        raise cannot_read(path, error, f", near character {text.position}") from error
     finally:
         text.close()
 
@@ -77,7 +77,7 @@ class _Text:
         self._ended = False
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """How many characters were read."""
         return self._before + self._at
 
@@ -121,8 +121,8 @@ class _Text:
 
     def damaged(self, what: str) -> SourceError:
         if self._ended and not self.near():
-            return SourceError(f"`{self.path}` is cut off at character {self.place}", HINT)
-        return SourceError(f"damaged `{self.path}`, at character {self.place}: {what}, found `{self.near()}`", HINT)
+            return SourceError(f"`{self.path}` is cut off at character {self.position}", HINT)
+        return SourceError(f"damaged `{self.path}`, at character {self.position}: {what}, found `{self.near()}`", HINT)
 
     def _more(self) -> bool:
         """Read on, as much again as there is; False at the end."""

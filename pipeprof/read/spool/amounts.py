@@ -38,15 +38,15 @@ class Amounts:
         self._numbered = _numbered(self._calls, placed)
         self._gradients: dict[str, Call] = {}
         self._gradients = gradient_calls(placed, self._call)
-        self._known: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
+        self._amounts: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
 
     def of(self, item: Placed) -> tuple[int | None, int | None]:
         """Operations and bytes of one execution; None for what cannot be told."""
         key = (item.name, item.execution.shapes)
-        if key not in self._known:
+        if key not in self._amounts:
             call = self._call(item)
-            self._known[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
-        return self._known[key]
+            self._amounts[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
+        return self._amounts[key]
 
     def shapes_of(self, item: Placed) -> str | None:
         """Shapes of the inputs, as the launch list has them, or as Python called the operator where that has none."""
@@ -58,12 +58,12 @@ class Amounts:
 
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
-        found = self._graphs.get(item.name) or self._numbered.get(item.name)
-        if found is not None:
-            return found if listed is None or _agree(found, listed) else listed
-        found = self._gradients.get(item.name)
-        if found is not None and (listed is None or _agree(found, listed)):
-            return found
+        call = self._graphs.get(item.name) or self._numbered.get(item.name)
+        if call is not None:
+            return call if listed is None or _agree(call, listed) else listed
+        call = self._gradients.get(item.name)
+        if call is not None and (listed is None or _agree(call, listed)):
+            return call
         return None if listed is None else self._completed(listed)
 
     def _completed(self, listed: Call) -> Call:
@@ -108,9 +108,9 @@ def _numbered(calls: Sequence[Call], placed: Sequence[Placed]) -> dict[str, Call
     """Calls by the name of their operator, for types of which every forward pass launched as many as Python called."""
     launched: dict[str, set[int]] = defaultdict(set)
     for item in placed:
-        found = _ORDINAL.fullmatch(item.name)
-        if found and item.phase == "forward":
-            launched[found[1]].add(int(found[2]))
+        match = _ORDINAL.fullmatch(item.name)
+        if match and item.phase == "forward":
+            launched[match[1]].add(int(match[2]))
     renamed = [call if call.type in launched else _as_product(call) for call in calls]
     return _in_order(renamed, launched) | _in_order(calls, launched)
 

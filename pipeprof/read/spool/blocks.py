@@ -67,14 +67,14 @@ def reconstruct(
     for sample in pool:
         by_window[bisect_right(begins, sample.t_ns) - 1].append(sample)
     owners, last = _Owners(executions), max(by_window, default=0)
-    found: list[Block] = []
+    all_blocks: list[Block] = []
     for number, samples in sorted(by_window.items()):
         blocks = _Window(samples, owners).read()
         if number != last:
             for block in blocks:
                 block.released_ns = samples[-1].t_ns if block.released_ns is None else block.released_ns
-        found += blocks
-    return found
+        all_blocks += blocks
+    return all_blocks
 
 
 class _Owners:
@@ -84,7 +84,7 @@ class _Owners:
         self.starts = [execution.start_ns for execution in executions]
         self.ends = [execution.start_ns + execution.dur_ns for execution in executions]
         self.reads = [_sizes(execution.shapes) for execution in executions]
-        self.known = set().union(*self.reads)
+        self.read_sizes = set().union(*self.reads)
 
     def before(self, at: int) -> int:
         """The operator that began last; -1 when none has."""
@@ -109,90 +109,90 @@ class _Window:
 
     def __init__(self, samples: Sequence[PoolSample], owners: _Owners) -> None:
         self.samples, self.owners = samples, owners
-        self.found: list[Block] = []
+        self.blocks: list[Block] = []
         self.alive: dict[int, list[Block]] = {}  # by size, the newest last; no size without a block, for all are tried
         self.held = samples[0].allocated  # of before the window, as far as it has not been seen to go
 
     def read(self) -> list[Block]:
         releases = False  # whether the sample at hand is of a release
-        for place in range(len(self.samples) - 1):
-            change = self.samples[place + 1].allocated - self.samples[place].allocated
-            if releases and not (change < 0 and self._is_release(place, change)):
-                releases = not self._exchange(place, change)
+        for index in range(len(self.samples) - 1):
+            change = self.samples[index + 1].allocated - self.samples[index].allocated
+            if releases and not (change < 0 and self._is_release(index, change)):
+                releases = not self._exchange(index, change)
             elif change > 0:
-                self._allocate(place + 1, change)
+                self._allocate(index + 1, change)
             else:
                 releases = True
                 if change:
-                    self._release(place, -change)
+                    self._release(index, -change)
         if self.held > 0:
-            self.found.append(Block(self.held, self.samples[0].t_ns))
-        return self.found
+            self.blocks.append(Block(self.held, self.samples[0].t_ns))
+        return self.blocks
 
-    def _is_release(self, place: int, change: int) -> bool:
+    def _is_release(self, index: int, change: int) -> bool:
         """Whether a fall behind a release is that alone, and the next sample that of another release.
 
         It is not where no such block is alive, or can be of before, and another one fits better, nor where one fits in
         every way, nor where the next sample is the last before an operator, which allocates, and the one behind it on
         the same level.
         """
-        chosen = self._choice(place, change)
+        chosen = self._choice(index, change)
         if -change not in self.alive:
             return chosen is None or (chosen[0] < _LIKELY and -change <= self.held)
-        if chosen is None or place + 2 >= len(self.samples):
+        if chosen is None or index + 2 >= len(self.samples):
             return True
-        one, two = self.samples[place + 1 : place + 3]
+        one, two = self.samples[index + 1 : index + 3]
         level = one.allocated == two.allocated and self.owners.begins_between(one.t_ns, two.t_ns)
         return chosen[0] < _SURE and not level
 
-    def _exchange(self, place: int, change: int) -> bool:
+    def _exchange(self, index: int, change: int) -> bool:
         """A release and the next allocation, whose sizes differ by `change`; True, for what follows is no release."""
-        chosen = self._choice(place, change)
+        chosen = self._choice(index, change)
         if chosen is not None:
             size = chosen[1]
-            self._end(place, size, "inferred")
+            self._end(index, size, "inferred")
             change += size
         if change > 0:
-            self._allocate(place + 1, change)
+            self._allocate(index + 1, change)
         return True
 
-    def _choice(self, place: int, change: int) -> tuple[int, int] | None:
+    def _choice(self, index: int, change: int) -> tuple[int, int] | None:
         """The best (score, size) of the living sizes that may have been released, of equals the smallest."""
-        operator = self.owners.before(self.samples[place].t_ns)
+        operator = self.owners.before(self.samples[index].t_ns)
         read, next_read = self.owners.read(operator), self.owners.read(operator + 1)
         best = None
         for size, blocks in self.alive.items():
             then = size + change
             if then <= 0:
                 continue
-            score = 3 * (then in self.owners.known) + (then in next_read)
+            score = 3 * (then in self.owners.read_sizes) + (then in next_read)
             score += 2 * (size in read) + (blocks[-1].owner in (operator, operator - 1))
             score += (size == max(read, default=0)) + (then == max(next_read, default=0))
             if best is None or (score, -size) > (best[0], -best[1]):
                 best = (score, size)
         return best
 
-    def _allocate(self, place: int, size: int) -> None:
-        at = self.samples[place].t_ns
+    def _allocate(self, index: int, size: int) -> None:
+        at = self.samples[index].t_ns
         block = Block(size, at, None, self.owners.of(at))
         self.alive.setdefault(size, []).append(block)
-        self.found.append(block)
+        self.blocks.append(block)
 
-    def _release(self, place: int, size: int) -> None:
+    def _release(self, index: int, size: int) -> None:
         """A release whose size is known: of a living block, else of one of before the window, else of the nearest."""
         if size in self.alive:
-            self._end(place, size, "matched")
+            self._end(index, size, "matched")
         elif size <= self.held:
             self.held -= size
-            self.found.append(Block(size, self.samples[0].t_ns, self.samples[place].t_ns, None, "earlier"))
+            self.blocks.append(Block(size, self.samples[0].t_ns, self.samples[index].t_ns, None, "earlier"))
         elif self.alive:
-            self._end(place, min(self.alive, key=lambda known: (abs(known - size), known)), "inferred")
+            self._end(index, min(self.alive, key=lambda living: (abs(living - size), living)), "inferred")
 
-    def _end(self, place: int, size: int, evidence: str) -> None:
+    def _end(self, index: int, size: int, evidence: str) -> None:
         block = self.alive[size].pop()
         if not self.alive[size]:
             del self.alive[size]
-        block.released_ns, block.evidence = self.samples[place].t_ns, evidence
+        block.released_ns, block.evidence = self.samples[index].t_ns, evidence
 
 
 def _sizes(shapes: str | None) -> set[int]:

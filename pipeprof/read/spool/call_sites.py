@@ -44,8 +44,8 @@ class CallSites:
         for event in process.all("lines"):
             begins = [int(begin) for begin, _ in event["rows"]]
             for execution in sorted(led, key=lambda item: item.start_ns):
-                place = bisect_right(begins, execution.start_ns) - 1
-                number = event["rows"][place][1] if place >= 0 else len(event["sites"])
+                index = bisect_right(begins, execution.start_ns) - 1
+                number = event["rows"][index][1] if index >= 0 else len(event["sites"])
                 if number < len(event["sites"]) and execution.start_ns < int(event["t"]):
                     frames = self._launched[execution.start_ns] = _frames(event, number)
                     self._sites.setdefault(execution.name, []).append(frames)
@@ -54,7 +54,7 @@ class CallSites:
         """The frames of each execution; none where the step launched another number of its type."""
         counts: Counter[tuple[int | None, str]] = Counter((item.step, item.execution.name) for item in placed)
         seen: Counter[tuple[int | None, str]] = Counter()
-        found: list[Frames] = []
+        frames: list[Frames] = []
         for item in placed:
             name = item.execution.name
             sites = self._sites.get(name, ())
@@ -65,16 +65,16 @@ class CallSites:
             apart = "/" in name and len(set(sites)) > 1
             launched = () if apart else self._launched.get(item.execution.start_ns, ())
             cells = self._graphs.get(item.name) or cells
-            found.append(cells or (sites[seen[item.step, name]] if fits else launched))
+            frames.append(cells or (sites[seen[item.step, name]] if fits else launched))
             seen[item.step, name] += 1
-        return found
+        return frames
 
     def _of_scope(self, scope: str) -> Frames:
         """Of the graphs, the one that knows most cells of a scope decides; none where two do and differ."""
         if scope and scope not in self._scopes:
-            found = [modules.of(scope) for modules in self._modules]
-            best = max((depth for depth, _ in found), default=0)
-            frames = {frames for depth, frames in found if depth == best}
+            candidates = [modules.of(scope) for modules in self._modules]
+            best = max((depth for depth, _ in candidates), default=0)
+            frames = {frames for depth, frames in candidates if depth == best}
             self._scopes[scope] = frames.pop() if len(frames) == 1 else ()
         return self._scopes.get(scope, ())
 
@@ -84,10 +84,10 @@ def _of_graphs(process: Process) -> dict[str, Frames]:
     frames = [frame for event in process.all("modules") for frame in (event["frame"], *dict(event["cells"]).values())]
     names = {place: name for place, _, name in (frame.rpartition(": ") for frame in frames)}
     notes = Notes()
-    found = load_lines(process.folder, notes, names)
+    operator_frames = load_lines(process.folder, notes, names)
     for note in notes.damage:
         process.damaged(note)
-    return found
+    return operator_frames
 
 
 class _Modules:
@@ -111,8 +111,8 @@ class _Modules:
 def _frames(event: Mapping[str, Any], number: int) -> Frames:
     """A site and those that called it; the caller of a site has a lower number."""
     callers = event.get("callers", ())
-    found = [event["sites"][number]]
+    frames = [event["sites"][number]]
     while number < len(callers) and 0 <= callers[number] < number:
         number = callers[number]
-        found.append(event["sites"][number])
-    return tuple(found)
+        frames.append(event["sites"][number])
+    return tuple(frames)

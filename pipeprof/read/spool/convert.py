@@ -80,7 +80,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         steps_of = []
         for process in members:
             steps_of.append((process, _add_process(run.manifest, process, out, points)))
-            last = _unseen_until(process, end, known="monotonic" in ended)
+            last = _unseen_until(process, end, saw_end="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
         add_whole_run(steps_of, out, end)
         mine = {int(process.about["pid"]) for process in members}
@@ -100,12 +100,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
 
 
 def _own_processes(run: Run, rep: int, notes: Notes) -> list[Process]:
-    found = load_processes(run.spool / f"rep={rep}", notes)
-    for process in found:
+    processes = load_processes(run.spool / f"rep={rep}", notes)
+    for process in processes:
         if not is_of(run, process.about):
             text = f"process {process.about['pid']} was left out: it recorded for another run, which this one replaced"
             run.manifest.warn("other_run", text, rep=rep)
-    return [process for process in found if is_of(run, process.about)]
+    return [process for process in processes if is_of(run, process.about)]
 
 
 def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> dict[int, list[Process]]:
@@ -154,35 +154,36 @@ def _add_process(
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
-    found = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
+    recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)
-    tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(found.steps), notes)
-    known = sections.structures(found.steps, process.marks, by_line(process))
+    tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)
+    structures = sections.structures(recognised.steps, process.marks, by_line(process))
     placed = operators.place(
-        recorded.executions, found.steps, known, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
+        recorded.executions, recognised.steps, structures, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
     )
     first = out.steps
-    at = _points(manifest, placed, found.steps, points, out, known)
-    _add_steps(out, found, recorded, at, tree, spans.undisturbed(process, found.steps, known))
-    _tell_passes(manifest, out, sections.repeated_passes(known, {int(e["number"]): e for e in process.all("pass")}))
-    step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
+    at = _points(manifest, placed, recognised.steps, points, out, structures)
+    _add_steps(out, recognised, recorded, at, tree, spans.undisturbed(process, recognised.steps, structures))
+    passes = {int(event["number"]): event for event in process.all("pass")}
+    _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
+    step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
     sites = CallSites(process, [*recorded.led, *recorded.executions]).of(placed)
     op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
     _add_pool(out, process, recorded)
     blocks.add_blocks(out, recorded, placed, op_ids)
     _add_lock(out, process)
-    _add_stages(out, process, found.steps)
+    _add_stages(out, process, recognised.steps)
     _add_spans(out, process, recorded)
     add_graph_cells(placed, out)
-    add_syncs(process, found.steps, out, first)
-    process.about |= {"evidence": found.evidence, "counts": found.counts}
+    add_syncs(process, recognised.steps, out, first)
+    process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}
     for note in process.notes:
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)
-    return found.steps
+    return recognised.steps
 
 
 def _points(
@@ -208,14 +209,14 @@ def _points(
 
 def _add_steps(
     out: RankRows,
-    found: Steps,
+    recognised: Steps,
     recorded: operators.Recorded,
     points: Mapping[int, tuple[int | None, int | None]],
     tree: Mapping[int, pipelines.Pipeline],
     structures: Mapping[int, sections.Structure],
 ) -> None:
     windows = sorted(recorded.windows)
-    for index, step in enumerate(found.steps):
+    for index, step in enumerate(recognised.steps):
         fp, bp = points.get(index, (None, None))
         source = "op" if fp is not None and step.start <= fp <= step.end else None
         if source is None:
@@ -369,13 +370,13 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     )
 
 
-def _unseen_until(process: Process, end: int, *, known: bool) -> int:
+def _unseen_until(process: Process, end: int, *, saw_end: bool) -> int:
     """The last moment at which the process may have recorded what is not in the spool.
 
-    When the launcher saw the end of the command (`known`), that; else, or when the process outlived the command, so
+    When the launcher saw the end of the command (`saw_end`), that; else, or when the process outlived the command, so
     long after the last sign of the job as a mark may wait to be written.
     """
-    return end if known and process.last_ns <= end else max(end, process.last_ns) + UNSEEN_NS
+    return end if saw_end and process.last_ns <= end else max(end, process.last_ns) + UNSEEN_NS
 
 
 def _write(run: Run, out: RankRows, result: Converted) -> None:

@@ -75,13 +75,13 @@ def _layers(forward: Sequence[Placed], backward: Sequence[Placed], call_of: Look
     behind, gradients = _divided(backward, frozenset(paired))
     if not _fit(layers_of, gradients, call_of):
         return {}
-    found = {id(two): call_of(one) for one, two in zip(layers_of, gradients, strict=True)}
+    calls = {id(two): call_of(one) for one, two in zip(layers_of, gradients, strict=True)}
     for some, others in zip(before, behind, strict=True):
         for kind, other in (PRODUCTS, PRODUCTS[::-1]):
             mine = [item for item in others if _kind(item) == kind]
             if _is_whole(other, some, others):
-                found |= _of_products([call_of(item) for item in some if _kind(item) == kind], mine)
-    return {item: call for item, call in found.items() if call is not None}
+                calls |= _of_products([call_of(item) for item in some if _kind(item) == kind], mine)
+    return {item: call for item, call in calls.items() if call is not None}
 
 
 def _divided(
@@ -123,7 +123,7 @@ def _is_whole(kind: str, layers: Sequence[Placed], gradients: Sequence[Placed]) 
 def _of_products(layers: Sequence[Call | None], gradients: Sequence[Placed]) -> dict[int, Call | None]:
     """Of products between the same neighbours: two for each, or one for the only one, or all are alike."""
     if len(gradients) == 2 * len(layers):
-        return {id(item): layers[place // 2] for place, item in enumerate(gradients)}
+        return {id(item): layers[index // 2] for index, item in enumerate(gradients)}
     if layers and len(gradients) < 2 * len(layers) and all(layer == layers[0] for layer in layers):
         return {id(item): layers[0] for item in gradients}
     return {}

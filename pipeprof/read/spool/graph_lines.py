@@ -55,18 +55,18 @@ def _operators(lines: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple
 
 def _frames(places: Iterable[tuple[str, int, str]], names: Mapping[str, str]) -> Frames:
     """`net.py(14): Network.construct` for each function on the way that is the program's or a module of MindSpore's."""
-    found: list[tuple[str, int, str]] = []
+    frames: list[tuple[str, int, str]] = []
     for path, line, text in places:
         function = _FUNCTION.match(text)
         if function or text.lstrip().startswith("@"):
-            found.append((path, line, names.get(f"{path}({line})", function[1] if function else "")))
-        elif found and found[-1][0] == path:
-            found[-1] = (path, line, found[-1][2])
+            frames.append((path, line, names.get(f"{path}({line})", function[1] if function else "")))
+        elif frames and frames[-1][0] == path:
+            frames[-1] = (path, line, frames[-1][2])
         else:
-            found.append((path, line, ""))
+            frames.append((path, line, ""))
     shown = (
         (path, line, name)
-        for path, line, name in reversed(found)
+        for path, line, name in reversed(frames)
         if not path.startswith(MODULES) or name.rpartition(".")[2] == _MODULE
     )
     return tuple(f"{path}({line}): {name}" if name else f"{path}({line})" for path, line, name in shown)

@@ -120,8 +120,8 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
         return str(error)
     for execution in executions:
         start = execution.start_ns + offset
-        kept = recorded.executions if start >= skip_until[0] else recorded.led
-        kept.append(replace(execution, start_ns=start))
+        destination = recorded.executions if start >= skip_until[0] else recorded.led
+        destination.append(replace(execution, start_ns=start))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""
@@ -138,7 +138,7 @@ def place(
     `structures`: by index, of the steps whose sections are known; `updates`: marks of updates, which ended what they
     launched.
     """
-    known = structures or {}
+    structures = structures or {}
     starts = [step.start for step in steps]
     by_step: dict[int | None, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -146,8 +146,8 @@ def place(
     placed: list[Placed] = []
     for index, members in by_step.items():
         step = steps[index] if index is not None else None
-        if index is not None and index in known:
-            phases = [_phase_at(execution, known[index]) for execution in members]
+        if index is not None and index in structures:
+            phases = [_phase_at(execution, structures[index]) for execution in members]
         else:
             phases = _phases(members, step, None if step is None else last_update(step, updates))
         names = _instance_names(members, is_step=index is not None)
@@ -203,20 +203,20 @@ def _phases_by_types(
     """
     kinds = [execution.type or op_type(execution.name) for execution in members]
     gradients = [kind.endswith("Grad") or "Backprop" in kind for kind in kinds]
-    last_gradient = max((place for place, gradient in enumerate(gradients) if gradient), default=-1)
+    last_gradient = max((index for index, gradient in enumerate(gradients) if gradient), default=-1)
     phases: list[str] = []
     state, boundary = "forward", 0
-    for place, execution in enumerate(members):
+    for index, execution in enumerate(members):
         while boundary < len(micro_steps) and execution.start_ns >= micro_steps[boundary]:
             state, boundary = "forward", boundary + 1
-        phase = fixed[place]
+        phase = fixed[index]
         if phase == "communication":
             state = "other"
         elif phase == "optimizer" and state in ("backward", "other"):
-            state = "forward" if last_gradient > place else "after"
-        elif state == "forward" and (gradients[place] or kinds[place] == SEED):
+            state = "forward" if last_gradient > index else "after"
+        elif state == "forward" and (gradients[index] or kinds[index] == SEED):
             state = "backward"
-        reduced = "backward" if gradients[place] else state
+        reduced = "backward" if gradients[index] else state
         phases.append(phase or reduced)
     return phases
 
@@ -324,23 +324,23 @@ def step_points(placed: Sequence[Placed], points: Points) -> dict[int, tuple[int
 
     A name without a number stands for all executions that MindSpore gives it, of whatever shapes.
     """
-    found: dict[int, tuple[int | None, int | None]] = {}
+    by_step: dict[int, tuple[int | None, int | None]] = {}
     for item in placed:
         names = {item.name, item.execution.name}
         if item.step is None or names.isdisjoint((points.fp, points.bp)):
             continue
-        start, end = found.get(item.step, (None, None))
+        start, end = by_step.get(item.step, (None, None))
         if points.fp in names:
             start = item.execution.start_ns if start is None else min(start, item.execution.start_ns)
         if points.bp in names:
             end = _end(item) if end is None else max(end, _end(item))
-        found[item.step] = (start, end)
-    return found
+        by_step[item.step] = (start, end)
+    return by_step
 
 
 def section_points(
     placed: Sequence[Placed],
-    found: Mapping[int, tuple[int | None, int | None]],
+    by_operators: Mapping[int, tuple[int | None, int | None]],
     structures: Mapping[int, Structure],
     own: Collection[str],
 ) -> dict[int, tuple[int | None, int | None]]:
@@ -352,9 +352,9 @@ def section_points(
     for item in placed:
         if item.step is not None and item.step in structures and item.phase == "forward":
             first.setdefault(item.step, item.execution.start_ns)
-    points = dict(found)
+    points = dict(by_operators)
     for index, structure in structures.items():
-        fp, bp = found.get(index, (None, None))
+        fp, bp = by_operators.get(index, (None, None))
         points[index] = (
             fp if "fp" in own else first.get(index, fp),
             bp if "bp" in own else structure.backward_end,

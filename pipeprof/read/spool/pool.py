@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def changes_of(placed: Sequence[Placed], recorded: Recorded) -> list[int | None]:
     """Bytes allocated less freed for each placed execution; what ran in the warm-up steps of windows has its own."""
     executions = sorted((*recorded.led, *recorded.executions), key=lambda execution: execution.start_ns)
-    found = changes(recorded.pool, executions, sorted(recorded.windows))
-    of_start = {(one.start_ns, one.name): change for one, change in zip(executions, found, strict=True)}
+    net_bytes = changes(recorded.pool, executions, sorted(recorded.windows))
+    of_start = {(one.start_ns, one.name): change for one, change in zip(executions, net_bytes, strict=True)}
     return [of_start[item.execution.start_ns, item.execution.name] for item in placed]
 
 
@@ -33,7 +33,7 @@ def changes(
     begins = [begin for begin, _ in windows]
     starts = [execution.start_ns for execution in executions]
     recorded = {_window(begins, sample.t_ns) for sample in pool}
-    found = [0 if _window(begins, start) in recorded else None for start in starts]
+    net_bytes = [0 if _window(begins, start) in recorded else None for start in starts]
     for before, sample in pairwise(pool):
         change = sample.allocated - before.allocated
         window = _window(begins, sample.t_ns)
@@ -43,8 +43,8 @@ def changes(
         runs = at >= 0 and sample.t_ns <= starts[at] + executions[at].dur_ns
         owner = at if runs or change < 0 else at + 1
         if 0 <= owner < len(starts) and _window(begins, starts[owner]) == window:
-            found[owner] = (found[owner] or 0) + change
-    return found
+            net_bytes[owner] = (net_bytes[owner] or 0) + change
+    return net_bytes
 
 
 def _window(begins: Sequence[int], at: int) -> int:

@@ -490,5 +490,5 @@ held = Reader(Held)
 
 def event(line: bytes) -> dict[str, Any]:
     """An event of its own type; of one that nobody asks for, name and time alone are checked. Raises BAD_JSON."""
-    found: dict[str, Any] = _readers.get(_event(line).e, _other)(line)
-    return found
+    fields: dict[str, Any] = _readers.get(_event(line).e, _other)(line)
+    return fields

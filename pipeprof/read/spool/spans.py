@@ -42,12 +42,12 @@ def add_cells(process: Process, out: RankRows) -> None:
                 )  # fmt: skip
 
 
-def undisturbed(process: Process, steps: Sequence[Step], known: Mapping[int, Structure]) -> Mapping[int, Structure]:
+def undisturbed(process: Process, steps: Sequence[Step], by_step: Mapping[int, Structure]) -> Mapping[int, Structure]:
     """The structures of steps in which no call of a cell was waited for; all of them where there is no other."""
     waited = [int(event["rows"][0][1]) for event in process.all("cells") if event["rows"]]
     left = {
         index: structure
-        for index, structure in known.items()
+        for index, structure in by_step.items()
         if not any(steps[index].start <= time < steps[index].end for time in waited)
     }
-    return left or known
+    return left or by_step
