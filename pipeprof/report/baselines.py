@@ -38,19 +38,19 @@ def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
     """
     rows = []
     for workload, machine in names(root):
-        found: baseline_files.Document | None = None
+        saved: baseline_files.Document | None = None
         state, problem = "ok", None
         try:
-            found = document(root, workload, machine)
+            saved = document(root, workload, machine)
             if histories:
                 read_history(root, workload, machine)
         except PipeprofError as error:
             state, problem = "newer" if isinstance(error, NewerBaselineError) else "damaged", error.message
         rows.append({
             "workload": workload, "machine": machine, "state": state, "problem": problem,
-            "label": found.label if found else None, "created_at": found.created_at if found else None,
-            "revision": (found.git or {}).get("revision") if found else None, "reps": found.reps if found else None,
-            "jobs": found.jobs if found else None, "metrics": found.metrics if found else None,
+            "label": saved.label if saved else None, "created_at": saved.created_at if saved else None,
+            "revision": (saved.git or {}).get("revision") if saved else None, "reps": saved.reps if saved else None,
+            "jobs": saved.jobs if saved else None, "metrics": saved.metrics if saved else None,
         })  # fmt: skip
     return rows
 
@@ -85,40 +85,39 @@ def history(root: str, workload: str, machine: str) -> dict[str, Any]:
     Raises RunError for a damaged history and UsageError when ruptures is not installed.
     """
     entries = read_history(root, workload, machine)
-    found = []
+    rows = []
     for metric in metrics(entries):
         marks = series(entries, metric)
         points = [Point(mark.value, mark.group, mark.created_at, mark.revision, mark.tag) for mark in marks]
         past = drift(points) if points else None
-        found.append({
+        rows.append({
             "name": metric, "unit": unit_of(metric), "points": msgspec.to_builtins(points),
             "changes": [msgspec.to_builtins(change) | {"ratio": change.ratio} for change in change_points(points)],
             "drift": None if past is None else _worded(past),
         })  # fmt: skip
     return {
         "schema_version": LISTING_VERSION, "workload": workload, "machine": machine,
-        "entries": msgspec.to_builtins(entries), "metrics": found,
+        "entries": msgspec.to_builtins(entries), "metrics": rows,
     }  # fmt: skip
 
 
 def _worded(past: Drift) -> dict[str, Any]:
     """The drift with `note` as a sentence; its code and numbers are `note_facts`."""
-    found: dict[str, Any] = msgspec.to_builtins(past)
-    return found | {"note": sentence(past.note), "note_facts": past.note}
+    return {**msgspec.to_builtins(past), "note": sentence(past.note), "note_facts": past.note}
 
 
 def history_document(content: dict[str, Any]) -> Document:
     """What `history` gives: changes of level and drift, and a table of medians."""
-    known = content["metrics"]
-    head = ("measured", "revision", "tag", "reps", *(row["name"] for row in known))
+    measured = [row["name"] for row in content["metrics"]]
+    head = ("measured", "revision", "tag", "reps", *measured)
     keys = ("created_at", "revision", "tag", "reps")
     rows = [[_cell(entry[key], key) for key in keys] for entry in content["entries"]]
     for cells, entry in zip(rows, content["entries"], strict=True):
         medians = entry["medians"]
-        cells += [format_value(row["name"], medians[row["name"]]) if row["name"] in medians else "-" for row in known]
+        cells += [format_value(name, medians[name]) if name in medians else "-" for name in measured]
     block = Block(head, rows, frozenset(range(3, len(head))))
     title = f"History of {content['workload']} on {content['machine']}"
-    return Document(title, [Section("", notes=_history_lines(known), blocks=[block])])
+    return Document(title, [Section("", notes=_history_lines(content["metrics"]), blocks=[block])])
 
 
 def one_document(about: baseline_files.Document, measures: Measures, kind: str) -> Document:
@@ -163,9 +162,9 @@ def written(saved: Saved) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _history_lines(known: Sequence[dict[str, Any]]) -> list[str]:
+def _history_lines(histories: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
-    for row in known:
+    for row in histories:
         lines += [
             f"{row['name']}: {format_change(change['ratio'])} from {_cell(change['revision'])} "
             f"({_cell(change['at'], 'at')}) on, {change['points_before']} writes before, {change['points_after']} after"

@@ -133,11 +133,11 @@ def keep_answers(run: Run, answers: Answers | None = None) -> bool:
 
 def _answers_of(run: Run) -> Answers:
     """What a report of a very large run asks, answered in parts; of another one nothing, for it is asked as a whole."""
-    found = Answers(filling=True)
+    answers = Answers(filling=True)
     if run.manifest.tables["step"] < PARTED_STEPS:
-        return found
-    build(run, answers=found, part=Part(ranks=(0, 1)))  # which tells the questions
-    return answered(run, found.questions())
+        return answers
+    build(run, answers=answers, part=Part(ranks=(0, 1)))  # which tells the questions
+    return answered(run, answers.questions())
 
 
 def _chosen(engine: Engine, step: int | None) -> list[dict[str, Any]]:
@@ -197,18 +197,18 @@ def _pipelines(engine: Engine, pipelines: list[dict[str, Any]]) -> list[dict[str
         "service": engine.rows("queue/service"),
         "cpu": engine.rows("queue/pipeline_cpu"),
     }
-    found = {name: {_op_key(row): row for row in rows} for name, rows in parts.items()}
+    by_op = {name: {_op_key(row): row for row in rows} for name, rows in parts.items()}
     consumers: dict[tuple[int, ...], list[int]] = {}
     for row in engine.rows("queue/edges"):
         producer = (row["rep"], row["rank"], row["pipeline_id"], row["producer_id"])
         consumers.setdefault(producer, []).append(row["consumer_id"])
     ops: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
     for row in engine.rows("queue/tree"):
-        measured = {name: _measures(rows.get(_op_key(row))) for name, rows in found.items()}
-        kept = {name: value for name, value in row.items() if name not in _OF_THE_PIPELINE}
-        place = (row["rep"], row["rank"], row["pipeline_id"], row["op_id"])
+        measured = {name: _measures(rows.get(_op_key(row))) for name, rows in by_op.items()}
+        own = {name: value for name, value in row.items() if name not in _OF_THE_PIPELINE}
+        key = (row["rep"], row["rank"], row["pipeline_id"], row["op_id"])
         ops.setdefault((row["rep"], row["rank"], row["pipeline_key"]), []).append(
-            {**kept, "consumers": consumers.get(place, []), **measured}
+            {**own, "consumers": consumers.get(key, []), **measured}
         )
     return [{**row, "ops": ops.get((row["rep"], row["rank"], row["pipeline_key"]), [])} for row in pipelines]
 

@@ -45,30 +45,30 @@ class Task(NamedTuple):
 
 def answered(run: Run, questions: Sequence[Question]) -> Answers:
     """The answers to those of a report's questions that can be asked of parts of a run."""
-    found = Answers(filling=True)
+    answers = Answers(filling=True)
     with Engine.open(run, lazily=True, part=Part(steps=ALL)) as engine:
         given = {name: engine.view(name) for name in OF_ALL}
     path = absolute(run.path)
     curve = [one for one in questions if one[0] == CURVE]
     ends = _ends_of_points(given["phase_turn"], curve[0][1]["points"] if curve else 1)
     steps = [Part(steps=part) for part in _ranges(ends, -(-run.manifest.tables["step"] // STEP_ROWS))]
-    given[OF_STEPS] = _asked([Task(path, part, given, curve, OF_STEPS) for part in steps], found)
+    given[OF_STEPS] = _asked([Task(path, part, given, curve, OF_STEPS) for part in steps], answers)
     apart = [one for one in questions if one[0] == COMPARED or catalog.find(one[0]).apart]
     numbers = sorted(set(given["rank_peer"].column("rank").to_pylist()))
     ranks = [Part(ranks=part) for part in _ranges(numbers, -(-sum(run.manifest.tables.values()) // RANK_ROWS))]
-    medians = _asked([Task(path, part, given, apart, OF_RANKS) for part in ranks], found)
+    medians = _asked([Task(path, part, given, apart, OF_RANKS) for part in ranks], answers)
     with Engine.of_tables({}) as engine:
         engine.give_views({OF_RANKS: medians})
-        found.note(SPREAD, {}, engine.rows(SPREAD))
-    return found
+        answers.note(SPREAD, {}, engine.rows(SPREAD))
+    return answers
 
 
-def _asked(tasks: Sequence[Task], found: Answers) -> pa.Table:
+def _asked(tasks: Sequence[Task], answers: Answers) -> pa.Table:
     """Take the answers to the tasks, in order. Returns the rows of their views together."""
     done = dict(cluster.each(answer, tasks))
     parts = [done[number] for number in range(len(tasks))]
-    found.join([answers for answers, _rows in parts])
-    return pa.concat_tables([rows for _answers, rows in parts])
+    answers.join([part for part, _rows in parts])
+    return pa.concat_tables([rows for _part, rows in parts])
 
 
 def answer(task: Task) -> tuple[Answers, pa.Table]:

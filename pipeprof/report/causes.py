@@ -58,8 +58,8 @@ def _judged(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _columns(rows: pa.Table) -> dict[str, Any]:
-    found: dict[str, Any] = {name: rows.column(name).to_numpy() for name in NUMBERS}
+    columns: dict[str, Any] = {name: rows.column(name).to_numpy() for name in NUMBERS}
     for name in TEXTS:
         column = rows.column(name).combine_chunks().dictionary_encode()
-        found[name] = (column.indices.to_numpy(zero_copy_only=False).astype("int64"), column.dictionary.to_pylist())
-    return found
+        columns[name] = (column.indices.to_numpy(zero_copy_only=False).astype("int64"), column.dictionary.to_pylist())
+    return columns

@@ -102,7 +102,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
     split = [] if phases else engine.rows("step/split")
     if split:
         phases, origin = _divided(split), DIVIDED
-    found = diagnose_network(
+    diagnosis = diagnose_network(
         phases,
         engine.rows("diagnose/rank_imbalance"),
         engine.rows("diagnose/network_top", top=10),
@@ -114,11 +114,11 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
         origin=origin,
         beside=beside,
     )
-    found["actions"], found["suggestions"] = network.worded(found["actions"])
-    found["suggestions"] += _stage_advice(split)
+    diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
+    diagnosis["suggestions"] += _stage_advice(split)
     if not phases and imported:
-        found["actions"], found["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
-    return found
+        diagnosis["actions"], diagnosis["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
+    return diagnosis
 
 
 def _stage_advice(rows: list[dict[str, Any]]) -> list[str]:

@@ -74,9 +74,9 @@ def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
     lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
-    told = dict(labelled(answer))
+    texts = dict(labelled(answer))
     began = {"Since": since(content)}
-    rows = {name: told.pop(name) for name in ("Cause", "Where") if name in told} | began | told
+    rows = {name: texts.pop(name) for name in ("Cause", "Where") if name in texts} | began | texts
     body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in rows.items() if said]
     if answer.extra:
         body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")

@@ -75,7 +75,7 @@ def _made_of(run: Run) -> str | None:
 
 @cache
 def _texts() -> str:
-    known = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(queries_root().rglob("*.sql")):
-        known.update(path.read_bytes())
-    return known.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

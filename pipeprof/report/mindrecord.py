@@ -29,14 +29,14 @@ READ = (
 )
 
 
-def mindrecord(found: Mapping[str, Any] | None) -> Section:
+def mindrecord(source: Mapping[str, Any] | None) -> Section:
     """What to write instead of a source that waits for many small files, with the code that does it."""
-    if not found:
+    if not source:
         return Section("")
-    place = f" ({found['site']})" if found["site"] else ""
-    size = "" if found["read_bytes"] is None else f", {format_bytes(found['read_bytes'])} each"
-    waits = f"waits {format_ratio(found['share'])} of a row's time for small files{size}"
-    gain = f"as one MindRecord file at most x{found['most']:.2f}, its rows in another order where they are shuffled"
+    site = f" ({source['site']})" if source["site"] else ""
+    size = "" if source["read_bytes"] is None else f", {format_bytes(source['read_bytes'])} each"
+    waits = f"waits {format_ratio(source['share'])} of a row's time for small files{size}"
+    gain = f"as one MindRecord file at most x{source['most']:.2f}, its rows in another order where they are shuffled"
     code = [*WRITE, "# Then, in place of the source:", *READ]
     title = "Not tried: small files as one MindRecord"
-    return Section(title, notes=[f"{operator(found)}{place} {waits}: {gain}."], code=code, language="python")
+    return Section(title, notes=[f"{operator(source)}{site} {waits}: {gain}."], code=code, language="python")

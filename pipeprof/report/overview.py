@@ -47,26 +47,26 @@ def overview(run: Run) -> Overview:
         return Overview(problem=error.message)
     if rollup is not None:
         return _of_rollup(rollup)
-    place = None
+    path = None
     with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: nobody's home is known
-        place = _place(run)
-        known = recall(place, Overview, MOST_BYTES)
-        if known is not None:
-            return known
+        path = _cache_path(run)
+        remembered = recall(path, Overview, MOST_BYTES)
+        if remembered is not None:
+            return remembered
     try:
-        found = _asked(run)
+        answer = _asked(run)
     except PipeprofError as error:
         return Overview(problem=error.message)
-    if place is not None:
-        remember(place, found)
-    return found
+    if path is not None:
+        remember(path, answer)
+    return answer
 
 
 def _asked(run: Run) -> Overview:
     with Engine.open(run, lazily=True) as engine:
         summary = engine.rows("step/summary")
-        found = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
-    return Overview(found["verdict"], found["op_name"] or found["op_type"], median_step_ns(summary))
+        diagnosis = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+    return Overview(diagnosis["verdict"], diagnosis["op_name"] or diagnosis["op_type"], median_step_ns(summary))
 
 
 def _of_rollup(rollup: pa.Table) -> Overview:
@@ -78,11 +78,11 @@ def _of_rollup(rollup: pa.Table) -> Overview:
     )  # fmt: skip
 
 
-def _place(run: Run) -> Path:
+def _cache_path(run: Run) -> Path:
     """A file of the cache, named for the run's content and the version that judges: a moved run is known again."""
-    known = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
+    digest = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
     for name, path in sorted(checksums.stored(run).items()):
         about = path.stat()
         text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
-        known.update(text.encode("utf-8", "surrogateescape"))
-    return cache_folder("overviews") / f"{known.hexdigest()[:32]}.json"
+        digest.update(text.encode("utf-8", "surrogateescape"))
+    return cache_folder("overviews") / f"{digest.hexdigest()[:32]}.json"

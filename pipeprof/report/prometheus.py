@@ -44,8 +44,8 @@ class Metrics:
         yield _family("recording", "1 while the run is recorded.", [([], float(content["state"] == status.RECORDING))])
         for name, metric, factor, words in _PACE:
             rows = [(row, (row["pace"] or {}).get(name)) for row in content["ranks"]]
-            known = [([_rank(row)], value * factor) for row, value in rows if value is not None]
-            yield _family(metric, words, known, ["rank"])
+            samples = [([_rank(row)], value * factor) for row, value in rows if value is not None]
+            yield _family(metric, words, samples, ["rank"])
         for name, words in (("depth", "Batches in a queue."), ("capacity", "Batches that fit into a queue.")):
             yield _family(f"queue_{name}", words, _queues(content["ranks"], name), ["rank", "stage", "op_type"])
         for name, metric, words in _MACHINE:
@@ -53,8 +53,8 @@ class Metrics:
             yield _family(metric, words, [] if value is None else [([], value)])
         screen = (content["verdict"] or {}).get("first_screen")
         labels = [] if screen is None else [escape.line(screen[name] or "") for name in ("sentence", "confidence")]
-        told = [(labels, 1.0)] if screen is not None else []
-        yield _family("verdict_info", "The verdict so far, in its labels.", told, ["sentence", "confidence"])
+        samples = [(labels, 1.0)] if screen is not None else []
+        yield _family("verdict_info", "The verdict so far, in its labels.", samples, ["sentence", "confidence"])
 
 
 def _family(name: str, words: str, values: list[tuple[list[str], float]], labels: list[str] | None = None) -> Any:

@@ -35,9 +35,9 @@ def _measured(pool: Mapping[str, Any]) -> list[str]:
 
 def _slow_down(slow: Mapping[str, Any]) -> list[str]:
     measured, low, high = (slow[name] * 100 for name in ("measured", "measured_low", "measured_high"))
-    found = f"found in {_rate(slow)} of {slow['sessions']} simulated comparisons"
+    power = f"found in {_rate(slow)} of {slow['sessions']} simulated comparisons"
     lines = [
-        f"Slow-down of {slow['injected'] * 100:g} %: {found}",
+        f"Slow-down of {slow['injected'] * 100:g} %: {power}",
         f"  measured {measured:+.1f} % [{low:.1f}, {high:.1f}]; {_details(slow)}",
     ]
     if slow["how"] == "arithmetic":
@@ -57,11 +57,11 @@ def _sees(row: Mapping[str, Any]) -> list[str]:
 
 def _within(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the gate finds in so many minutes, in one sentence."""
-    found = [
+    phrases = [
         f"in {' or '.join(format(row['minutes'], 'g') for row in same)} minutes {what}"
         for what, same in itertools.groupby(rows, key=_least)
     ]
-    return f"Here `pipeprof ab` is estimated to find {', '.join(found)}."
+    return f"Here `pipeprof ab` is estimated to find {', '.join(phrases)}."
 
 
 def _least(row: Mapping[str, Any]) -> str:

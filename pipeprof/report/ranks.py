@@ -46,13 +46,13 @@ def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: 
     }
 
 
-def _worded(found: dict[str, Any]) -> dict[str, Any]:
+def _worded(straggler: dict[str, Any]) -> dict[str, Any]:
     """With doubts, reasons, evidence and suggestions in words; their codes and numbers are kept."""
-    found["why"] = WHY.get(found["why"])
-    for item in found["found"]:
+    straggler["why"] = WHY.get(straggler["why"])
+    for item in straggler["found"]:
         item["doubt_facts"] = item["doubts"]
         item["doubts"] = doubts.clauses(item["doubt_facts"])
         item["evidence"] = evidence.worded(item["evidence"])
         item["suggestion_facts"] = item["suggestions"]
         item["suggestions"] = [sentence(one) for one in item["suggestion_facts"]]
-    return found
+    return straggler

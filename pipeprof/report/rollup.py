@@ -33,27 +33,27 @@ def rollup_of(run: Run) -> pa.Table:
 
     Raises RunError, naming the file, for a run with a damaged one.
     """
-    found = stored(run)
-    return make(run) if found is None else found
+    rollup = stored(run)
+    return make(run) if rollup is None else rollup
 
 
 def stored(run: Run) -> pa.Table | None:
     """The rollup that was written with the run; None without one, and when it was made of something else."""
     if not run.files(TABLE):
         return None
-    found, wanted = store.read(run, TABLE), compact.schema_of(TABLE)
-    if not found.schema.equals(wanted) or found.column("made_of").unique().to_pylist() != [made_of(run)]:
+    rollup, wanted = store.read(run, TABLE), compact.schema_of(TABLE)
+    if not rollup.schema.equals(wanted) or rollup.column("made_of").unique().to_pylist() != [made_of(run)]:
         return None
-    return found
+    return rollup
 
 
 def make(run: Run) -> pa.Table:
     """As `rollup_of`, from the other tables."""
     with Engine.open(run, lazily=True) as engine:
         ranks = engine.ask("rollup/rank")
-        found = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        diagnosis = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
     schema = compact.schema_of(TABLE)
-    same = _judged(found) | {"made_of": made_of(run)}
+    same = _judged(diagnosis) | {"made_of": made_of(run)}
     columns = [
         ranks.column(field.name).cast(field.type)
         if field.name in ranks.column_names
@@ -94,15 +94,16 @@ def made_of(run: Run) -> str | None:
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:32]
 
 
-def _judged(found: dict[str, Any]) -> dict[str, Any]:
+def _judged(diagnosis: dict[str, Any]) -> dict[str, Any]:
     """The columns of the verdict; what it does not say is None."""
-    advice = [one for one in found["suggestions"] if one["code"] != BOUND]
+    advice = [one for one in diagnosis["suggestions"] if one["code"] != BOUND]
     first = next((one for one in advice if one["gain"] is not None), advice[0] if advice else {})
-    most: dict[str, Any] = next((one for one in found["suggestions"] if one["code"] == BOUND), {})
-    place = found["place"] or {}
+    most: dict[str, Any] = next((one for one in diagnosis["suggestions"] if one["code"] == BOUND), {})
+    place = diagnosis["place"] or {}
     return {
-        "verdict": found["verdict"], "verdict_rank": found["rank"], "op_type": found["op_type"],
-        "op_name": found["op_name"], "op_kind": found["kind"], "call": place.get("call"), "code": place.get("code"),
-        "advice": first.get("code"), "parameter": first.get("parameter"), "gain": first.get("gain"),
-        "gain_low": first.get("gain_low"), "gain_high": first.get("gain_high"), "gain_most": most.get("gain_high"),
+        "verdict": diagnosis["verdict"], "verdict_rank": diagnosis["rank"], "op_type": diagnosis["op_type"],
+        "op_name": diagnosis["op_name"], "op_kind": diagnosis["kind"],
+        "call": place.get("call"), "code": place.get("code"), "advice": first.get("code"),
+        "parameter": first.get("parameter"), "gain": first.get("gain"), "gain_low": first.get("gain_low"),
+        "gain_high": first.get("gain_high"), "gain_most": most.get("gain_high"),
     }  # fmt: skip

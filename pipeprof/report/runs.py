@@ -55,13 +55,13 @@ def _row(one: Listed) -> dict[str, Any]:
         refuse_changed(one.run, footers=False)
     except PipeprofError as error:
         return row | {"state": "damaged", "problem": error.message}
-    found = overview(one.run)
-    if found.problem:
-        return row | {"state": "damaged", "problem": found.problem}
+    summary = overview(one.run)
+    if summary.problem:
+        return row | {"state": "damaged", "problem": summary.problem}
     return row | {
-        "verdict": found.verdict,
-        "op_name": found.op_name,
-        "step_ns": found.step_ns,
+        "verdict": summary.verdict,
+        "op_name": summary.op_name,
+        "step_ns": summary.step_ns,
         "problem": manifest.reason,
     }
 

@@ -47,12 +47,12 @@ def _bound(measured: Content) -> list[str]:
     """The answer, with the pairs that it comes from."""
     if measured["verdict"] == "undecided":
         return undecided_lines(measured)
-    told = f"{figure(measured)} ({spread(measured)})"
+    bound = f"{figure(measured)} ({spread(measured)})"
     if measured["verdict"] == "no gain" and measured["decided"] == "narrow":
-        return [f"hardly anything to gain: {told}", "the training waits little for data, if at all"]
+        return [f"hardly anything to gain: {bound}", "the training waits little for data, if at all"]
     if measured["verdict"] == "no gain":
-        return [f"nothing to gain: {told}", "the training does not wait for data"]
-    return [f"upper bound {told}", "no repair of the data pipeline makes this training faster than that"]
+        return [f"nothing to gain: {bound}", "the training does not wait for data"]
+    return [f"upper bound {bound}", "no repair of the data pipeline makes this training faster than that"]
 
 
 def _of_part(measured: Content, part: Content) -> list[str]:

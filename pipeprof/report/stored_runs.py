@@ -43,18 +43,18 @@ def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
             row |= {name: getattr(manifest, name) for name in ("state", "command", "source", "run_id")}
             row["started_at"] = _utc(began(run, one.began_s))
             add_rollup(root, one, run)
-            found = overview(run) if stored(run) is not None else None
-        if found is None:
-            with copied(one.url) as whole:
-                found = overview(whole)
-        if found.problem:
-            raise RunError(found.problem)
+            summary = overview(run) if stored(run) is not None else None
+        if summary is None:
+            with copied(one.url) as copy:
+                summary = overview(copy)
+        if summary.problem:
+            raise RunError(summary.problem)
     except PipeprofError as error:
         if isinstance(error, StorageError) and error.passes:
             raise
         return row | {"state": "damaged", "problem": error.message}, False
-    said = {"verdict": found.verdict, "op_name": found.op_name, "step_ns": found.step_ns, "problem": manifest.reason}
-    return row | said, True
+    row |= {name: getattr(summary, name) for name in ("verdict", "op_name", "step_ns")}
+    return row | {"problem": manifest.reason}, True
 
 
 def _utc(began_s: float) -> str:

@@ -79,7 +79,7 @@ def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
         ranks = format_count(len(divided), "rank")
         return f"{format_count(steps, 'step')} of {ranks}, only as the profiler divides them"
     tables = run.manifest.tables
-    found = tables.get("op") or tables.get("op_total")
-    if not found:
+    op_rows = tables.get("op") or tables.get("op_total")
+    if not op_rows:
         return "no training step was seen"
-    return f"operators were found ({format_count(found, 'row')}), but no steps"
+    return f"operators were found ({format_count(op_rows, 'row')}), but no steps"

@@ -67,11 +67,11 @@ class Watch:
         folders = {path.name.split("-")[1]: path for spool in newest for path in spool.glob("proc-*")}
         for row in content["ranks"]:
             folder = folders.get(str(row["pid"]))
-            found = None if folder is None else recent.pace(folder)
-            row["pace"] = None if found is None else {
-                "steps": found.steps, "over_ns": found.over_ns, "steps_per_second": found.per_second,
-                "median_ns": found.median_ns, "data_wait_share": found.wait_share,
-                "done": found.done, "planned": found.planned, "left_ns": found.left_ns,
+            pace = None if folder is None else recent.pace(folder)
+            row["pace"] = None if pace is None else {
+                "steps": pace.steps, "over_ns": pace.over_ns, "steps_per_second": pace.per_second,
+                "median_ns": pace.median_ns, "data_wait_share": pace.wait_share,
+                "done": pace.done, "planned": pace.planned, "left_ns": pace.left_ns,
             }  # fmt: skip
         machine = next((recent.usage(spool) for spool in newest), None)
         content["machine"] = None if machine is None else vars(machine)
@@ -139,10 +139,10 @@ def lines(content: dict[str, Any]) -> list[str]:
     """A line for the run, one or two for each rank, its queues as bars, the machine, and the verdict so far."""
     if not content["ranks"]:
         return [status.run_sentence(content)]
-    found = []
+    shown = []
     for row in content["ranks"]:
-        found += [row["text"], *_pace(row["pace"]), *(_bar(queue) for queue in row["queues"])]
-    return found + _machine(content["machine"]) + _verdict(content["verdict"])
+        shown += [row["text"], *_pace(row["pace"]), *(_bar(queue) for queue in row["queues"])]
+    return shown + _machine(content["machine"]) + _verdict(content["verdict"])
 
 
 def _pace(pace: dict[str, Any] | None) -> list[str]:
@@ -151,11 +151,11 @@ def _pace(pace: dict[str, Any] | None) -> list[str]:
     share = pace["data_wait_share"]
     waiting = "" if share is None else f", {format_ratio(share)} of it waiting for data"
     rate = f"{pace['steps_per_second']:.4g} steps/s, median step {format_ns(pace['median_ns'])}{waiting}"
-    found = [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
+    shown = [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
     if pace["left_ns"] is not None:
         left = format_ns(pace["left_ns"])
-        found.append(f"  step {pace['done']:,} of {pace['planned']:,}: {left} left at this pace")
-    return found
+        shown.append(f"  step {pace['done']:,} of {pace['planned']:,}: {left} left at this pace")
+    return shown
 
 
 def _bar(queue: dict[str, Any]) -> str:

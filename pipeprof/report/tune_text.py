@@ -112,17 +112,17 @@ def _answer(content: Content) -> list[str]:
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None:
         return ["undecided: nothing was proven in the time", ended]
-    told = _figure(content)
+    gain = _figure(content)
     pairs = f"{format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
-        head = f"proven: {told}"
+        head = f"proven: {gain}"
     elif verdict == "not_faster":
-        head = f"not {'better' if less else 'faster'}: {told}; nothing is recommended"
+        head = f"not {'better' if less else 'faster'}: {gain}; nothing is recommended"
     elif verdict == "not_judged":
         why = final["error"] or final.get("why") or BATCHES[final["batches"]]
         head = f"not judged: {why}; nothing is recommended"
     else:
-        head = f"undecided: {told} is not proven; nothing is recommended"
+        head = f"undecided: {gain} is not proven; nothing is recommended"
     return [head, pairs, f"{BATCHES[final['batches']]}", ended]
 
 
@@ -141,8 +141,8 @@ def _since(content: Content) -> str:
     return " from the second epoch on" if any("cache" in item["change"] for item in accepted) else ""
 
 
-def _ratio(found: Sequence[float | None]) -> str:
-    ratio, low, high = found
+def _ratio(estimate: Sequence[float | None]) -> str:
+    ratio, low, high = estimate
     between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     return "no figure for" if ratio is None else f"x{ratio:.2f}{between}"
 
@@ -211,19 +211,19 @@ def _measured(one: Mapping[str, Any]) -> str:
 
 def _permuting(content: Content) -> Section:
     """How many candidates were left out for the order of the rows."""
-    found = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
-    said = [f"--allow-order would allow {len(found)} more: the same rows, in another order"] if found else []
+    permuting = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
+    said = [f"--allow-order would allow {len(permuting)} more: the same rows, in another order"] if permuting else []
     return Section("", notes=said)
 
 
 def _not_worth(content: Content) -> Section:
     """What the last recording says is not worth a trial."""
-    found = content["seen"][-1]["not_worth"] if content["seen"] else []
+    not_worth = content["seen"][-1]["not_worth"] if content["seen"] else []
     lines = []
-    for one in found[:MOST_NOT_WORTH]:
+    for one in not_worth[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
         lines.append(f"{setting.changes(one['what'])}{figure}")
-    more = len(found) - MOST_NOT_WORTH
+    more = len(not_worth) - MOST_NOT_WORTH
     lines += [f"and {more} more: --format json"] if more > 0 else []
     least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"
     return Section(f"Not tried: predicted to {least}", notes=lines)
@@ -249,27 +249,27 @@ def _by_hand(seen: Content) -> Section:
     return Section("Not tried: to be changed in the script, by hand", notes=lines)
 
 
-def _process(found: dict[str, Any]) -> str:
+def _process(contention: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
-    place = f", started at {found['site']}" if found["site"] else ""
-    verb = "takes" if found["processes"] < 2 else "take"
-    told = f"{process.label(found)}{place}, {verb} {found['cores']:.1f} cores, and none is idle"
-    waits, own = found["wait_cores"], found["training_cores"]
+    site = f", started at {contention['site']}" if contention["site"] else ""
+    verb = "takes" if contention["processes"] < 2 else "take"
+    cause = f"{process.label(contention)}{site}, {verb} {contention['cores']:.1f} cores, and none is idle"
+    waits, own = contention["wait_cores"], contention["training_cores"]
     if waits is None or not own:
-        return f"{told}: no prediction of what its end brings"
-    return f"{told}: at most x{1 + min(waits, found['cores']) / own:.2f} without it"
+        return f"{cause}: no prediction of what its end brings"
+    return f"{cause}: at most x{1 + min(waits, contention['cores']) / own:.2f} without it"
 
 
 def _cache(one: Mapping[str, Any]) -> str:
     size = "size not known" if one["bytes"] is None else format_bytes(one["bytes"])
-    place = f" ({one['site']})" if one["site"] else ""
+    site = f" ({one['site']})" if one["site"] else ""
     gains = f"predicted x{one['ratio']:.2f} in memory"
     if one["disk_ratio"] is not None:
         gains += f", x{one['disk_ratio']:.2f} on the same storage"
     changed = f"; changes the data: {CHANGES[one['changes']]}" if one["changes"] else ""
     if (one["bytes"] or 0) > CACHE_BYTES:
         changed += f"; more than the {format_bytes(CACHE_BYTES)} that are tried"
-    return f"cache after {operator(one)}{place}, {size}: {gains}{changed}"
+    return f"cache after {operator(one)}{site}, {size}: {gains}{changed}"
 
 
 def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[Section]:

@@ -23,7 +23,7 @@ WORDS = {
 
 def build(run: Run) -> dict[str, Any]:
     """Everything that `verify` says: the verdict, how much was read, and each file that was changed."""
-    found = checksums.stored(run)
+    files = checksums.stored(run)
     changes = [change._asdict() for change in checksums.changes(run)]
     verdict = NO_CHECKSUMS if run.manifest.parts is None else DAMAGED if changes else INTACT
     return {
@@ -31,7 +31,7 @@ def build(run: Run) -> dict[str, Any]:
         "run": {"path": run.name, "run_id": run.manifest.run_id, "made_by": run.manifest.pipeprof_version},
         "verdict": verdict,
         "exit_code": EXIT_CODES[verdict],
-        "files": len(found),
+        "files": len(files),
         "bytes": sum(part.bytes for part in (run.manifest.parts or {}).values()),
         "changes": changes,
     }

@@ -22,7 +22,7 @@ def text_width(text: str) -> int:
 
 def longest_number(text: str) -> int:
     """Columns of the longest number, with its sign, exponent and unit."""
-    return max((len(found[0]) for found in _NUMBER.finditer(text)), default=0)
+    return max((len(match[0]) for match in _NUMBER.finditer(text)), default=0)
 
 
 def longest_word(text: str) -> int:
@@ -54,7 +54,7 @@ def _break(text: str, width: int) -> int:
     """Where the first line ends: the best place that fits, or behind the number that does not."""
     start = len(text) - len(text.lstrip())
     within = text[: start + 4 * width + 4]  # more is not looked at, however long the text is
-    inside = {at for found in _NUMBER.finditer(within) for at in range(found.start() + 1, found.end())}
+    inside = {at for match in _NUMBER.finditer(within) for at in range(match.start() + 1, match.end())}
     places, used = [], 0
     for at, letter in enumerate(within):
         if at > start and at not in inside and cell_len(letter):

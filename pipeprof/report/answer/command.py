@@ -101,8 +101,8 @@ def _name(word: str, before: str) -> str:
 
 def without_command(command: str) -> str:
     """`pipeprof whatif` takes the recorded command by itself; other verbs need it."""
-    known = "pipeprof whatif " in command and not command.endswith(shlex.join(["--", *ANY_COMMAND]))
-    return command.partition(" -- ")[0] if known else ""
+    is_recorded = "pipeprof whatif " in command and not command.endswith(shlex.join(["--", *ANY_COMMAND]))
+    return command.partition(" -- ")[0] if is_recorded else ""
 
 
 def _elsewhere(run: dict[str, Any]) -> bool:

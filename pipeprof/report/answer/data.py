@@ -34,27 +34,27 @@ _UNKNOWN = {
 
 def answer(content: dict[str, Any]) -> Answer:
     """Of the operator that limits; of the way to the device; or of waiting alone."""
-    found = content["diagnosis"]
-    given = Answer(_sentence(content), confidence=found["confidence"])
+    diagnosis = content["diagnosis"]
+    given = Answer(_sentence(content), confidence=diagnosis["confidence"])
     given.confidence_reason = _reason(content)
-    given.place = _place(found)
+    given.place = _place(diagnosis)
     feeder = process.feeder(content)
-    if found["op_id"] is not None:
+    if diagnosis["op_id"] is not None:
         given.cause = _cause(
-            found, " (storage, network or sleep)" if feeder is None else f", perhaps for {_busy(feeder)}"
+            diagnosis, " (storage, network or sleep)" if feeder is None else f", perhaps for {_busy(feeder)}"
         )
-    elif found["stage"] == LATE:
+    elif diagnosis["stage"] == LATE:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
         given.cause, given.action = _unnamed(content)
     _advise(given, content)
     if feeder is not None:
         given.action = (
-            f"If {_label(found)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give the "
-            "training more cores."
+            f"If {_label(diagnosis)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give "
+            "the training more cores."
         )
-    if found["kind"] != "host_saturated":  # whose advice begins with the other programs
-        quiet.measure_first(given, content["run"], found["doubt_facts"])
+    if diagnosis["kind"] != "host_saturated":  # whose advice begins with the other programs
+        quiet.measure_first(given, content["run"], diagnosis["doubt_facts"])
     return given
 
 
@@ -77,35 +77,35 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
 
 
 def _sentence(content: dict[str, Any]) -> str:
-    found = content["diagnosis"]
-    if found["data_wait_share"] is None:
+    diagnosis = content["diagnosis"]
+    if diagnosis["data_wait_share"] is None:
         return (
             "Probably input-bound: the queue in front of the training is mostly empty. How long the training waits was "
             "not recorded."
         )
-    waits = of_the_time(found)
-    rank = found["rank"]
+    waits = of_the_time(diagnosis)
+    rank = diagnosis["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
-    if found["verdict"] == "input_bound":
+    if diagnosis["verdict"] == "input_bound":
         return f"Input-bound: the training waits for data {waits}{who}."
-    if found["rule"] == "gil":
+    if diagnosis["rule"] == "gil":
         return (
             "The data is ready in time, but Python code of the data pipeline slows the training down: both need the "
             f"interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
-    if found["rule"] == "shared_cpu":
-        return f"{_short_of_cpu(found)} The training waits for data {waits}{who}."
+    if diagnosis["rule"] == "shared_cpu":
+        return f"{_short_of_cpu(diagnosis)} The training waits for data {waits}{who}."
     return (
         "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
         f"{waits}{who}."
     )
 
 
-def _short_of_cpu(found: dict[str, Any]) -> str:
+def _short_of_cpu(diagnosis: dict[str, Any]) -> str:
     """Who has the cores: where the pipeline has few of them, the network is named first."""
-    facts = {item["fact"]: item["value"] for item in found["rule_facts"]}
+    facts = {item["fact"]: item["value"] for item in diagnosis["rule_facts"]}
     part = percent(facts["pipeline_share"])
-    most = nearly_equal(found)
+    most = nearly_equal(diagnosis)
     if most is not None:
         return (
             f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, and none is idle."
@@ -121,20 +121,20 @@ def _short_of_cpu(found: dict[str, Any]) -> str:
     )
 
 
-def nearly_equal(found: dict[str, Any]) -> float | None:
+def nearly_equal(diagnosis: dict[str, Any]) -> float | None:
     """The most that removing the pipeline brings, where it shares the cores and perhaps brings nothing; else None."""
-    freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
-    busy = any(doubt["code"] == "other_load" for doubt in found["doubt_facts"])
-    if found["rule"] != "shared_cpu" or freed is None or freed >= NEARLY_EQUAL or busy:
+    freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
+    busy = any(doubt["code"] == "other_load" for doubt in diagnosis["doubt_facts"])
+    if diagnosis["rule"] != "shared_cpu" or freed is None or freed >= NEARLY_EQUAL or busy:
         return None
-    most = next((item["gain_high"] for item in found["suggestions"] if item["code"] == "bound"), None)
+    most = next((item["gain_high"] for item in diagnosis["suggestions"] if item["code"] == "bound"), None)
     return None if most is None else float(max(most, freed))  # the bound is that of one stage
 
 
-def _cause(found: dict[str, Any], for_what: str) -> str:
+def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     """`for_what`: what a stage that waits may wait for."""
-    facts = found["facts"] or {}
-    who = capital(_label(found))
+    facts = diagnosis["facts"] or {}
+    who = capital(_label(diagnosis))
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
@@ -149,14 +149,14 @@ def _cause(found: dict[str, Any], for_what: str) -> str:
         "cpu_contention": f"it needs{work or ' CPU'}, and another process of the job takes the CPU",
         "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
-    }[found["kind"]]
-    if found["rule"] == "gil" and found["verdict"] == "balanced":
+    }[diagnosis["kind"]]
+    if diagnosis["rule"] == "gil" and diagnosis["verdict"] == "balanced":
         for_batch = f":{work}" if work else ""
         return f"{who} holds the lock longest of all stages of the data pipeline, computing in Python{for_batch}."
-    if found["rule"] == "shared_cpu":
+    if diagnosis["rule"] == "shared_cpu":
         cores = "" if facts.get("cores") is None else f": {facts['cores']:.2f} cores"
         return f"{who} takes most CPU of all stages of the data pipeline{cores}{many}."
-    role = "slowest" if found["verdict"] == "input_bound" else "busiest"
+    role = "slowest" if diagnosis["verdict"] == "input_bound" else "busiest"
     return f"{who} is the {role} stage of the data pipeline: {what}."
 
 
@@ -165,12 +165,12 @@ def _alone(work: str) -> str:
     return work.replace(" of work per batch", " per batch")
 
 
-def _label(found: dict[str, Any]) -> str:
-    return with_kind({"op_id": found["op_id"], "op_type": found["op_type"], "name": found["op_name"]})
+def _label(diagnosis: dict[str, Any]) -> str:
+    return with_kind({"op_id": diagnosis["op_id"], "op_type": diagnosis["op_type"], "name": diagnosis["op_name"]})
 
 
-def _place(found: dict[str, Any]) -> str:
-    place = found["place"] or {}
+def _place(diagnosis: dict[str, Any]) -> str:
+    place = diagnosis["place"] or {}
     call, code = place.get("call"), place.get("code")
     if call and code and call != code and MINDSPORE not in code:
         return f"{call} (runs {code})"
@@ -179,9 +179,9 @@ def _place(found: dict[str, Any]) -> str:
 
 def _advise(given: Answer, content: dict[str, Any]) -> None:
     """The action with the largest predicted gain; without a prediction, what any cure brings at most."""
-    found = content["diagnosis"]
-    actions = [item for item in found["suggestions"] if item["parameter"] or item["gain_high"] is None]
-    bound = next((item for item in found["suggestions"] if item not in actions), None)
+    diagnosis = content["diagnosis"]
+    actions = [item for item in diagnosis["suggestions"] if item["parameter"] or item["gain_high"] is None]
+    bound = next((item for item in diagnosis["suggestions"] if item not in actions), None)
     if process.feeder(content) is not None:
         actions = []  # what was predicted of them counts on a free core
     best = next((item for item in actions if not _is_little(item)), actions[0] if actions else None)
@@ -195,12 +195,12 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 else ""
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
-    elif bound is not None and found["op_id"] is not None:
-        given.gain = capital(_bounded(found, bound["gain_high"]))
+    elif bound is not None and diagnosis["op_id"] is not None:
+        given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
         given.then = _then(content, bound["then"])
-    elif found["data_wait_share"] is not None and found["data_wait_share"] < 1:
-        given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
-    if best is not None and nearly_equal(found) is not None:
+    elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
+        given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waits"
+    if best is not None and nearly_equal(diagnosis) is not None:
         given.action = (
             f"Measure first: if `headspace` finds 5 % or more to gain, {best['action']}. If less, make the "
             "step itself cheaper (`collect --ops all` shows its operators)."
@@ -211,10 +211,10 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
 
 def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None:
     """The next command: the one that tries the change, else one that measures again."""
-    run, found = content["run"], content["diagnosis"]
+    run, diagnosis = content["run"], content["diagnosis"]
     if verify:
         given.propose(verify, "tries this change, without editing the script")
-    elif command.is_repeatable(run) and found["kind"] == "host_saturated":
+    elif command.is_repeatable(run) and diagnosis["kind"] == "host_saturated":
         given.propose(*command.on_a_quiet_machine(run))
     elif command.is_repeatable(run):
         given.propose(command.again(run, ["headspace"]), "measures how fast it is without its data pipeline")
@@ -228,26 +228,26 @@ def _is_little(item: dict[str, Any]) -> bool:
     return item["gain"] is not None and item["gain"] < LITTLE and (item["gain_low"] or item["gain"]) < 1
 
 
-def _bounded(found: dict[str, Any], most: float) -> str:
+def _bounded(diagnosis: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
-    freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
+    freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
     bound = at_most(most).removesuffix(" as fast")
-    if freed is not None and nearly_equal(found) is not None:
+    if freed is not None and nearly_equal(diagnosis) is not None:
         return f"1.0 to {most:.2f} times as fast without the pipeline (estimate: {freed:.2f})"
     if freed is None or freed > most:
-        waiting = _by_not_waiting(found, most)
+        waiting = _by_not_waiting(diagnosis, most)
         if waiting is None:
-            return f"{at_most(most)}, if {_label(found)} cost nothing at all"
-        if found["rule"] != "gil" and most > FAR / (1 - found["data_wait_share"]):
+            return f"{at_most(most)}, if {_label(diagnosis)} cost nothing at all"
+        if diagnosis["rule"] != "gil" and most > FAR / (1 - diagnosis["data_wait_share"]):
             return waiting
         return f"{waiting}; {bound}, if the steps themselves become shorter too"
     near = f" ({bound})" if most <= MUCH_MORE * freed else ""
     return f"about {faster(freed)} by estimate, if the whole data pipeline took no CPU{near}"
 
 
-def _by_not_waiting(found: dict[str, Any], most: float) -> str | None:
+def _by_not_waiting(diagnosis: dict[str, Any], most: float) -> str | None:
     """What the end of all waiting brings, where that is worth a word and a bound is more than it explains."""
-    waiting = found["data_wait_share"]
+    waiting = diagnosis["data_wait_share"]
     if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
         return None
     return f"about {faster(1 / (1 - waiting))} by not waiting"
@@ -260,11 +260,11 @@ def _then(content: dict[str, Any], then: int | str | None) -> str:
     return f"{limit_label(content, then)} {still}limits"
 
 
-def _doubts(found: dict[str, Any]) -> list[dict[str, Any]]:
+def _doubts(diagnosis: dict[str, Any]) -> list[dict[str, Any]]:
     """Doubts that the training limits, which name the operator of this answer, are doubts of the operator instead."""
     shown = []
-    for doubt in found["doubt_facts"]:
-        if found["op_id"] is None or (doubt.get("op") or {}).get("op_id") != found["op_id"]:
+    for doubt in diagnosis["doubt_facts"]:
+        if diagnosis["op_id"] is None or (doubt.get("op") or {}).get("op_id") != diagnosis["op_id"]:
             shown.append(doubt)
         elif doubt["code"] == "close":
             own, other = doubt["utilisation"], doubt.get("named_utilisation")
@@ -275,20 +275,20 @@ def _doubts(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _reason(content: dict[str, Any]) -> str:
-    found = content["diagnosis"]
-    if found["doubt_facts"]:
-        return doubts.reason(_doubts(found))
-    facts = found["facts"] or {}
+    diagnosis = content["diagnosis"]
+    if diagnosis["doubt_facts"]:
+        return doubts.reason(_doubts(diagnosis))
+    facts = diagnosis["facts"] or {}
     if facts.get("utilisation") is not None:
-        who = _label(found)
-        if found["rule"] == "gil" and facts.get("gil_share") is not None and facts.get("cores") is not None:
+        who = _label(diagnosis)
+        if diagnosis["rule"] == "gil" and facts.get("gil_share") is not None and facts.get("cores") is not None:
             return (
                 f"{who} used {facts['cores']:.2f} cores in Python, and the lock was held "
                 f"{percent(facts['gil_share'])} of the time"
             )
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
         other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
-        mostly = ", mostly waiting" if found["kind"] in ("wait", "poll") else ""
+        mostly = ", mostly waiting" if diagnosis["kind"] in ("wait", "poll") else ""
         how = "had a row under way" if mostly else "was busy"
         return f"{who} {how} {percent(min(1.0, busy))} of the time{mostly}{other}"
     return unopposed(content)

@@ -34,9 +34,9 @@ def reason(doubts: Sequence[Doubt]) -> str:
     Other programs come first, for they spoil all numbers.
     """
     codes = {doubt["code"] for doubt in doubts}
-    kept = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
-    kept.sort(key=lambda doubt: doubt["code"] != "other_load")
-    said = list(dict.fromkeys(clauses(kept)))
+    distinct = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
+    distinct.sort(key=lambda doubt: doubt["code"] != "other_load")
+    said = list(dict.fromkeys(clauses(distinct)))
     if len(said) > MOST:
         said[MOST - 1 :] = [f"{format_count(len(said) - MOST + 1, 'more doubt')} (--section diagnosis)"]
     if len(said) < 2 or not any("," in clause for clause in said):

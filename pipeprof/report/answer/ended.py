@@ -75,16 +75,16 @@ def _signal(code: int) -> str:
 
 def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
     run = content["run"]
-    kept = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
+    recorded = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
     if any(warning["code"] == NUMPY for warning in run["warnings"]):
         numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
     if (failure and failure["error"].startswith("MemoryError")) or code == -signal.SIGKILL:
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""
-        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue.{kept}"
+        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue.{recorded}"
     if code is not None and code < 0 and _signal(code) in CRASHES:
-        return f"Look at the output of the command: native code crashed.{kept}"
+        return f"Look at the output of the command: native code crashed.{recorded}"
     if failure:
-        return f"Fix the error, then profile again.{kept}"
-    return capital(f"look at the output of the command for the reason, then profile again.{kept}")
+        return f"Fix the error, then profile again.{recorded}"
+    return capital(f"look at the output of the command for the reason, then profile again.{recorded}")

@@ -24,32 +24,32 @@ LONGEST = 40
 
 def can_say(content: dict[str, Any]) -> bool:
     """Whether such a process is the answer."""
-    found = content["diagnosis"]["process"]
-    return bool(found and found["leads"])
+    process = content["diagnosis"]["process"]
+    return bool(process and process["leads"])
 
 
 def feeder(content: dict[str, Any]) -> dict[str, Any] | None:
     """The process that the stage that limits may wait for; None without one."""
-    found: dict[str, Any] | None = content["diagnosis"]["process"]
-    return found if found and not found["leads"] else None
+    process: dict[str, Any] | None = content["diagnosis"]["process"]
+    return process if process and not process["leads"] else None
 
 
 def answer(content: dict[str, Any]) -> Answer:
     """Of that process."""
-    found, run = content["diagnosis"]["process"], content["run"]
-    given = Answer(_sentence(found), confidence=found["confidence"])
-    given.cause = _cause(found)
-    given.place = found["site"] + (f"; made by {_in_packages(found['library'])}" if found["library"] else "")
-    given.action = next(text for part, text in ADVICE.items() if part in found["library"])
+    process, run = content["diagnosis"]["process"], content["run"]
+    given = Answer(_sentence(process), confidence=process["confidence"])
+    given.cause = _cause(process)
+    given.place = process["site"] + (f"; made by {_in_packages(process['library'])}" if process["library"] else "")
+    given.action = next(text for part, text in ADVICE.items() if part in process["library"])
     given.gain = (
-        f"Its {_cores(found['cores'])} become free for the training, which now has {_number(found['training_cores'])} "
-        f"of {_cores(found['available_cores'])}"
+        f"Its {_cores(process['cores'])} become free for the training, which now has "
+        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
     )
-    given.confidence_reason = doubts.reason(found["doubts"]) or (
-        f"it was sampled for {format_ns(found['sampled_ns'])} of steady training"
+    given.confidence_reason = doubts.reason(process["doubts"]) or (
+        f"it was sampled for {format_ns(process['sampled_ns'])} of steady training"
     )
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
-    quiet.measure_first(given, run, found["doubts"])
+    quiet.measure_first(given, run, process["doubts"])
     return given
 
 
@@ -58,29 +58,29 @@ def _in_packages(path: str) -> str:
     return path.rpartition("/site-packages/")[2]
 
 
-def label(found: dict[str, Any]) -> str:
+def label(process: dict[str, Any]) -> str:
     """The process for people: "the process `WriterPool`", "4 processes `worker`"."""
-    name = found["what"] or _short(found["command"]) or f"{found['pid']}"
-    return f"the process `{name}`" if found["processes"] < 2 else f"{found['processes']} processes `{name}`"
+    name = process["what"] or _short(process["command"]) or f"{process['pid']}"
+    return f"the process `{name}`" if process["processes"] < 2 else f"{process['processes']} processes `{name}`"
 
 
-def _sentence(found: dict[str, Any]) -> str:
-    made = f", started at {found['site']}," if found["site"] else ""
-    verb = "takes" if found["processes"] < 2 else "take"
+def _sentence(process: dict[str, Any]) -> str:
+    made = f", started at {process['site']}," if process["site"] else ""
+    verb = "takes" if process["processes"] < 2 else "take"
     return (
-        f"Short of CPU: {label(found)}{made} {verb} {percent(found['job_share'])} of the job's CPU, "
+        f"Short of CPU: {label(process)}{made} {verb} {percent(process['job_share'])} of the job's CPU, "
         f"and no core is idle."
     )
 
 
-def _cause(found: dict[str, Any]) -> str:
+def _cause(process: dict[str, Any]) -> str:
     text = (
-        f"During the steady steps {label(found)} used {_number(found['cores'])} and the training "
-        f"{_number(found['training_cores'])} of {_cores(found['available_cores'])}"
+        f"During the steady steps {label(process)} used {_number(process['cores'])} and the training "
+        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
     )
-    if found["other_cores"] >= 0.1:
-        text += f", other programs {_number(found['other_cores'])}"
-    waits = found["wait_cores"]
+    if process["other_cores"] >= 0.1:
+        text += f", other programs {_number(process['other_cores'])}"
+    waits = process["wait_cores"]
     if waits is None or waits < 0.1:
         return text + "."
     return f"{text}; on average {waits:.1f} threads of the training were ready to run and had no core."

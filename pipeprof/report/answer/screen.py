@@ -70,14 +70,14 @@ def command_lines(command: str) -> list[str]:
     """
     if not command:
         return []
-    found, line = [], "  "
+    broken, line = [], "  "
     for part in _parts(pasteable(command)):
         if len(line) + len(part) > WIDTH - 2 and line.strip():
-            found.append(line.rstrip() + " \\")
+            broken.append(line.rstrip() + " \\")
             line = "    "
         line += part + " "
     note = left_out(command)
-    return [*found, line.rstrip(), *([_cut(f"  {note}")] if note else [])]
+    return [*broken, line.rstrip(), *([_cut(f"  {note}")] if note else [])]
 
 
 def _parts(words: list[str]) -> list[str]:
@@ -121,11 +121,11 @@ def _cut(line: str) -> str:
 
 def _without_blanks(shown: list[str]) -> list[str]:
     """Without as many blank lines as it takes, from the end."""
-    kept = list(shown)
-    for index in range(len(kept) - 1, -1, -1):
-        if height(kept) > MOST_LINES and not kept[index]:
-            del kept[index]
-    return kept
+    remaining = list(shown)
+    for index in range(len(remaining) - 1, -1, -1):
+        if height(remaining) > MOST_LINES and not remaining[index]:
+            del remaining[index]
+    return remaining
 
 
 def height(lines: Sequence[str]) -> int:

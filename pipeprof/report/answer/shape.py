@@ -111,9 +111,9 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train" and rep in (None, row["rep"])]
     if not rows:
         return ""
-    places = len({(row["rep"], row["rank"]) for row in rows})
+    processes = len({(row["rep"], row["rank"]) for row in rows})
     what = "processes" if len({row["rank"] for row in rows}) > 1 else "repetitions"
-    several = f" in {places} {what}, slowest median" if places > 1 else ", median"
+    several = f" in {processes} {what}, slowest median" if processes > 1 else ", median"
     slowest = max(rows, key=lambda row: row["median_ns"])
     hidden = slowest["mean_ns"] is not None and slowest["mean_ns"] > MUCH_LONGER * slowest["median_ns"]
     mean = f", mean {format_ns(slowest['mean_ns'])}" if hidden else ""

@@ -47,12 +47,12 @@ def answer(content: dict[str, Any]) -> Answer:
 
 
 def _straggler(content: dict[str, Any]) -> dict[str, Any] | None:
-    found = content["ranks"]["straggler"]["found"]
+    slow = content["ranks"]["straggler"]["found"]
     network = content["diagnosis"]["network"] or {}
-    if not found or (network.get("limit") == "imbalance" and network["slowest_rank"]["rank"] != found[0]["rank"]):
+    if not slow or (network.get("limit") == "imbalance" and network["slowest_rank"]["rank"] != slow[0]["rank"]):
         return None
-    worth = found[0]["share"] >= STRAGGLER_SHARE or network.get("limit") in ("communication", "not_measured", None)
-    return found[0] if worth else None
+    worth = slow[0]["share"] >= STRAGGLER_SHARE or network.get("limit") in ("communication", "not_measured", None)
+    return slow[0] if worth else None
 
 
 def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
@@ -116,9 +116,9 @@ def _type(kind: dict[str, Any]) -> str:
     return f"{many} ({percent(kind['share'])}{phase})"
 
 
-def _data(found: dict[str, Any]) -> str:
-    if found["verdict"] == "consumer_bound" and found["data_wait_share"] is not None:
-        return f" The data is ready in time (the training waits for it {of_the_time(found)})."
+def _data(diagnosis: dict[str, Any]) -> str:
+    if diagnosis["verdict"] == "consumer_bound" and diagnosis["data_wait_share"] is not None:
+        return f" The data is ready in time (the training waits for it {of_the_time(diagnosis)})."
     return ""
 
 

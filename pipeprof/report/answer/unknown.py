@@ -15,15 +15,17 @@ HIGH_WAIT = 0.2
 
 def answer(content: dict[str, Any]) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
-    found, run = content["diagnosis"], content["run"]
+    diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
-    if found["verdict"] == "consumer_bound":
-        given.sentence = _in_time(found)
+    if diagnosis["verdict"] == "consumer_bound":
+        given.sentence = _in_time(diagnosis)
         given.cause = "What the steps spend their time on is unknown: no operators were recorded."
-        given.confidence = found["confidence"]
-        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
+        given.confidence = diagnosis["confidence"]
+        given.confidence_reason = (
+            doubts.reason(diagnosis["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
+        )
         given.action = "Find out what limits the step: record the operators of all steps (`collect --ops all`)."
-        _spare(given, found)
+        _spare(given, diagnosis)
     else:
         _nothing(given, content)
     if command.is_repeatable(run):
@@ -33,23 +35,23 @@ def answer(content: dict[str, Any]) -> Answer:
         given.propose(command.own(run, "ops"), "lists the operators")
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
-    if found["verdict"] == "consumer_bound":
-        quiet.measure_first(given, run, found["doubt_facts"])
+    if diagnosis["verdict"] == "consumer_bound":
+        quiet.measure_first(given, run, diagnosis["doubt_facts"])
     return given
 
 
-def _in_time(found: dict[str, Any]) -> str:
-    if found["data_wait_share"] is None:
+def _in_time(diagnosis: dict[str, Any]) -> str:
+    if diagnosis["data_wait_share"] is None:
         return (
             "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
         )
-    only = "only " if found["data_wait_share"] >= LEAST else ""
-    return f"Not input-bound: the step itself limits. The training waits for data {only}{of_the_time(found)}."
+    only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
+    return f"Not input-bound: the step itself limits. The training waits for data {only}{of_the_time(diagnosis)}."
 
 
-def _spare(given: Answer, found: dict[str, Any]) -> None:
+def _spare(given: Answer, diagnosis: dict[str, Any]) -> None:
     """What the pipeline takes from a training that does not wait for it; Python that holds its lock goes first."""
-    item = next(iter(found["suggestions"]), None)
+    item = next(iter(diagnosis["suggestions"]), None)
     if item is None:
         return
     if item["code"] == "workers":
@@ -60,12 +62,12 @@ def _spare(given: Answer, found: dict[str, Any]) -> None:
 
 
 def _nothing(given: Answer, content: dict[str, Any]) -> None:
-    known = measured(content)
+    timing = measured(content)
     warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
     ops = content["ops"] or content["op_totals"]
-    if known:
+    if timing:
         inference = loop.is_inference(content["run"])
-        given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(known)}."
+        given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(timing)}."
         given.cause = "Neither its dataset nor its operators were recorded."
         if inference:
             given.cause = "A log of load_and_run has the times of iterations alone, and not what took them."
@@ -83,17 +85,17 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         given.sentence = "Not measured: no training step was seen."
         said = [warning["message"] for warning in content["run"]["warnings"] if warning["code"] == "nothing_seen"]
         given.cause = sentence(said[0]) if said else ""
-    if not known and ops:
+    if not timing and ops:
         given.sentence = "Not measured: what limits a step. The profile has operators, but no steps."
         given.cause = _largest(ops)
-    given.action = _missing(content["run"]["source"], known=bool(known), ops=bool(ops))
+    given.action = _missing(content["run"]["source"], steps=bool(timing), ops=bool(ops))
 
 
-def _missing(source: str, *, known: bool, ops: bool) -> str:
+def _missing(source: str, *, steps: bool, ops: bool) -> str:
     """What to record: of what a source holds where that is all it can hold."""
     if source == "import:megengine" and ops:
         return "See which operators take longest. Such a profile has no steps; MegEngine's Profiler records them."
-    if source == "import:megengine" and known:
+    if source == "import:megengine" and steps:
         return "Let load_and_run write its operators too (`--profile FILE`), and import that file."
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."

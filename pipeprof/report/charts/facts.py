@@ -50,7 +50,7 @@ def facts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) 
     begin = min((row["start_ns"] for row in rows["steps"]), default=0)
     origin = begin if begin > FROM_BOOT_NS else 0
     if origin:
-        rows = {name: [_since(origin, row) for row in found] for name, found in rows.items()}
+        rows = {name: [_since(origin, row) for row in table] for name, table in rows.items()}
     return Facts(origin, **rows, cells=_cells(run, content, rep, answers))
 
 

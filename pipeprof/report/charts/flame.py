@@ -35,13 +35,13 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
     """The stacks of one rank by host time, or by device time where there is no other."""
     if run.manifest.tables.get("op", 0) > MOST_EXECUTIONS * max(1, sum(len(one.ranks) for one in run.manifest.reps)):
         return Chart("chart-flame", _TITLE, f"There are too many executions for a page: see `{_VERB}`.")
-    way, found, weight = _found(run, rep, rank)
-    if len(found) < 2 or all(len(one.frames) == 1 for one in found):
+    way, profile, weight = _profile_of(run, rep, rank)
+    if len(profile) < 2 or all(len(one.frames) == 1 for one in profile):
         return Chart("chart-flame", _TITLE, "Neither stacks nor callers of operators were recorded.")
-    frames, common = frames_of(found)
+    frames, common = frames_of(profile)
     shown = [row for row in frames if row["right"] - row["left"] >= LEAST and row["depth"] < DEEPEST]
     shown = sorted(shown or frames, key=lambda row: row["left"] - row["right"])[:MOST]
-    total = sum(one.weight for one in found)
+    total = sum(one.weight for one in profile)
     widest = max((row for row in frames if row["own"]), key=lambda row: row["own"])
     said = (
         f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {line(widest['name'])}: "
@@ -56,7 +56,7 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
     return Chart("chart-flame", _TITLE, f"{sentence(said)}\n{' '.join(notes)}", said, _drawn(shown, total))
 
 
-def _found(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
+def _profile_of(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
     for weight in ("host", "device"):
         try:
             way, profiles = stacks(run, Question(weight=weight, only=(rep, rank)))
@@ -67,16 +67,16 @@ def _found(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
     return "scope", (), next(iter(UNITS))
 
 
-def frames_of(found: Sequence[Stack]) -> tuple[list[Row], int]:
+def frames_of(profile: Sequence[Stack]) -> tuple[list[Row], int]:
     """Each frame's name, depth, place (`left` and `right` from 0 to 1), total and own weight, the widest first.
 
     And how many outermost frames are left out because all stacks begin with them.
     """
     common = 0
-    while all(len(one.frames) > common + 1 and one.frames[common] == found[0].frames[common] for one in found):
+    while all(len(one.frames) > common + 1 and one.frames[common] == profile[0].frames[common] for one in profile):
         common += 1
     tree: Row = {"total": 0, "own": 0, "below": {}}
-    for one in found:
+    for one in profile:
         node = tree
         node["total"] += one.weight
         for name in one.frames[common:]:
@@ -87,13 +87,13 @@ def frames_of(found: Sequence[Stack]) -> tuple[list[Row], int]:
 
 
 def _placed(tree: Row) -> Iterator[Row]:
-    whole = tree["total"]
+    total = tree["total"]
     waiting = [(tree, -1, 0)]
     while waiting:
         node, depth, at = waiting.pop()
         for name, below in sorted(node["below"].items(), key=lambda pair: (-pair[1]["total"], pair[0])):
             yield {
-                "name": name, "depth": depth + 1, "left": at / whole, "right": (at + below["total"]) / whole,
+                "name": name, "depth": depth + 1, "left": at / total, "right": (at + below["total"]) / total,
                 "total": below["total"], "own": below["own"],
             }  # fmt: skip
             waiting.append((below, depth + 1, at))

@@ -38,13 +38,13 @@ def _drawn(series: Row) -> Any:
     import altair as alt
 
     unit, divisor = _unit(series)
-    told = [history_rows.value(series, point["value"]) for point in series["points"]]
+    texts = [history_rows.value(series, point["value"]) for point in series["points"]]
     points = [
         {
             "at": number, "value": point["value"] / divisor,
             "told": line(f"{text}, {(point['revision'] or '-')[: history_rows.SHORT]}, {point['at'] or '-'}"),
         }
-        for number, (point, text) in enumerate(zip(series["points"], told, strict=True), 1)
+        for number, (point, text) in enumerate(zip(series["points"], texts, strict=True), 1)
     ]  # fmt: skip
     levels = [{"from": first, "to": last, "level": level / divisor} for first, last, level in _levels(series)]
     pointed = alt.selection_point(on="pointerover", nearest=True, empty=False)

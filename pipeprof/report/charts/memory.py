@@ -113,8 +113,8 @@ def _holders(alive: Sequence[Row], unit: tuple[str, int], *, pool: bool) -> Any:
         x=alt.X("size:Q", title=unit[0], scale=alt.Scale(nice=False)),
     )  # fmt: skip
     words = base.mark_text(align="left", dx=4, color="currentColor", limit={"expr": "width"})
-    told = words.encode(x=alt.value(0), text="told:N").transform_calculate(told="datum.name + ': ' + datum.label")
-    return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), told).properties(**size)
+    labels = words.encode(x=alt.value(0), text="told:N").transform_calculate(told="datum.name + ': ' + datum.label")
+    return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), labels).properties(**size)
 
 
 def _blocks(

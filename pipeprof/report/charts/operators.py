@@ -55,11 +55,11 @@ def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     rest = rows[SLICES:]
     if rest:
         parts.append((format_count(len(rest), "other type"), sum(row["self_ns"] for row in rest)))
-    whole = sum(own for _, own in parts)
+    total = sum(own for _, own in parts)
     return [
-        {"place": place, "label": f"{_cut(name)} {format_ratio(own / whole)}", "share": round(own / whole, 6)}
-        for place, (name, own) in enumerate(parts)
-        if whole
+        {"place": index, "label": f"{_cut(name)} {format_ratio(own / total)}", "share": round(own / total, 6)}
+        for index, (name, own) in enumerate(parts)
+        if total
     ]
 
 

@@ -68,9 +68,9 @@ def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row])
     if not steps:
         return []
     ends = [seconds(choose(row[f"{end}_ns"] for row in steps)) for choose, end in ((min, "start"), (max, "end"))]
-    found = [name for name, panel in panels.items() if panel is not None and not _within(panel, *ends)]
-    panels.update(dict.fromkeys(found))
-    return found
+    outside = [name for name, panel in panels.items() if panel is not None and not _within(panel, *ends)]
+    panels.update(dict.fromkeys(outside))
+    return outside
 
 
 def _within(panel: Panel, first: float, last: float) -> bool:

@@ -38,10 +38,10 @@ def chart(
     The other rows are of queue/curve, queue/histogram and queue/place, of the same rank.
     """
     title = "Data pipeline"
-    found = [row for row in pipelines if row["ops"]]
-    if not found:
+    recorded = [row for row in pipelines if row["ops"]]
+    if not recorded:
         return Chart("chart-pipeline", title, "No data pipeline was recorded.")
-    shown = next((row for row in found if row["role"] == "train"), found[0])
+    shown = next((row for row in recorded if row["role"] == "train"), recorded[0])
     code = {row["op_id"]: row["code"] or row["site"] for row in places if row["pipeline_key"] == shown["pipeline_key"]}
     boxes = boxes_of(shown["ops"], code)
     slow = [box for box in boxes if box["work"]]
@@ -50,8 +50,8 @@ def chart(
         slowest = max(slow, key=lambda box: (box["work"], -box["op"]))
         said += f"; {slowest['name']} takes most time for a batch: {format_ns(slowest['work'])} of a worker"
     notes = [_PLACES, *([_FILL] if any(box["fill"] is not None for box in boxes) else []), *([_WORK] if slow else [])]
-    if len(found) > 1:
-        notes.append(f"One of {len(found)} pipelines is drawn.")
+    if len(recorded) > 1:
+        notes.append(f"One of {len(recorded)} pipelines is drawn.")
     depths = [row for row in curve if row["pipeline_key"] == shown["pipeline_key"]]
     if depths:
         notes.append("A click on a box, or the menu, shows its queue below.")
@@ -137,24 +137,24 @@ def _drawn(
     down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
     along = alt.Scale(domain=[0, 1], nice=False)
 
-    def place(across: str, below: str) -> dict[str, Any]:
+    def axes(across: str, below: str) -> dict[str, Any]:
         return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
 
     def box(of: Sequence[Row], colour: Any) -> Any:
         mark = alt.Chart(inline(list(of))).mark_rect(stroke="#666", cornerRadius=4)
-        return mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
+        return mark.encode(**axes("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
 
     unknown = [one for one in placed if one["fill"] is None]
     known = [one for one in placed if one["fill"] is not None]
     filled = [box(of, colour) for of, colour in ((unknown, alt.value(UNKNOWN_FILL)), (known, fill_colour())) if of]
     work = alt.Chart(inline([one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
-        **place("left", "under"), x2="reach:Q", y2="bottom:Q"
+        **axes("left", "under"), x2="reach:Q", y2="bottom:Q"
     )  # fmt: skip
     text = alt.Chart(inline(placed)).mark_text(
         align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111"
-    ).encode(**place("left", "top"), text="text:N")  # fmt: skip
+    ).encode(**axes("left", "top"), text="text:N")  # fmt: skip
     arrow = alt.Chart(inline(edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
-        **place("x", "y"), x2="x2:Q", y2="y2:Q"
+        **axes("x", "y"), x2="x2:Q", y2="y2:Q"
     )  # fmt: skip
     if not queues:
         return alt.layer(arrow, *filled, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
@@ -189,11 +189,11 @@ def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str
     ]  # fmt: skip
     single = alone(points, "name")
     points = [point | {"dot": DOT if point in single else 0} for point in points] if single else points
-    whole = alt.Axis(tickCount=4, labelExpr="datum.value % 1 ? '' : datum.value")
+    integers = alt.Axis(tickCount=4, labelExpr="datum.value % 1 ? '' : datum.value")
 
     base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title=f"seconds since {origin}"))
     band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
-        y=alt.Y("low:Q", title="entries", axis=whole), y2="high:Q"
+        y=alt.Y("low:Q", title="entries", axis=integers), y2="high:Q"
     )
     layers = [band, base.mark_line(color=COLOURS[6]).encode(y="depth:Q")]
     if single:

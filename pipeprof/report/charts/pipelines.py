@@ -29,10 +29,10 @@ def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
     if lacks:
         lack = f"The data pipeline {' and '.join(lacks)} is not known."
         return Chart("chart-pipelines", title, f"{lack} A baseline does not keep it.")
-    found = changes(stages)
-    names = list(dict.fromkeys(name for side in SIDES for name in found[side]))
-    how = {name: found["new"].get(name) or "only in the base" for name in names}
-    how |= {name: "only in the new run" for name, what in found["new"].items() if what == _ALONE}
+    changed = changes(stages)
+    names = list(dict.fromkeys(name for side in SIDES for name in changed[side]))
+    how = {name: changed["new"].get(name) or "only in the base" for name in names}
+    how |= {name: "only in the new run" for name, what in changed["new"].items() if what == _ALONE}
     listed = "; ".join(f"{line(name)}: {what}" for name, what in how.items())
     said = f"{format_count(len(names), 'operator')} changed: {listed}" if names else "no operator changed"
     caption = (
@@ -40,7 +40,7 @@ def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
         "queue. What changed has a red edge and a last line that says how: other workers, a tenth more or less work a "
         "batch, a fill that moved by a tenth of the queue. Whether a time changed beyond noise is in the tables."
     )
-    return Chart("chart-pipelines", title, caption, said, _drawn(stages, found))
+    return Chart("chart-pipelines", title, caption, said, _drawn(stages, changed))
 
 
 def _first(stages: Sequence[Row]) -> list[Row]:
@@ -55,15 +55,15 @@ def _first(stages: Sequence[Row]) -> list[Row]:
 def changes(stages: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, str]]:
     """By side: the name of each operator that changed, and how; one that the other side has not is `only here`."""
     named = {side: {row["name"]: row for row in rows} for side, rows in stages.items()}
-    found: dict[str, dict[str, str]] = {side: {} for side in SIDES}
+    changed: dict[str, dict[str, str]] = {side: {} for side in SIDES}
     for side, other in (SIDES, SIDES[::-1]):
         for name in named[side]:
             if name not in named[other]:
-                found[side][name] = _ALONE
+                changed[side][name] = _ALONE
     for name, base in named["base"].items():
         if name in named["new"] and (said := _change(base, named["new"][name])):
-            found["new"][name] = said
-    return found
+            changed["new"][name] = said
+    return changed
 
 
 def _change(base: Row, new: Row) -> str:
@@ -84,12 +84,12 @@ def _or(value: object) -> object:
     return "?" if value is None else value
 
 
-def _drawn(stages: Mapping[str, Sequence[Row]], found: Mapping[str, Mapping[str, str]]) -> Any:
+def _drawn(stages: Mapping[str, Sequence[Row]], changed: Mapping[str, Mapping[str, str]]) -> Any:
     import altair as alt
 
     boxes, edges = [], []
     for at, side in enumerate(SIDES):
-        placed = _placed(stages[side], found[side], at)
+        placed = _placed(stages[side], changed[side], at)
         by_op = {box["op"]: box for box in placed}
         boxes += placed
         edges += [
@@ -100,25 +100,25 @@ def _drawn(stages: Mapping[str, Sequence[Row]], found: Mapping[str, Mapping[str,
     rows = max(box["bottom"] for box in boxes) + _ENDS
     along, down = alt.Scale(domain=[0, 1], nice=False), alt.Scale(domain=[rows, 0], nice=False, zero=False)
 
-    def place(across: str, below: str) -> dict[str, Any]:
+    def axes(across: str, below: str) -> dict[str, Any]:
         return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
 
-    layers = [alt.Chart(inline(edges)).mark_rule(color="currentColor").encode(**place("x", "y"), x2="x2:Q", y2="y2:Q")]
-    for known, colour in ((False, alt.value(UNKNOWN_FILL)), (True, fill_colour())):
-        for changed, edge, width in ((False, "#666", 1), (True, CHANGED, 3)):
-            of = [box for box in boxes if (box["fill"] is not None, bool(box["change"])) == (known, changed)]
+    layers = [alt.Chart(inline(edges)).mark_rule(color="currentColor").encode(**axes("x", "y"), x2="x2:Q", y2="y2:Q")]
+    for has_fill, colour in ((False, alt.value(UNKNOWN_FILL)), (True, fill_colour())):
+        for is_changed, edge, width in ((False, "#666", 1), (True, CHANGED, 3)):
+            of = [box for box in boxes if (box["fill"] is not None, bool(box["change"])) == (has_fill, is_changed)]
             if of:
                 mark = alt.Chart(inline(of)).mark_rect(stroke=edge, strokeWidth=width, cornerRadius=4)
-                layers.append(mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour))
+                layers.append(mark.encode(**axes("left", "top"), x2="right:Q", y2="bottom:Q", color=colour))
     words = alt.Chart(inline(boxes)).mark_text(
         align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111",
         limit={"expr": "(datum.right - datum.left) * width - 12"},
     )  # fmt: skip
-    layers.append(words.encode(**place("left", "top"), text="text:N"))
+    layers.append(words.encode(**axes("left", "top"), text="text:N"))
     return alt.layer(*layers).properties(width=WIDTH, height=ROW_HEIGHT * rows)
 
 
-def _placed(stages: Sequence[Row], found: Mapping[str, str], at: int) -> list[Row]:
+def _placed(stages: Sequence[Row], changed: Mapping[str, str], at: int) -> list[Row]:
     """The boxes of one side, in the left or the right half."""
     ops = [
         {"op_id": row["op_id"], "op_type": row["op_type"], "name": row["label"], "workers": row["workers"],
@@ -131,7 +131,7 @@ def _placed(stages: Sequence[Row], found: Mapping[str, str], at: int) -> list[Ro
     boxes = []
     for box in boxes_of(ops, {row["op_id"]: row["place"] for row in stages}):
         left, right = (at * (half + _GAP) + box[end] * half for end in ("left", "right"))
-        change = found.get(names[box["op"]], "")
+        change = changed.get(names[box["op"]], "")
         boxes.append({
             "op": box["op"], "left": round(left, 4), "right": round(right, 4), "middle": round((left + right) / 2, 4),
             "top": box["row"], "bottom": round(box["row"] + 1 - _ENDS, 4), "fill": box["fill"], "change": change,

@@ -35,19 +35,19 @@ def chart(rows: Sequence[dict[str, Any]]) -> Chart:
     )
     together = max(row["steps"] for row in rows)
     more = f" A cell stands for up to {together} steps in a row." if together > 1 else ""
-    if any(_top(rows, field) < max(_known(rows, field)) for field in MEASURES if _known(rows, field)):
+    if any(_top(rows, field) < max(_measured(rows, field)) for field in MEASURES if _measured(rows, field)):
         more += f" Colours end at {FAR} times the median; what is longer has the last one."
     return Chart("chart-ranks", title, sentence(said) + more, said, _drawn(rows, len(ranks)))
 
 
-def _known(rows: Sequence[dict[str, Any]], field: str) -> list[float]:
+def _measured(rows: Sequence[dict[str, Any]], field: str) -> list[float]:
     return [row[field] for row in rows if row[field] is not None]
 
 
 def _top(rows: Sequence[dict[str, Any]], field: str) -> float:
     """Where the colours end, in ns: beside one very long step all others, and what a rank is late, would look alike."""
-    known = _known(rows, field)
-    return min(max(known), FAR * median(known) or max(known))
+    times = _measured(rows, field)
+    return min(max(times), FAR * median(times) or max(times))
 
 
 def _latest(rows: Sequence[dict[str, Any]]) -> int:
@@ -70,7 +70,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
         for row in rows
     ]
     names = [name for name in MEASURES.values() if any(name in cell for cell in cells)]
-    tops = {name: round(_top(rows, field) / NS_PER_MS, 4) for field, name in MEASURES.items() if _known(rows, field)}
+    tops = {name: round(_top(rows, field) / NS_PER_MS, 4) for field, name in MEASURES.items() if _measured(rows, field)}
     shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
     return (
         alt.Chart(inline(cells), width=WIDTH, height=max(12 * ranks, 60))

@@ -30,27 +30,27 @@ CONSUMERS = {
 
 def waits(rows: Sequence[Row]) -> Panel | None:
     """The longest wait for a batch, from rows of step/trace_curve; None when nothing was fetched."""
-    known = [row for row in rows if row["max_fetch_ns"] is not None]
-    if not known:
+    fetched = [row for row in rows if row["max_fetch_ns"] is not None]
+    if not fetched:
         return None
-    longest = max(known, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
+    longest = max(fetched, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
     said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_step']}"
     bars = [
         {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "high": _ms(row["max_fetch_ns"]), "of": "wait"}
-        for row in known
+        for row in fetched
     ]
     import altair as alt
 
     drawn = bands(bars, {"wait": COLOURS[1]}, alt.Y("low:Q", title="ms"))
-    return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(known) else ())
+    return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(fetched) else ())
 
 
 def queues(rows: Sequence[Row]) -> Panel | None:
     """The fill of the queues of the training, from rows of queue/curve; None when none was sampled."""
     of_training = [row for row in rows if row["role"] == "train"] or list(rows)
-    known = [row for row in of_training if row["mean_ratio"] is not None]
+    sampled = [row for row in of_training if row["mean_ratio"] is not None]
     by_queue: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in known:
+    for row in sampled:
         by_queue[row["pipeline_key"], row["op_id"]].append(row)
     if not by_queue:
         return None
@@ -79,13 +79,13 @@ def queues(rows: Sequence[Row]) -> Panel | None:
 def sink(rows: Sequence[Row]) -> Panel | None:
     """Batches in the queues on the host and on the device, from rows of queue/sink_curve; None without times."""
     names = {"host_queue": "host queue", "data_queue": "data queue on the device"}
-    known = [row for row in rows if row["t_ns"] is not None]
-    if not known:
+    timed = [row for row in rows if row["t_ns"] is not None]
+    if not timed:
         return None
-    points = [{"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]]} for row in known]
+    points = [{"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]]} for row in timed]
     means = [
-        f"the {names[side]} holds {_weighted([row for row in known if row['side'] == side]):.1f} batches on average"
-        for side in dict.fromkeys(row["side"] for row in known)
+        f"the {names[side]} holds {_weighted([row for row in timed if row['side'] == side]):.1f} batches on average"
+        for side in dict.fromkeys(row["side"] for row in timed)
     ]
     return Panel(_lines(points, "depth", "batches"), "; ".join(means), (), _ends(points))
 

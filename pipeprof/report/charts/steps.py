@@ -74,14 +74,14 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     return Panel(_drawn(rows, far, communication, slower_ns), said, notes)
 
 
-def _communication(found: Sequence[Row], steps: int, rows: Sequence[Row]) -> str:
+def _communication(communication: Sequence[Row], steps: int, rows: Sequence[Row]) -> str:
     counted = {row["point"]: row["steps"] for row in rows}
     means = {
-        kind: sum(row[f"{kind}_ns"] * counted.get(row["point"], 0) for row in found) / max(steps, 1)
+        kind: sum(row[f"{kind}_ns"] * counted.get(row["point"], 0) for row in communication) / max(steps, 1)
         for kind in COMMUNICATION
     }
-    known = ", ".join(f"{format_ns(mean)} {_BESIDE[kind]}" for kind, mean in means.items() if mean)
-    return f"communication, of a mean step: {known}"
+    times = ", ".join(f"{format_ns(mean)} {_BESIDE[kind]}" for kind, mean in means.items() if mean)
+    return f"communication, of a mean step: {times}"
 
 
 def names_of(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
@@ -111,17 +111,17 @@ def bars(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Iterator[dic
 
 def _taken(lengths: dict[str, float], communication: Row) -> dict[str, float]:
     """Communication of a point, and what is left of the phases that hold it: the sum is that of the phases."""
-    found = {}
+    taken = {}
     left = dict(lengths)
     for kind in COMMUNICATION:
         wanted = communication.get(f"{kind}_ns", 0.0)
-        found[kind] = 0.0
+        taken[kind] = 0.0
         for phase in _HOLDS:
             part = min(wanted, max(left[phase], 0.0))
             left[phase] -= part
             wanted -= part
-            found[kind] += part
-    return left | found
+            taken[kind] += part
+    return left | taken
 
 
 def _far(rows: Sequence[Row]) -> list[Row]:

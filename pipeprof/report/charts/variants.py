@@ -21,8 +21,8 @@ UNSURE = COLOURS[6]
 
 def charts_of(content: Mapping[str, Any]) -> list[Chart]:
     """One for each table of a sweep's result."""
-    found = content["tables"]
-    return [_chart(table, content["judge"], f"chart-variants-{at}", len(found) > 1) for at, table in enumerate(found)]
+    tables = content["tables"]
+    return [_chart(table, content["judge"], f"chart-variants-{at}", len(tables) > 1) for at, table in enumerate(tables)]
 
 
 def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: FBT001
@@ -61,9 +61,9 @@ def _drawn(rows: list[tuple[Row, Row]]) -> Any:
     )  # fmt: skip
     across = alt.X("value:Q", title="ms" if unit == "ns" else line(unit), scale=alt.Scale(zero=False))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(x=across)
-    known = [mark for mark in marks if mark["low"] is not None]
-    if not known:
+    intervals = [mark for mark in marks if mark["low"] is not None]
+    if not intervals:
         return points
-    spans = alt.Chart(inline(known)).mark_rule(strokeWidth=2)
+    spans = alt.Chart(inline(intervals)).mark_rule(strokeWidth=2)
     ends = {"x": alt.X("low:Q"), "x2": "high:Q", "y": alt.Y("variant:N", sort=None), "color": "verdict:N"}
     return alt.layer(points, spans.encode(**ends))

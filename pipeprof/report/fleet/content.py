@@ -59,18 +59,18 @@ def _regressions(engine: Engine) -> tuple[list[dict[str, Any]] | None, str | Non
     They are kept with a hash of what they were found in: loading the statistics takes longer than all queries.
     """
     series = engine.rows("fleet/series")
-    known = hashlib.sha256(__version__.encode() + msgspec.json.encode(series)).hexdigest()[:32]
-    place = None
+    key = hashlib.sha256(__version__.encode() + msgspec.json.encode(series)).hexdigest()[:32]
+    path = None
     with contextlib.suppress(RuntimeError):  # nobody's home is known
-        place = cache_folder("regressions") / f"{known}.json"
-        kept = recall(place, list[dict[str, Any]], MOST_BYTES)
-        if kept is not None:
-            return kept, None
+        path = cache_folder("regressions") / f"{key}.json"
+        remembered = recall(path, list[dict[str, Any]], MOST_BYTES)
+        if remembered is not None:
+            return remembered, None
     try:
-        found = fleet.regressions(series)
+        regressions = fleet.regressions(series)
     except UsageError as error:
         return None, f"{error.message}: {error.hint}" if error.hint else error.message
-    if place is not None:
-        remember(place, found)
-        forget_oldest(place.parent, MOST_KEPT)
-    return found, None
+    if path is not None:
+        remember(path, regressions)
+        forget_oldest(path.parent, MOST_KEPT)
+    return regressions, None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MOST_INDEXES = 32  # of folders that were asked about last
 OFTEN = 500  # runs: after so many new ones the index is written, so that what interrupts does not lose them all
 BLOCK = 25  # runs that are asked together: some tenths of a CPU second
-_KEPT = pa.schema([pa.field("seen", pa.string()), *SCHEMA])
+_INDEX = pa.schema([pa.field("seen", pa.string()), *SCHEMA])
 _MARK = b"pipeprof"
 
 
@@ -49,12 +49,12 @@ def gather(
     A run is called by its path as the folder was given, and counts once where one folder lies in another. Raises
     RunError for a place that cannot be listed.
     """
-    found = SCHEMA.empty_table()
+    gathered = SCHEMA.empty_table()
     for root in dict.fromkeys(roots):
         rows = _gathered(root_of(root), progress, fresh=fresh)
-        again = pc.is_in(rows.column("run"), found.column("run").combine_chunks())
-        found = pa.concat_tables([found, rows.filter(pc.invert(again))])
-    return found.combine_chunks()
+        again = pc.is_in(rows.column("run"), gathered.column("run").combine_chunks())
+        gathered = pa.concat_tables([gathered, rows.filter(pc.invert(again))])
+    return gathered.combine_chunks()
 
 
 def once_each(rows: pa.Table) -> tuple[pa.Table, int]:
@@ -75,25 +75,25 @@ def once_each(rows: pa.Table) -> tuple[pa.Table, int]:
 
 def _gathered(root: Folder | Prefix, progress: Callable[[str], None], *, fresh: bool) -> pa.Table:
     there = root.looks()
-    place = _place(root)
-    known = None if fresh or place is None else _read(place)
-    kept, names = _still_true(known, there)
+    path = _index_path(root)
+    index = None if fresh or path is None else _read(path)
+    unchanged, names = _still_true(index, there)
     new = [name for name in there if name not in names]
     fresh_rows: dict[str, pa.Table] = {}
     try:
         for name, rows in _asked(root, new):
             fresh_rows[name] = _noted(rows, there[name])
             progress(f"{len(fresh_rows):,} of {len(new):,} runs that are new or changed")
-            if len(fresh_rows) % OFTEN == 0 and place is not None:
-                _write([kept, *fresh_rows.values()], place)
+            if len(fresh_rows) % OFTEN == 0 and path is not None:
+                _write([unchanged, *fresh_rows.values()], path)
     finally:
         # In the order of the folder, whoever was first: sums of floats depend on it.
-        parts = [kept, *(fresh_rows[name] for name in new if name in fresh_rows)]
-        if place is not None and (new or (known is not None and known.num_rows > kept.num_rows)):
-            _write(parts, place)
-    found = pa.concat_tables(parts).combine_chunks()  # DuckDB takes 50 KB for each piece of a table
-    given = _as_given(root, found.column("run"))
-    return found.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), given)
+        parts = [unchanged, *(fresh_rows[name] for name in new if name in fresh_rows)]
+        if path is not None and (new or (index is not None and index.num_rows > unchanged.num_rows)):
+            _write(parts, path)
+    gathered = pa.concat_tables(parts).combine_chunks()  # DuckDB takes 50 KB for each piece of a table
+    given = _as_given(root, gathered.column("run"))
+    return gathered.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), given)
 
 
 def _asked(root: Folder | Prefix, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
@@ -124,8 +124,8 @@ def _block_of_objects(part: tuple[str, Sequence[tuple[str, Stored]]]) -> tuple[p
         return _block(list(pool.map(lambda one: rows_of_stored(root, one[1], printable(one[0])), runs)))
 
 
-def _block(found: Sequence[pa.Table]) -> tuple[pa.Table, list[int]]:
-    return pa.concat_tables(found).combine_chunks(), [rows.num_rows for rows in found]
+def _block(tables: Sequence[pa.Table]) -> tuple[pa.Table, list[int]]:
+    return pa.concat_tables(tables).combine_chunks(), [rows.num_rows for rows in tables]
 
 
 def _renamed(rows: pa.Table, path: Path, given: Path) -> pa.Table:
@@ -149,25 +149,25 @@ def _as_given(root: Folder | Prefix, names: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(names, pa.scalar(".")), pa.scalar(root.own), below)
 
 
-def _still_true(known: pa.Table | None, there: dict[str, str]) -> tuple[pa.Table, set[str]]:
+def _still_true(index: pa.Table | None, there: dict[str, str]) -> tuple[pa.Table, set[str]]:
     """The rows of an index whose runs are as they were, and the names of these runs."""
-    if known is None:
-        return _KEPT.empty_table(), set()
-    looked = dict(zip(known.column("run").to_pylist(), known.column("seen").to_pylist(), strict=True))
+    if index is None:
+        return _INDEX.empty_table(), set()
+    looked = dict(zip(index.column("run").to_pylist(), index.column("seen").to_pylist(), strict=True))
     names = {name for name, seen in looked.items() if seen and there.get(name) == seen}
     if len(names) == len(looked):
-        return known, names
-    return known.filter(pc.is_in(known.column("run"), pa.array(sorted(names), pa.string()))), names
+        return index, names
+    return index.filter(pc.is_in(index.column("run"), pa.array(sorted(names), pa.string()))), names
 
 
 def _noted(rows: pa.Table, seen: str) -> pa.Table:
     """Rows with what their run looked like; null for one that may be another soon, though its manifest is the same."""
     lasting = not {DAMAGED, RUNNING} & set(rows.column("state").to_pylist())
     column = pa.repeat(pa.scalar(seen if lasting else None, pa.string()), rows.num_rows)
-    return rows.add_column(0, _KEPT.field("seen"), pa.chunked_array([column]))
+    return rows.add_column(0, _INDEX.field("seen"), pa.chunked_array([column]))
 
 
-def _place(root: Folder | Prefix) -> Path | None:
+def _index_path(root: Folder | Prefix) -> Path | None:
     """The index of a folder; None where nobody's home is known."""
     with contextlib.suppress(RuntimeError):
         return cache_folder("fleet") / f"{hashlib.sha256(root.key).hexdigest()[:32]}.parquet"
@@ -176,26 +176,26 @@ def _place(root: Folder | Prefix) -> Path | None:
 
 def _mark() -> bytes:
     """What an index must say to be believed: columns that mean something else, or other rules, are another one."""
-    return f"{VERSION} {__version__} {_KEPT}".encode()
+    return f"{VERSION} {__version__} {_INDEX}".encode()
 
 
-def _read(place: Path) -> pa.Table | None:
+def _read(path: Path) -> pa.Table | None:
     try:
-        with pq.ParquetFile(reachable(place), page_checksum_verification=True) as file:
+        with pq.ParquetFile(reachable(path), page_checksum_verification=True) as file:
             if (file.schema_arrow.metadata or {}).get(_MARK) != _mark():
                 return None
-            found = file.read().replace_schema_metadata()
+            index = file.read().replace_schema_metadata()
     except (OSError, ValueError, pa.ArrowException):
         return None
-    return found if found.schema.equals(_KEPT) else None
+    return index if index.schema.equals(_INDEX) else None
 
 
-def _write(parts: list[pa.Table], place: Path) -> None:
+def _write(parts: list[pa.Table], path: Path) -> None:
     """Write an index whole or not at all; where that fails its runs are asked again."""
     rows = pa.concat_tables(parts).replace_schema_metadata({_MARK: _mark()})
     rows = rows.filter(pc.is_valid(rows.column("seen")))
     with contextlib.suppress(pa.ArrowException):
         write_whole(
-            place, lambda path: pq.write_table(rows, reachable(path), compression="zstd", write_page_checksum=True)
+            path, lambda new: pq.write_table(rows, reachable(new), compression="zstd", write_page_checksum=True)
         )
-        forget_oldest(place.parent, MOST_INDEXES)
+        forget_oldest(path.parent, MOST_INDEXES)

@@ -48,16 +48,16 @@ class Prefix:
         self.own, self.front = (printable(without_secrets(below(url, name))) for name in ("", "x"))
         self.front = self.front[:-1]
         self.key = url.encode(errors="surrogatepass")
-        self._found: Mapping[str, Stored] = {}
+        self._runs: Mapping[str, Stored] = {}
 
     def looks(self) -> dict[str, str]:
         """What each run looks like in the listing. Raises RunError as `runs_below`."""
-        self._found = {escaped(one.name) or ".": one for one in runs_below(self.url)}
-        return {name: one.seen for name, one in self._found.items()}
+        self._runs = {escaped(one.name) or ".": one for one in runs_below(self.url)}
+        return {name: one.seen for name, one in self._runs.items()}
 
     def share(self, names: Sequence[str]) -> tuple[str, list[tuple[str, Stored]]]:
         """See Folder."""
-        return self.url, [(name, self._found[name]) for name in names]
+        return self.url, [(name, self._runs[name]) for name in names]
 
 
 def root_of(given: Path | str) -> Folder | Prefix:

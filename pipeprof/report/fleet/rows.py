@@ -54,22 +54,22 @@ def rows_of(path: Path, name: str) -> pa.Table:
     return _beside(facts, rollup, run) if rollup.num_rows else _without_ranks(facts)
 
 
-def rows_of_stored(root: Objects, found: Stored, name: str) -> pa.Table:
+def rows_of_stored(root: Objects, stored_run: Stored, name: str) -> pa.Table:
     """As `rows_of`, of a run below `root` in object storage: by its manifest and rollup, else by a copy of it.
 
     Raises StorageError where the storage fails in a way that may pass: that says nothing about the run.
     """
-    if found.problem == HALF:
+    if stored_run.problem == HALF:
         return _without_ranks({"run": name, "state": "partial", "problem": HALF})
     facts: dict[str, Any] = {"run": name}
     try:
-        with glimpsed(root, found) as run:
+        with glimpsed(root, stored_run) as run:
             facts |= _facts(run.manifest)
-            add_rollup(root, found, run)
+            add_rollup(root, stored_run, run)
             rollup = stored(run)
         if rollup is None:
-            with copied(found.url) as whole:
-                rollup = make(whole)
+            with copied(stored_run.url) as copy:
+                rollup = make(copy)
     except (PipeprofError, OSError) as error:
         if isinstance(error, StorageError) and error.passes:
             raise
@@ -85,13 +85,12 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
     conditions = fingerprint_of(manifest)
     revision = (manifest.git or {}).get("revision")
     versions = [rank.mindspore for rep in manifest.reps for rank in rep.ranks if rank.mindspore]
-    known = manifest.fingerprint.get("mindspore")
     began, week = _began(manifest.started_at)
     facts = {
         "run_id": manifest.run_id, "state": manifest.state, "problem": manifest.reason, "started_at": began,
         "week": week, "workload": workload_of(manifest), "source": manifest.source,
         "machine": machine_class(conditions), "conditions": fingerprint_hash(conditions), "revision": revision,
-        "mindspore": versions[0] if versions else known,
+        "mindspore": versions[0] if versions else manifest.fingerprint.get("mindspore"),
     }  # fmt: skip
     return {name: printable(value) if isinstance(value, str) else None for name, value in facts.items()}
 
@@ -111,15 +110,15 @@ def _beside(facts: dict[str, Any], rollup: pa.Table, run: Run) -> pa.Table:
     """The facts of a run in each row of its rollup."""
     hosts = {(rep.rep, one.rank): printable(one.host) for rep in run.manifest.reps for one in rep.ranks}
     usual = run.manifest.fingerprint.get("host")
-    places = zip(rollup.column("rep").to_pylist(), rollup.column("rank").to_pylist(), strict=True)
-    host = [hosts.get(place) or (printable(usual) if isinstance(usual, str) else None) for place in places]
+    keys = zip(rollup.column("rep").to_pylist(), rollup.column("rank").to_pylist(), strict=True)
+    host = [hosts.get(key) or (printable(usual) if isinstance(usual, str) else None) for key in keys]
     columns = []
     for field in SCHEMA:
         if field.name == "host":
             columns.append(pa.chunked_array([pa.array(host, field.type)]))
         elif field.name in PLACES:
-            found = [one and seen_from(run.manifest.workdir, one) for one in rollup.column(field.name).to_pylist()]
-            columns.append(pa.chunked_array([pa.array(found, field.type)]))
+            sites = [one and seen_from(run.manifest.workdir, one) for one in rollup.column(field.name).to_pylist()]
+            columns.append(pa.chunked_array([pa.array(sites, field.type)]))
         elif field.name in rollup.column_names:
             columns.append(rollup.column(field.name))
         else:

@@ -45,8 +45,8 @@ def hours(number: float | None) -> str:
 def _runs(content: Row) -> Section:
     section = Section("Runs")
     counts = {row["state"]: row["runs"] for row in content["states"]}
-    told = [f"{counts[state]:,} {state}" for state in STATES if state in counts]
-    section.notes.append(", ".join(told) or "no run was found")
+    by_state = [f"{counts[state]:,} {state}" for state in STATES if state in counts]
+    section.notes.append(", ".join(by_state) or "no run was found")
     if content["twice"]:
         verb = "is" if content["twice"] == 1 else "are"
         section.notes.append(f"{format_count(content['twice'], 'run')} {verb} there twice and counted once")
@@ -62,8 +62,8 @@ def _runs(content: Row) -> Section:
 
 
 def _sum(content: Row, name: str) -> float | None:
-    known = [row[name] for row in content["states"] if row[name] is not None]
-    return sum(known) if known else None
+    measured = [row[name] for row in content["states"] if row[name] is not None]
+    return sum(measured) if measured else None
 
 
 def _waits(content: Row) -> Section:
@@ -187,9 +187,9 @@ def _machines(content: Row, top: int) -> Section:
 def _left_out(content: Row) -> Section:
     """The runs that say less than they should, each with its reason."""
     section = Section("Not complete, or without a step")
-    found = content["left_out"]
-    section.notes += [_said(row) for row in found[:MOST_LEFT_OUT]]
-    section.notes += _more(found, MOST_LEFT_OUT)
+    left_out = content["left_out"]
+    section.notes += [_said(row) for row in left_out[:MOST_LEFT_OUT]]
+    section.notes += _more(left_out, MOST_LEFT_OUT)
     return section
 
 

@@ -46,16 +46,16 @@ def document(content: Row) -> Document:
     ])  # fmt: skip
 
 
-def _series(found: list[Row]) -> Block:
+def _series(series: list[Row]) -> Block:
     """A row for each; where there are several workloads, with its own."""
-    if not _several(found):
-        return Block(HEAD, [_row(one) for one in found], frozenset({2, 5, 6}), spare=(1, 3, 4))
-    rows = [[one["workload"], *_row(one)] for one in found]
+    if not _several(series):
+        return Block(HEAD, [_row(one) for one in series], frozenset({2, 5, 6}), spare=(1, 3, 4))
+    rows = [[one["workload"], *_row(one)] for one in series]
     return Block(("workload", *HEAD), rows, frozenset({3, 6, 7}), spare=(2, 4, 5))
 
 
-def _several(found: list[Row]) -> bool:
-    return len({one["workload"] for one in found}) > 1
+def _several(series: list[Row]) -> bool:
+    return len({one["workload"] for one in series}) > 1
 
 
 def name_of(series: Row) -> str:

@@ -65,8 +65,8 @@ def _curves(engine: Engine) -> list[dict[str, Any]]:
     ]
     for row in [row | {"source": "samples"} for row in engine.rows("memory/curve", points=POINTS)] + live:
         key = tuple(row[name] for name in ("rep", "rank", "source", "device", "name", "pid"))
-        known = dict(zip(("rep", "rank", "source", "device", "name", "pid"), key, strict=True))
-        points = curves.setdefault(key, {**known, "points": []})["points"]
+        identity = dict(zip(("rep", "rank", "source", "device", "name", "pid"), key, strict=True))
+        points = curves.setdefault(key, {**identity, "points": []})["points"]
         points.append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes", "high_ns")})
     for curve in curves.values():
         peak = max(curve["points"], key=lambda point: point["high_bytes"])
@@ -76,9 +76,9 @@ def _curves(engine: Engine) -> list[dict[str, Any]]:
 
 def _not_measured(run: Run, content: dict[str, Any]) -> list[dict[str, str]]:
     """What is empty, and why as far as the run knows."""
-    known = {item.what: item.why for item in run.manifest.not_measured}
+    reasons = {item.what: item.why for item in run.manifest.not_measured}
     wanted = {
-        "curves": known.get("memory", "the run has neither memory samples nor lifetimes"),
+        "curves": reasons.get("memory", "the run has neither memory samples nor lifetimes"),
         "peaks": "the source does not record lifetimes of tensors or blocks",
         "ops": "the source does not attribute memory to operators",
         "growth": "no training step after warm-up has a memory sample",

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def with_places(rows: Sequence[Row]) -> tuple[list[Row], bool]:
     """The blocks that can be drawn, and whether their addresses are places by first fit: when no block has one."""
-    known = [row for row in rows if row["address"] is not None]
-    return (known, False) if known else (first_fit(rows), True)
+    addressed = [row for row in rows if row["address"] is not None]
+    return (addressed, False) if addressed else (first_fit(rows), True)
 
 
 def first_fit(rows: Sequence[Row]) -> list[Row]:

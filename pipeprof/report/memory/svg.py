@@ -133,13 +133,13 @@ def _rectangle(row: dict[str, Any], scale: _Scale, *, fitted: bool) -> str:
         "duration": None if released is None else _sum(released - produced, _TIMES),
         "group": None if row["op_id"] is None else str(row["op_id"]),
     }  # fmt: skip
-    told = " ".join(f"tag:{key}={xml_attribute(value)}" for key, value in tags.items() if value is not None)
+    attributes = " ".join(f"tag:{key}={xml_attribute(value)}" for key, value in tags.items() if value is not None)
     edge = ' stroke="#ffffff" stroke-width="0.5"' if bottom - top > _EDGED else ""
     lived = "still held" if released is None else format_ns(released - produced)
     name = words.maker(row, pool=bool(row.get("evidence")))
     return (
         f'<rect x="{scale.x(produced):.2f}" y="{top:.2f}" width="{max(scale.x(stop) - scale.x(produced), 0.5):.2f}" '
-        f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}"{edge} {told}>'
+        f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}"{edge} {attributes}>'
         f"<title>{escape(name)}: {format_bytes(row['bytes'])}, {lived}</title></rect>"
     )
 
@@ -181,8 +181,8 @@ def _axes(scale: _Scale, *, fitted: bool) -> str:
 def _legend() -> str:
     parts = [f'<text x="{MARGIN}" y="{HEIGHT - 14}">lived up to</text>']
     named = [*((colour, format_ns(limit)) for limit, colour in _COLOURS), (_LONGEST, "longer, or still held")]
-    for place, (colour, name) in enumerate(named):
-        x = MARGIN + 80 + place * 90
+    for index, (colour, name) in enumerate(named):
+        x = MARGIN + 80 + index * 90
         parts.append(f'<rect x="{x}" y="{HEIGHT - 24}" width="12" height="12" fill="{colour}"/>')
         parts.append(f'<text x="{x + 16}" y="{HEIGHT - 14}">{escape(name)}</text>')
     return "\n".join(parts)

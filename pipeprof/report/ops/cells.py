@@ -30,14 +30,14 @@ def partly_known(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands below a table: of which rows the operations are those of only some of the executions."""
     partly = [row for row in rows if 0 < (row.get("computation_count") or 0) < row["count"]]
     several = len({(row["rep"], row["rank"]) for row in rows}) > 1
-    said = [_known_of(row, several=several) for row in partly[:MOST_PARTLY]]
+    said = [_counted(row, several=several) for row in partly[:MOST_PARTLY]]
     if len(partly) > MOST_PARTLY:
         said.append(f"some of {len(partly) - MOST_PARTLY} more rows (`computation_count` in --format json)")
     counted = "computation counts only these, FLOPS divides it by the time of all"
     return [line(f"FLOPs are known for {', '.join(said)}: {counted}")] if said else []
 
 
-def _known_of(row: Mapping[str, Any], *, several: bool) -> str:
+def _counted(row: Mapping[str, Any], *, several: bool) -> str:
     of = "" if row["name"] == "all" else f" of {row['name'] or NOT_KNOWN}"
     where = f" (rep {row['rep']}, rank {row['rank']})" if several else ""
     return f"{row['computation_count']} of {row['count']} executions{of}{where}"
@@ -60,12 +60,12 @@ def share(value: float | None) -> str:
 
 def shapes(text: str | None, strides: str | None = None) -> list[str]:
     """One shape each, as `{1,3,224,224}`, with ` -[strides]` when the input is not contiguous."""
-    found = shapes_of(text) if text else []
-    if not isinstance(found, list) or (found and all(isinstance(size, int) for size in found)):
+    parsed = shapes_of(text) if text else []
+    if not isinstance(parsed, list) or (parsed and all(isinstance(size, int) for size in parsed)):
         return [line(text)]  # one shape, or text that is no list
     steps: Any = shapes_of(strides) if strides else []
     texts = []
-    for index, shape in enumerate(found):
+    for index, shape in enumerate(parsed):
         step = steps[index] if isinstance(steps, list) and index < len(steps) else None
         one = "{" + ",".join(map(line, shape)) + "}" if isinstance(shape, list) else line(shape)
         texts.append(one + (f" -[{','.join(map(line, step))}]" if isinstance(step, list) else ""))

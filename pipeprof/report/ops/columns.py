@@ -62,5 +62,5 @@ def parse_order(text: str, columns: Sequence[str], elsewhere: Sequence[str] = ()
     for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
         if name in columns:
             return Order(name, ascending)
-    known = dict.fromkeys([*columns, *elsewhere])
-    raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, known))
+    names = dict.fromkeys([*columns, *elsewhere])
+    raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, names))

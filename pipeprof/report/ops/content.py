@@ -45,20 +45,20 @@ class Content:
         """`{schema_version, total, rows[, host_rows]}`; whole numbers are integers."""
         rows = [_plain(row) for row in self.parts[0].rows] if self.parts else []
         more = {f"{part.side}_rows": [_plain(row) for row in part.rows] for part in self.parts[1:]}
-        return {"schema_version": OPS_VERSION, "total": whole(self.total), "rows": rows, **more}
+        return {"schema_version": OPS_VERSION, "total": with_integers(self.total), "rows": rows, **more}
 
 
-def whole(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_integers(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose whole floating-point numbers are integers; what JSON has no number for is null."""
     return {name: _number(value) for name, value in row.items()}
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = whole(row)
+    plain = with_integers(row)
     for name in ("in_shapes", "out_shapes", "in_strides"):
-        if isinstance(found.get(name), str):
-            found[name] = shapes_of(found[name])
-    return found
+        if isinstance(plain.get(name), str):
+            plain[name] = shapes_of(plain[name])
+    return plain
 
 
 def shapes_of(text: str) -> Any:

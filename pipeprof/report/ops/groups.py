@@ -91,14 +91,14 @@ def build(engine: Engine, question: Question, *, training: bool, elsewhere: Sequ
         rows = _key_rows(engine, question, group)
     total = _total(rows)
     _complete(rows)
-    kept = _filtered(rows, question, group)
-    ranks = sorted({(row["rep"], row["rank"]) for row in kept})
+    filtered = _filtered(rows, question, group)
+    ranks = sorted({(row["rep"], row["rank"]) for row in filtered})
     shown: list[dict[str, Any]] = []
-    for place in sorted({place_of(row) for row in kept}):
-        here = _ordered([row for row in kept if place_of(row) == place], order or _usual(rows))
+    for key in sorted({place_of(row) for row in filtered}):
+        here = _ordered([row for row in filtered if place_of(row) == key], order or _usual(rows))
         _count_up(here)
         shown += here[: question.shown(len(here))]
-    part = Part("", names(shown), len(kept), several=len(ranks) > 1)
+    part = Part("", names(shown), len(filtered), several=len(ranks) > 1)
     lacks = group == "stack" and not any(row["stack"] for row in rows)
     return Content("groups", [part], total=total, notes=[NO_STACKS[training]] if lacks else [])
 
@@ -106,8 +106,8 @@ def build(engine: Engine, question: Question, *, training: bool, elsewhere: Sequ
 def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> list[dict[str, Any]]:
     if not training:
         return _key_rows(engine, question, group)
-    found = _training_rows(engine, group) if group in ("type", "name") else _key_rows(engine, question, group)
-    return found if question.step is not None else with_totals(engine, group, found)
+    rows = _training_rows(engine, group) if group in ("type", "name") else _key_rows(engine, question, group)
+    return rows if question.step is not None else with_totals(engine, group, rows)
 
 
 def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:
@@ -153,16 +153,16 @@ def _device_time(rows: Sequence[dict[str, Any]]) -> int:
 
 def _complete(rows: Sequence[dict[str, Any]]) -> None:
     """Add means and shares where the query has none."""
-    for place in {place_of(row) for row in rows}:
-        here = [row for row in rows if place_of(row) == place]
-        wholes = {"all_ns": sum(row["self_ns"] or 0 for row in here), "all_device_ns": _device_time(here)}
+    for key in {place_of(row) for row in rows}:
+        here = [row for row in rows if place_of(row) == key]
+        totals = {"all_ns": sum(row["self_ns"] or 0 for row in here), "all_device_ns": _device_time(here)}
         for row in here:
             for name, of in _MEANS:
                 if row.get(name) is None and row.get(of) is not None and row["count"]:
                     row[name] = row[of] / row["count"]
-            for name, of, whole in _SHARES:
-                if row.get(name) is None and row.get(of) is not None and wholes[whole]:
-                    row[name] = row[of] / wholes[whole]
+            for name, of, total in _SHARES:
+                if row.get(name) is None and row.get(of) is not None and totals[total]:
+                    row[name] = row[of] / totals[total]
 
 
 def _filtered(rows: list[dict[str, Any]], question: Question, group: str) -> list[dict[str, Any]]:
@@ -182,9 +182,9 @@ def _ordered(rows: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
     """Sorted, unknown values last either way; equals stay in the query's order."""
     column = "self_ns" if order.column == "cumulative_ns" else order.column
     ascending = order.ascending is not (order.column == "cumulative_ns")
-    known = [row for row in rows if row.get(column) is not None]
+    measured = [row for row in rows if row.get(column) is not None]
     rest = [row for row in rows if row.get(column) is None]
-    return sorted(known, key=lambda row: row[column], reverse=not ascending) + rest
+    return sorted(measured, key=lambda row: row[column], reverse=not ascending) + rest
 
 
 def _count_up(rows: Sequence[dict[str, Any]]) -> None:

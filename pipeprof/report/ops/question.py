@@ -55,8 +55,8 @@ class Question:
         Raises UsageError for another text.
         """
         name, _, depth = text.strip().lower().partition(" ")
-        known = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
-        if not known:
+        is_group = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
+        if not is_group:
             frames = "only `stack` takes a number, of 1 or more frames: --group-by stack 3"
             raise UsageError(f"unknown --group-by `{text}`", frames if name in GROUPS else did_you_mean(name, GROUPS))
         return replace(self, group_by=name, stack_depth=int(depth) if depth else self.stack_depth)

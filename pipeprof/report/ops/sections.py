@@ -53,7 +53,7 @@ def _part(part: Part, content: Content) -> tuple[Section, Section]:
     return Section("", blocks=[block]), Section("", notes=[*cells.partly_known(part.rows), *hidden])
 
 
-def _place(row: dict[str, Any], *, several: bool) -> str:
+def _position(row: dict[str, Any], *, several: bool) -> str:
     where = f"\nrep {row['rep']}\nrank {row['rank']}" if several else ""
     return f"{row['position'] - 1}{where}"
 
@@ -66,13 +66,13 @@ def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
 
 
 def _single(part: Part, *, aggregated: bool) -> Block:
-    whole = _tall(*_wide(part, aggregated=aggregated))
+    wide = _tall(*_wide(part, aggregated=aggregated))
 
     def fitted(width: int) -> Block:
-        return whole if width >= WIDE else _tall(*_narrow(part, aggregated=aggregated, apart=width >= ROOMY))
+        return wide if width >= WIDE else _tall(*_narrow(part, aggregated=aggregated, apart=width >= ROOMY))
 
-    whole.fitted = fitted
-    return whole
+    wide.fitted = fitted
+    return wide
 
 
 def _tall(head: Sequence[str], rows: list[list[str]]) -> Block:
@@ -87,7 +87,7 @@ def _wide(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str
     ]  # fmt: skip
     rows = [
         [
-            _place(row, several=part.several),
+            _position(row, several=part.several),
             cells.time(row["self_ns"]),
             cells.share(row["share"]),
             f"{cells.time(row['cumulative_ns'])}\n{cells.share(row['cumulative_share'])}",
@@ -107,7 +107,7 @@ def _narrow(part: Part, *, aggregated: bool, apart: bool) -> tuple[Sequence[str]
     head = ["#", *(times if apart else ["\n".join(times)]), "operator", "work", "shapes"]
     rows = [
         [
-            _place(row, several=part.several),
+            _position(row, several=part.several),
             *_times(row, apart=apart),
             _operator(row, aggregated=aggregated),
             "\n".join(_work(row)),
@@ -149,9 +149,9 @@ def _without_empty(
 
 def _groups(part: Part) -> Block:
     """Groups: what they are, then every figure that is known for any of them."""
-    known = {name for row in part.rows for name, value in row.items() if value is not None}
-    words = [*(("rep", "rank") if part.several else ()), "name", *(name for name in _TEXTS[1:] if name in known)]
-    figures = [name for name in _FIGURES if name in known]
+    measured = {name for row in part.rows for name, value in row.items() if value is not None}
+    words = [*(("rep", "rank") if part.several else ()), "name", *(name for name in _TEXTS[1:] if name in measured)]
+    figures = [name for name in _FIGURES if name in measured]
     rows = [[*(_word(row, name) for name in words), *(_figure(row, name) for name in figures)] for row in part.rows]
     names = [*words, *figures]
     head = [_FIGURES.get(name, name.replace("_", " ")) for name in names]

@@ -69,7 +69,7 @@ def _is_chosen(question: Question, order: Order) -> bool:
 def _chosen(engine: Engine, question: Question, order: Order, kind: str | None = None) -> pa.Table:
     """Operators that pass the filters on names, types and data types, with their place in the order."""
     is_meant, dtype = question.matcher(), question.input_dtype
-    kept: list[tuple[int, ...]] = []
+    chosen: list[tuple[int, ...]] = []
     values: list[str | None] = []
     for row in engine.each(INFOS):
         if (
@@ -77,11 +77,11 @@ def _chosen(engine: Engine, question: Question, order: Order, kind: str | None =
             and (kind is None or row["type"] == kind)
             and (dtype is None or dtype in listed(row["in_types"]))
         ):
-            kept.append(tuple(row[name] for name in _CHOSEN[:-1]))
+            chosen.append(tuple(row[name] for name in _CHOSEN[:-1]))
             if order.column in PLACED:
                 values.append(row[order.column])
-    columns: list[list[int | None]] = [[row[index] for row in kept] for index in range(len(_CHOSEN) - 1)]
-    columns.append(_places(values, order.column) if order.column in PLACED else [None] * len(kept))
+    columns: list[list[int | None]] = [[row[index] for row in chosen] for index in range(len(_CHOSEN) - 1)]
+    columns.append(_places(values, order.column) if order.column in PLACED else [None] * len(chosen))
     return _table(dict(zip(_CHOSEN, columns, strict=True)))
 
 
@@ -95,17 +95,17 @@ def _table(columns: dict[str, list[int | None]]) -> pa.Table:
 def listed(text: str | None) -> Sequence[Any]:
     """The entries of a list that a source wrote as text."""
     try:
-        found = msgspec.json.decode(text or "[]")
+        entries = msgspec.json.decode(text or "[]")
     except msgspec.MsgspecError:
         return [part.strip() for part in (text or "").split(",")]
-    return found if isinstance(found, list) else []
+    return entries if isinstance(entries, list) else []
 
 
 def _places(values: Sequence[str | None], column: str) -> list[int | None]:
     """Rank of each value; equal values share one. Ids are ordered as numbers, shapes number by number."""
     key = _KEYS.get(column, str)
     keys = [None if value is None else key(value) for value in values]
-    ranks = {value: place for place, value in enumerate(sorted({value for value in keys if value is not None}))}
+    ranks = {value: rank for rank, value in enumerate(sorted({value for value in keys if value is not None}))}
     return [None if value is None else ranks[value] for value in keys]
 
 
@@ -114,9 +114,9 @@ def _id_key(text: str) -> tuple[Any, ...]:
 
 
 def _shape_key(text: str) -> tuple[Any, ...]:
-    found = listed(text)
-    if all(isinstance(shape, list) and all(isinstance(size, int) for size in shape) for shape in found):
-        return (0, tuple(tuple(shape) for shape in found), "")
+    entries = listed(text)
+    if all(isinstance(shape, list) and all(isinstance(size, int) for size in shape) for shape in entries):
+        return (0, tuple(tuple(shape) for shape in entries), "")
     return (1, (), text)
 
 
@@ -163,29 +163,29 @@ def _ns(seconds: float | None, default: float) -> float:
 
 
 def _add_totals(content: Content, totals: Sequence[dict[str, Any]]) -> None:
-    found: dict[str, float | None] = {"device": None, "host": None}
+    sums: dict[str, float | None] = {"device": None, "host": None}
     for row in totals:
         if row["total_ns"] is not None:
-            found[row["side"]] = (found[row["side"]] or 0.0) + row["total_ns"]
-    content.summary = {"total device time": found["device"], "total host time": found["host"]}
+            sums[row["side"]] = (sums[row["side"]] or 0.0) + row["total_ns"]
+    content.summary = {"total device time": sums["device"], "total host time": sums["host"]}
     primary = [row for row in totals if row["side"] == "device"] or totals
     content.total = {
         "count": sum(row["count"] for row in primary),
-        "self_ns": found["device"] if found["device"] is not None else found["host"],
-        "total_ns": found["device"] if found["device"] is not None else found["host"],
-        "device_ns": found["device"],
-        "host_ns": found["host"],
+        "self_ns": sums["device"] if sums["device"] is not None else sums["host"],
+        "total_ns": sums["device"] if sums["device"] is not None else sums["host"],
+        "device_ns": sums["device"],
+        "host_ns": sums["host"],
     }
 
 
 def _add_busy(content: Content, rows: Sequence[dict[str, Any]]) -> None:
     """How busy the devices are, of all ranks; `busy` of the total for programs."""
-    told = busy.telling(rows)
-    several = len({(row["rep"], row["rank"]) for row in told}) > 1
-    for row in told:
+    devices = busy.telling(rows)
+    several = len({(row["rep"], row["rank"]) for row in devices}) > 1
+    for row in devices:
         where = f"rep {row['rep']}, rank {row['rank']}: " if several else ""
         content.busy.append(where + busy.sentence(row))
-    content.total["busy"] = told
+    content.total["busy"] = devices
 
 
 def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:
@@ -197,8 +197,8 @@ def _add_copy_time(engine: Engine, question: Question, content: Content) -> None
         values = {}
         for how in ("sum", "mean"):
             rows = engine.rows("op/profile_analyze", **{**params, "key": key, "aggregate": how})
-            known = [row["self_ns"] for row in rows if row["self_ns"] is not None]
-            values[how] = sum(known) / (len(known) if how == "mean" else 1) if known else None
+            times = [row["self_ns"] for row in rows if row["self_ns"] is not None]
+            values[how] = sum(times) / (len(times) if how == "mean" else 1) if times else None
         content.total[f"{title.replace(' ', '_')}_ns"] = values["sum"]
         content.total[f"{title.replace(' ', '_')}_mean_ns"] = values["mean"]
         content.summary[title] = values["sum"]

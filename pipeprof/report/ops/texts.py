@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.ops import cells
-from pipeprof.report.ops.content import whole
+from pipeprof.report.ops.content import with_integers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 def _flat(content: Content) -> list[dict[str, Any]]:
     return [
-        {name: value for name, value in whole(row).items() if name not in _HIDDEN}
+        {name: value for name, value in with_integers(row).items() if name not in _HIDDEN}
         for part in content.parts
         for row in part.rows
     ]

@@ -21,7 +21,7 @@ def with_totals(engine: Engine, group: str, rows: list[Row]) -> list[Row]:
     """
     if group not in ("type", "name"):
         return rows
-    known = {(row["rep"], row["rank"]) for row in rows}
+    executed = {(row["rep"], row["rank"]) for row in rows}
     totals = engine.rows("op/totals", group_by=group, top=ALL)
     return rows + [
         {
@@ -32,7 +32,7 @@ def with_totals(engine: Engine, group: str, rows: list[Row]) -> list[Row]:
             "count": row["count"] or 0,
         }
         for row in totals
-        if not row["recorded"] and (row["device"] != HOST or (row["rep"], row["rank"]) not in known)
+        if not row["recorded"] and (row["device"] != HOST or (row["rep"], row["rank"]) not in executed)
     ]
 
 

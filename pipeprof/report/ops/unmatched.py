@@ -56,8 +56,8 @@ def _names(question: Question, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         anywhere = replace(question, opr_name=None, types=(), exclude_types=()).matcher()
         if not any(anywhere(row["name"], row["type"]) for row in rows):
             types = {row["type"] for row in rows if row["type"]}
-            known = sorted({*names, *types})
-            yield _unknown(f"--search {question.search}", question.search, known, "is in no operator's name or type")
+            words = sorted({*names, *types})
+            yield _unknown(f"--search {question.search}", question.search, words, "is in no operator's name or type")
 
 
 def _types(question: Question, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -76,6 +76,6 @@ def _dtypes(question: Question, rows: Sequence[dict[str, Any]]) -> Iterator[str]
         yield _unknown(f"--input-dtype {dtype}", dtype, dtypes)
 
 
-def _unknown(option: str, name: str, known: list[str], what: str = "matches no operator") -> str:
-    hint = did_you_mean(name, known, f"there are {len(known)} others")
+def _unknown(option: str, name: str, words: list[str], what: str = "matches no operator") -> str:
+    hint = did_you_mean(name, words, f"there are {len(words)} others")
     return f"{option} {what}" + (f"; {hint}" if hint else "")

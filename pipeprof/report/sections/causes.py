@@ -40,7 +40,7 @@ def causes_section(content: dict[str, Any]) -> Section:
         return section
     slow = causes["slowdown"]
     section.strong += [_sentence(item) for item in causes["found"]] or ["No stage, rank, link or input slows the step"]
-    section.notes += [_whole(slow), *_known(slow), *(f"Try: {words.ADVICE[item['code']]}" for item in causes["found"])]
+    section.notes += [_total(slow), *_gains(slow), *(f"Try: {words.ADVICE[item['code']]}" for item in causes["found"])]
     section.blocks += [block for rows, name in PARTS if (block := _part(slow[rows], name)) is not None]
     section.notes.append("S of a part: the step with all else equal to its peers', over the step with everything equal")
     return section
@@ -52,7 +52,7 @@ def _sentence(item: Row) -> str:
     return f"{words.sentence(item)}; {gain} ({item['confidence']} confidence{': ' + doubts if doubts else ''})"
 
 
-def _whole(slow: Row) -> str:
+def _total(slow: Row) -> str:
     dropped = (
         f", {format_count(slow['dropped_steps'], 'step')} with other operations left out"
         if slow["dropped_steps"]
@@ -65,14 +65,14 @@ def _whole(slow: Row) -> str:
     )
 
 
-def _known(slow: Row) -> list[str]:
+def _gains(slow: Row) -> list[str]:
     """M_W and M_S in words."""
-    found = []
+    sentences = []
     if slow["m_w"] is not None and slow["s"] > 1.005:
-        found.append(f"of that, making the slowest 3 % of the ranks equal brings {format_ratio(slow['m_w'])} (M_W)")
+        sentences.append(f"of that, making the slowest 3 % of the ranks equal brings {format_ratio(slow['m_w'])} (M_W)")
     if slow["m_s"] is not None and slow["s"] > 1.005:
-        found.append(f"of that, making the last stage equal brings {format_ratio(slow['m_s'])} (M_S)")
-    return found
+        sentences.append(f"of that, making the last stage equal brings {format_ratio(slow['m_s'])} (M_S)")
+    return sentences
 
 
 def _part(rows: Sequence[Row], name: str) -> Any:

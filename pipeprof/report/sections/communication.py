@@ -43,8 +43,8 @@ def _split(section: Section, rows: Sequence[Row]) -> None:
         return
     section.blocks.append(filled(("per step, from", "communication", "overlapped", "exposed"), listed))
     _phases(section, rows)
-    known = {row["source"] for row in rows}
-    if known == {"trace"}:
+    sources = {row["source"] for row in rows}
+    if sources == {"trace"}:
         section.notes.append(
             "overlapping events count once; which of them ran beside operators was not recorded, so what lies between "
             "FP and BP may be overlapped or exposed"

@@ -31,12 +31,12 @@ def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; a process that takes too much is named first, whichever rank it belongs to."""
     section = Section("CPU time")
     account = content["cpu_account"]
-    found = account["contention"]
-    if found is not None:
-        share = format_ratio(found["job_share"])
-        made = f" (started at {found['site']})" if found["site"] else ""
-        verb = "takes" if found["processes"] < 2 else "take"
-        section.strong.append(f"{capital(label(found))}{made} {verb} {share} of the job's CPU; no core is idle")
+    contention = account["contention"]
+    if contention is not None:
+        share = format_ratio(contention["job_share"])
+        made = f" (started at {contention['site']})" if contention["site"] else ""
+        verb = "takes" if contention["processes"] < 2 else "take"
+        section.strong.append(f"{capital(label(contention))}{made} {verb} {share} of the job's CPU; no core is idle")
     parts = rows_at(account["parts"], focus)
     for phase in ("steady", "warm_up", "set_up", "ending"):
         rows = [row for row in parts if row["phase"] == phase]

@@ -48,81 +48,81 @@ PROGRAMS = {
 
 def diagnosis_section(content: dict[str, Any]) -> Section:
     """The answer first, then the numbers it rests on, what to try, and what other programs would name."""
-    found = content["diagnosis"]
+    diagnosis = content["diagnosis"]
     section = Section("Diagnosis")
-    besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if found["verdict"] == "balanced" else {}
-    text = besides.get(found["rule"], VERDICTS[found["verdict"]])
-    if found["data_wait_share"] is not None:
-        text = f"{text} ({_waits(found)})"
-    elif found["verdict"] != "not_measured":
+    besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if diagnosis["verdict"] == "balanced" else {}
+    text = besides.get(diagnosis["rule"], VERDICTS[diagnosis["verdict"]])
+    if diagnosis["data_wait_share"] is not None:
+        text = f"{text} ({_waits(diagnosis)})"
+    elif diagnosis["verdict"] != "not_measured":
         text = f"Probably {text[0].lower()}{text[1:]}"
     section.strong.append(text)
-    if found["op_id"] is not None:
-        name = f" `{found['op_name']}`" if found["op_name"] else ""
-        kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
-        section.strong.append(f"Bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
-    if found["stage"] and found["verdict"] != "consumer_bound":
-        section.strong.append(SINK_STAGES[found["stage"]])
-    if found["verdict"] == "not_measured":
-        _data_wait(section, found)
+    if diagnosis["op_id"] is not None:
+        name = f" `{diagnosis['op_name']}`" if diagnosis["op_name"] else ""
+        kind = f", {KINDS[diagnosis['kind']]}" if diagnosis["kind"] else ""
+        section.strong.append(f"Bottleneck: {diagnosis['op_type']} {diagnosis['op_id']}{name}{kind}")
+    if diagnosis["stage"] and diagnosis["verdict"] != "consumer_bound":
+        section.strong.append(SINK_STAGES[diagnosis["stage"]])
+    if diagnosis["verdict"] == "not_measured":
+        _data_wait(section, diagnosis)
     else:
-        section.strong.append(_confidence(found))
-    if found["rule_name"]:
-        section.notes.append(reasons.sentence(found["rule_name"], found["rule_facts"]))
-    section.notes += [_evidence(item) for item in found["evidence"]]
-    section.notes += [_suggestion(item) for item in found["suggestions"] if not _is_saving(item)]
-    _network(section, found["network"])
-    section.notes += [_suggestion(item) for item in found["suggestions"] if _is_saving(item)]
+        section.strong.append(_confidence(diagnosis))
+    if diagnosis["rule_name"]:
+        section.notes.append(reasons.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
+    section.notes += [_evidence(item) for item in diagnosis["evidence"]]
+    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
+    _network(section, diagnosis["network"])
+    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_saving(item)]
     _stragglers(section, content)
     for program, title in PROGRAMS.items():
-        theirs = found["compatible"].get(program) or {}
+        theirs = diagnosis["compatible"].get(program) or {}
         if theirs.get("named") is not None:
             section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
     return section
 
 
-def _waits(found: dict[str, Any]) -> str:
+def _waits(diagnosis: dict[str, Any]) -> str:
     """The share of the time in which the loop waits."""
-    shown = of_the_time(found, format_ratio)
-    return shown if found["verdict"] == "input_bound" else f"the loop waits {shown}"
+    shown = of_the_time(diagnosis, format_ratio)
+    return shown if diagnosis["verdict"] == "input_bound" else f"the loop waits {shown}"
 
 
-def _data_wait(section: Section, found: dict[str, Any]) -> None:
+def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:
     """Where no dataset was seen, a long time up to the forward pass is worth a word in front."""
-    wait = next((item["value"] for item in found["evidence"] if item["source"] == "step/phase_summary"), 0.0)
+    wait = next((item["value"] for item in diagnosis["evidence"] if item["source"] == "step/phase_summary"), 0.0)
     if wait >= HIGH_WAIT:
         section.strong.append(
             f"Before the forward pass a step waits {format_ratio(wait)} of its time, for data or for the host"
         )
 
 
-def _network(section: Section, found: dict[str, Any] | None) -> None:
+def _network(section: Section, network: dict[str, Any] | None) -> None:
     """What limits the step itself, when it is not its data."""
-    if found is None:
+    if network is None:
         return
-    slow = found["slowest_rank"]
-    if found["limit"] in LIMITS:
-        share = format_ratio(found["limit_share"])
-        section.strong.append(LIMITS[found["limit"]].format(share, rank=slow["rank"] if slow else None).rstrip("."))
-        section.strong.append(_confidence(found))
+    slow = network["slowest_rank"]
+    if network["limit"] in LIMITS:
+        share = format_ratio(network["limit_share"])
+        section.strong.append(LIMITS[network["limit"]].format(share, rank=slow["rank"] if slow else None).rstrip("."))
+        section.strong.append(_confidence(network))
     else:
         section.strong.append("Not measured: what each step spends its time on")
-    if len(found["candidates"]) > 1 and found["limit"] != "compile":
-        second = found["candidates"][1]
-        section.strong.append(f"Nearly as much: {PHASES[second]} ({format_ratio(found['weights'][second])})")
+    if len(network["candidates"]) > 1 and network["limit"] != "compile":
+        second = network["candidates"][1]
+        section.strong.append(f"Nearly as much: {PHASES[second]} ({format_ratio(network['weights'][second])})")
     if slow:
         more = f"{format_ns(slow['excess_ns'])} longer for a step, most of it in {PHASES[slow['phase']]}"
         section.strong.append(f"Rank {slow['rank']} takes {more}")
-    section.notes += [_evidence(item) for item in found["evidence"]]
-    section.notes += [f"Try: {text}" for text in found["suggestions"]]
+    section.notes += [_evidence(item) for item in network["evidence"]]
+    section.notes += [f"Try: {text}" for text in network["suggestions"]]
 
 
 def _stragglers(section: Section, content: dict[str, Any]) -> None:
     """Ranks that hold the others up, unless the verdict on the step has named one."""
-    found = content["ranks"]["straggler"]
+    straggler = content["ranks"]["straggler"]
     named = (content["diagnosis"]["network"] or {}).get("slowest_rank")
-    if found["verdict"] == "straggler" and not (named and named["rank"] == found["found"][0]["rank"]):
-        section.strong += straggler_sentences(found)[:3]
+    if straggler["verdict"] == "straggler" and not (named and named["rank"] == straggler["found"][0]["rank"]):
+        section.strong += straggler_sentences(straggler)[:3]
 
 
 def _evidence(item: dict[str, Any]) -> str:
@@ -159,9 +159,9 @@ def _suggestion(item: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _confidence(found: dict[str, Any]) -> str:
-    said = doubts.reason(found["doubt_facts"])
-    return f"{found['confidence'].capitalize()} confidence" + (f": {said}" if said else "")
+def _confidence(diagnosis: dict[str, Any]) -> str:
+    said = doubts.reason(diagnosis["doubt_facts"])
+    return f"{diagnosis['confidence'].capitalize()} confidence" + (f": {said}" if said else "")
 
 
 def _named(content: dict[str, Any], ops: list[int]) -> str:

@@ -40,11 +40,11 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
     return section
 
 
-def _queues(told: str | None) -> list[str]:
-    """Why the queues were not sampled, as a sentence; `told`: what the probe says, `not_recorded: why`."""
-    if not told or told == "recorded":
+def _queues(state: str | None) -> list[str]:
+    """Why the queues were not sampled, as a sentence; `state`: what the probe says, `not_recorded: why`."""
+    if not state or state == "recorded":
         return []
-    why = told.partition(": ")[2] or told
+    why = state.partition(": ")[2] or state
     number = ALIVE.fullmatch(why)
     if number:
         why = f"MindSpore samples one pipeline at a time, and iterator {number[1]} was still alive"

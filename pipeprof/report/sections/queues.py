@@ -58,16 +58,16 @@ def _over_time(section: Section, depths: Sequence[dict[str, Any]], row: dict[str
     """Mean depth of either queue in equal parts of the batches; of the rank that `row` is about."""
     here = rows_at(depths, (row["rep"], row["rank"]))
     parts = {side: [one for one in here if one["side"] == side] for side in QUEUES}
-    kept = {side: of_side for side, of_side in parts.items() if len(of_side) > 1}
-    if not kept:
+    sides = {side: of_side for side, of_side in parts.items() if len(of_side) > 1}
+    if not sides:
         return
-    longest = max(kept.values(), key=len)
+    longest = max(sides.values(), key=len)
     listed = [
         [f"{one['first_batch']} to {one['last_batch']}" if one["batches"] > 1 else str(one["first_batch"]),
-         *(f"{of_side[at]['mean_depth']:.1f}" if at < len(of_side) else "-" for of_side in kept.values())]
+         *(f"{of_side[at]['mean_depth']:.1f}" if at < len(of_side) else "-" for of_side in sides.values())]
         for at, one in enumerate(longest)
     ]  # fmt: skip
-    section.blocks.append(filled(("depth over time, batches", *(QUEUES[side] for side in kept)), listed))
+    section.blocks.append(filled(("depth over time, batches", *(QUEUES[side] for side in sides)), listed))
 
 
 def _said(content: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -51,5 +51,5 @@ def ranks_section(content: dict[str, Any]) -> Section:
 
 def _slowest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The ranks with the longest median step, in their order."""
-    kept = sorted(rows, key=lambda row: (-row["median_ns"], row["rep"], row["rank"]))[:MOST_ROWS]
-    return sorted(kept, key=lambda row: (row["rep"], row["rank"]))
+    slowest = sorted(rows, key=lambda row: (-row["median_ns"], row["rep"], row["rank"]))[:MOST_ROWS]
+    return sorted(slowest, key=lambda row: (row["rep"], row["rank"]))

@@ -45,17 +45,17 @@ def shown_of(content: dict[str, Any], focus: tuple[int, int]) -> list[str]:
 
 def _warnings(run: dict[str, Any]) -> Iterator[str]:
     """Each message once, and where there are several repetitions or ranks, of which it is."""
-    known = {
+    recorded = {
         "repetition": {rep["rep"] for rep in run["reps"]},
         "rank": {rank["rank"] for rep in run["reps"] for rank in rep["ranks"]},
     }
-    found: dict[str, dict[str, set[int]]] = {}
+    by_message: dict[str, dict[str, set[int]]] = {}
     for warning in run["warnings"]:
-        of = found.setdefault(warning["message"], {"repetition": set(), "rank": set()})
+        of = by_message.setdefault(warning["message"], {"repetition": set(), "rank": set()})
         of["repetition"] |= {warning.get("rep")} - {None}
         of["rank"] |= {warning.get("rank")} - {None}
-    for message, of in found.items():
-        places = [_numbers(what, of[what]) for what in known if len(known[what]) > 1 and of[what]]
+    for message, of in by_message.items():
+        places = [_numbers(what, of[what]) for what in recorded if len(recorded[what]) > 1 and of[what]]
         yield f"warning: {message}" + (f" ({'; '.join(places)})" if places else "")
 
 

@@ -14,14 +14,14 @@ def split_section(content: dict[str, Any]) -> Section:
     """Means per step; the ranks with the longest steps when there are many."""
     section = Section("Steps, as their profiler divides them")
     rows = content["steps"]["split"]
-    kept = sorted(rows, key=lambda row: (-(row["step_ns"] or 0), row["rep"], row["rank"]))[:MOST_RANKS]
+    longest = sorted(rows, key=lambda row: (-(row["step_ns"] or 0), row["rep"], row["rank"]))[:MOST_RANKS]
     several = len({row["rep"] for row in rows}) > 1
-    kept = sorted(kept, key=lambda row: (row["rep"], row["rank"]))
-    if not kept:
+    longest = sorted(longest, key=lambda row: (row["rep"], row["rank"]))
+    if not longest:
         return section
-    names = [[str(row["rep"]) if several else "-", str(row["rank"])] for row in kept]
+    names = [[str(row["rep"]) if several else "-", str(row["rank"])] for row in longest]
     parts = [
-        [str(row["steps"]), *(_with_share(row, name) for name in ("computing", "exposed", "free"))] for row in kept
+        [str(row["steps"]), *(_with_share(row, name) for name in ("computing", "exposed", "free"))] for row in longest
     ]
     head = ("rep", "rank", "steps", "computing", "exposed communication", "free")
     section.blocks.append(filled(head, [name + part for name, part in zip(names, parts, strict=True)], words=()))
@@ -30,7 +30,7 @@ def split_section(content: dict[str, Any]) -> Section:
         [format_ns(row["overlapped_ns"]), format_ns(row["receive_ns"]) if pipelined else "-",
          format_ns(row["stage_ns"]) if pipelined else "-", _with_share(row, "bubble") if pipelined else "-",
          format_ns(row["preparing_ns"])]
-        for row in kept
+        for row in longest
     ]  # fmt: skip
     if any(cell != "-" for cells in more for cell in cells):
         further = ("rep", "rank", "overlapped", "receiving", "stage", "bubble", "preparing")
@@ -40,8 +40,8 @@ def split_section(content: dict[str, Any]) -> Section:
         "beside it; overlapped: computing beside it; free: neither; preparing: host time before the first device task"
         + ("; stage: the step without waiting for other pipeline stages, bubble: that waiting" if pipelined else "")
     )
-    if len(rows) > len(kept):
-        section.notes.append(f"the {len(kept)} longest of {len(rows)} ranks; all of them: --format json")
+    if len(rows) > len(longest):
+        section.notes.append(f"the {len(longest)} longest of {len(rows)} ranks; all of them: --format json")
     return section
 
 

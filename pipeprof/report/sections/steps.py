@@ -102,11 +102,11 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     return section
 
 
-def _chosen(section: Section, found: Sequence[dict[str, Any]], focus: tuple[int, int]) -> None:
+def _chosen(section: Section, parts: Sequence[dict[str, Any]], focus: tuple[int, int]) -> None:
     """The step that was asked for; of another rank where the one in focus has no such step."""
-    if not found:
+    if not parts:
         return
-    rows = rows_at(found, focus) or rows_at(found, (found[0]["rep"], found[0]["rank"]))
+    rows = rows_at(parts, focus) or rows_at(parts, (parts[0]["rep"], parts[0]["rank"]))
     named = {**PHASES, **TRACE}
     first = rows[0]
     listed = [
@@ -114,8 +114,8 @@ def _chosen(section: Section, found: Sequence[dict[str, Any]], focus: tuple[int,
          format_ratio(row["share"]), format_ns(row["mean_ns"])]
         for row in rows
     ]  # fmt: skip
-    whole = format_ns(first["dur_ns"])
-    listed.append(["the whole step", format_ns(0), whole, whole, "", ""])
+    duration = format_ns(first["dur_ns"])
+    listed.append(["the whole step", format_ns(0), duration, duration, "", ""])
     head = (f"part of step {first['kind_step']}", "begins", "ends", "time", "share", "mean")
     section.blocks.append(Block(head, listed, frozenset(range(1, 6))))
     where = f"repetition {first['rep']}, rank {first['rank']}"
@@ -146,16 +146,16 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
 
 def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:
     """The number of collect's summary, and the one that the diagnosis goes by where that is another."""
-    found = content["diagnosis"]
+    diagnosis = content["diagnosis"]
     for row in rows_at(content["steps"]["data_wait"], focus):
         if row["data_wait_share"] is None:
             continue
         shown, steps = format_ratio(row["data_wait_share"]), format_count(row["steps"], "step")
         which = "warm-up left out" if row["kind"] == "train" else "all of them warm-up"
         text = f"waiting for data, inside the dataset iterator: {shown} of the time in all steps ({steps}, {which})"
-        steady = format_ratio(found["data_wait_share"])
-        little = max(row["data_wait_share"], found["data_wait_share"] or 0.0) < LEAST
-        if found.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown and not little:
+        steady = format_ratio(diagnosis["data_wait_share"])
+        little = max(row["data_wait_share"], diagnosis["data_wait_share"] or 0.0) < LEAST
+        if diagnosis.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown and not little:
             text += (
                 f"; {steady} in the steady state, after the first quarter of each iterator: the diagnosis goes by that"
             )

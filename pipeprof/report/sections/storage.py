@@ -32,21 +32,21 @@ SAME_ROWS = "A cache after an operator with Python of yours is right only if tha
 def storage_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The pipelines of the rank in focus, one after the other."""
     section = Section("Storage and caches")
-    for found in rows_at(content["storage"], focus):
-        section.strong.append(_split(found["split"]))
-        if found["readers"]:
-            section.blocks.append(_curve(found["curve"]))
+    for pipeline in rows_at(content["storage"], focus):
+        section.strong.append(_split(pipeline["split"]))
+        if pipeline["readers"]:
+            section.blocks.append(_curve(pipeline["curve"]))
         else:
             section.notes.append("What reading takes is not known: no operator that reads was timed")
-        if found["branches"]:
+        if pipeline["branches"]:
             section.notes.append("Rows come from several sources: what one cache would bring cannot be said")
-        if found["points"]:
-            section.strong.append(_best(found))
-            section.blocks.append(_points(found["points"]))
+        if pipeline["points"]:
+            section.strong.append(_best(pipeline))
+            section.blocks.append(_points(pipeline["points"]))
             section.notes.append(HOW)
-        if any(point["python"] for point in found["points"]):
+        if any(point["python"] for point in pipeline["points"]):
             section.notes.append(SAME_ROWS)
-        section.notes += [DOUBTS[code] for code in found["doubts"]]
+        section.notes += [DOUBTS[code] for code in pipeline["doubts"]]
     return section
 
 
@@ -69,13 +69,13 @@ def _curve(curve: list[dict[str, Any]]) -> Block:
     return Block(head, rows, frozenset((0, 1, 2)))
 
 
-def _best(found: dict[str, Any]) -> str:
-    best = next((one for one in found["points"] if one["op_id"] == found["best"]), None)
+def _best(pipeline: dict[str, Any]) -> str:
+    best = next((one for one in pipeline["points"] if one["op_id"] == pipeline["best"]), None)
     if best is None:
         return "No cache that leaves the data as it is would bring 2 % or more"
     size = "of unknown size" if best["bytes"] is None else f"of {format_bytes(best['bytes'])}"
-    place = f" ({best['site']})" if best["site"] else ""
-    return f"Best cache: {size}, in memory, after {operator(best)}{place}: predicted x{best['ratio']:.2f}"
+    site = f" ({best['site']})" if best["site"] else ""
+    return f"Best cache: {size}, in memory, after {operator(best)}{site}: predicted x{best['ratio']:.2f}"
 
 
 def _points(points: list[dict[str, Any]]) -> Block:

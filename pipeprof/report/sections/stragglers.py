@@ -23,9 +23,9 @@ def stragglers_section(content: dict[str, Any]) -> Section:
     """Empty when one rank was recorded."""
     section = Section("Stragglers and waits between ranks")
     ranks = content["ranks"]
-    found = ranks["straggler"]
-    section.strong += straggler_sentences(found)
-    section.notes += _reasons(found) + _suggestions(found)
+    straggler = ranks["straggler"]
+    section.strong += straggler_sentences(straggler)
+    section.notes += _reasons(straggler) + _suggestions(straggler)
     section.notes += [_slow_link(link) for link in ranks["slow_links"][:MOST_ROWS]]
     _stages(section, ranks["stage"])
     add_flops(section, ranks["flops"])
@@ -35,23 +35,23 @@ def stragglers_section(content: dict[str, Any]) -> Section:
     return section
 
 
-def straggler_sentences(found: Row) -> list[str]:
+def straggler_sentences(straggler: Row) -> list[str]:
     """One sentence for each rank that holds the others up, or one that says that none can be named."""
-    if found["verdict"] == "not_measured":
+    if straggler["verdict"] == "not_measured":
         return []
-    if found["verdict"] == "straggler":
-        return [_named(item) for item in found["found"][:MOST_ROWS]] + (
-            [f"and {len(found['found']) - MOST_ROWS} more ranks"] if len(found["found"]) > MOST_ROWS else []
+    if straggler["verdict"] == "straggler":
+        return [_named(item) for item in straggler["found"][:MOST_ROWS]] + (
+            [f"and {len(straggler['found']) - MOST_ROWS} more ranks"] if len(straggler["found"]) > MOST_ROWS else []
         )
-    largest = found["largest"]
+    largest = straggler["largest"]
     limit = ""
-    if found["detectable_share"] is not None and found["detectable_share"] < 1:
-        limit = f". Only a rank at least {format_ratio(found['detectable_share'])} slower could be detected"
+    if straggler["detectable_share"] is not None and straggler["detectable_share"] < 1:
+        limit = f". Only a rank at least {format_ratio(straggler['detectable_share'])} slower could be detected"
     amount = "less than 0.1 %" if abs(largest["share"]) < 0.001 else format_ratio(largest["share"])
     seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
-    if found["verdict"] == "even":
+    if straggler["verdict"] == "even":
         return [f"No straggler. {capital(seen)}{limit}"]
-    return [f"It is not clear whether a rank is a straggler: {found['why']}. {capital(seen)}{limit}"]
+    return [f"It is not clear whether a rank is a straggler: {straggler['why']}. {capital(seen)}{limit}"]
 
 
 def _named(item: Row) -> str:
@@ -68,17 +68,17 @@ def _named(item: Row) -> str:
     )
 
 
-def _reasons(found: Row) -> list[str]:
+def _reasons(straggler: Row) -> list[str]:
     return [
         f"{item['what']}: {format_ratio(item['value']) if item['unit'] == 'share' else format_ns(item['value'])} "
         f"({item['basis']}; query {item['source']})"
-        for rank in found["found"][:MOST_ROWS]
+        for rank in straggler["found"][:MOST_ROWS]
         for item in rank["evidence"]
     ]
 
 
-def _suggestions(found: Row) -> list[str]:
-    return [f"Try: {text}" for rank in found["found"][:MOST_ROWS] for text in rank["suggestions"]]
+def _suggestions(straggler: Row) -> list[str]:
+    return [f"Try: {text}" for rank in straggler["found"][:MOST_ROWS] for text in rank["suggestions"]]
 
 
 def _slow_link(link: Row) -> str:

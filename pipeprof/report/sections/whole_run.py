@@ -23,7 +23,7 @@ def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         [run_account.name(row), str(row["count"]), format_ns(row["dur_ns"]), format_ratio(row["share"])] for row in rows
     ]
     if listed:
-        whole = sum(row["dur_ns"] for row in rows)
-        listed.append(["the whole run", "-", format_ns(whole), format_ratio(1.0 if whole else None)])
+        total = sum(row["dur_ns"] for row in rows)
+        listed.append(["the whole run", "-", format_ns(total), format_ratio(1.0 if total else None)])
         section.blocks.append(Block(("part of the run", "count", "time", "share"), listed, frozenset((1, 2, 3))))
     return section

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeprof.errors import RunError
 from pipeprof.report.stacks.paged import NONE, PAGE, Paged
-from pipeprof.report.timeline.read import batches, whole
+from pipeprof.report.timeline.read import batches, integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,13 +75,13 @@ class _Tree:
 
         Raises RunError when it lies too deep.
         """
-        keys, places = np.unique((above << 32) | names, return_inverse=True)
+        keys, inverse = np.unique((above << 32) | names, return_inverse=True)
         sums = np.zeros(len(keys), np.int64)
-        np.add.at(sums, places, weights)
-        found = [self._node(key) for key in keys.tolist()]
-        for node, total in zip(found, sums.tolist(), strict=True):
+        np.add.at(sums, inverse, weights)
+        nodes = [self._node(key) for key in keys.tolist()]
+        for node, total in zip(nodes, sums.tolist(), strict=True):
             self._totals[node] += total
-        return np.array(found, np.int64)[places]
+        return np.array(nodes, np.int64)[inverse]
 
     def _node(self, key: int) -> int:
         node = self._nodes.get(key)
@@ -113,22 +113,22 @@ class _Names:
     def __init__(self, files: Sequence[Share], tree: _Tree) -> None:
         self._tree = tree
         rows = (row for table in batches(files, ("op_id", "name")) for row in table.to_pylist())
-        self._known = {row["op_id"]: tree.name(row["name"]) for row in rows if row["name"] is not None}
+        self._numbers = {row["op_id"]: tree.name(row["name"]) for row in rows if row["name"] is not None}
 
     def of(self, op_ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The number as text where an operator has no name; empty where there is no number either."""
-        different, places = np.unique(op_ids, return_inverse=True)
+        different, inverse = np.unique(op_ids, return_inverse=True)
         numbers = [self._number(op_id) for op_id in different.tolist()]
-        return np.array(numbers, np.int64)[places]
+        return np.array(numbers, np.int64)[inverse]
 
     def _number(self, op_id: int) -> int:
-        if op_id not in self._known:
-            self._known[op_id] = self._tree.name("" if op_id == _NULL else str(op_id))
-        return self._known[op_id]
+        if op_id not in self._numbers:
+            self._numbers[op_id] = self._tree.name("" if op_id == _NULL else str(op_id))
+        return self._numbers[op_id]
 
 
 def _chosen(table: pa.Table, steps: Steps) -> pa.Table:
-    number = whole(table, "step", -1)
+    number = integers(table, "step", -1)
     return table.filter(pa.array((number >= steps.first) & (number <= steps.last)))
 
 
@@ -137,19 +137,19 @@ def _weights(table: pa.Table, weight: str) -> NDArray[np.int64]:
     if weight == "count":
         return np.ones(table.num_rows, np.int64)
     if weight == "memory":
-        return whole(table, "self_memory_bytes")
+        return integers(table, "self_memory_bytes")
     on_device = pc.fill_null(pc.equal(table.column("side").cast(pa.string()), "device"), fill_value=False).to_numpy()
-    lasted = whole(table, "dur_ns")
+    lasted = integers(table, "dur_ns")
     if weight == "host":
-        own = whole(table, "self_ns", _NULL)
+        own = integers(table, "self_ns", _NULL)
         return np.where(on_device, 0, np.where(own == _NULL, lasted, own))
     return np.where(on_device, lasted, 0)
 
 
 def _store(table: pa.Table, weight: str, names: _Names, tree: _Tree, calls: Paged) -> None:
     """Put executions by their number; those without one have no caller and call nothing."""
-    number, parent = whole(table, "exec_id", NONE), whole(table, "parent_id", NONE)
-    rows = np.stack([parent, names.of(whole(table, "op_id", _NULL)), _weights(table, weight)], axis=1)
+    number, parent = integers(table, "exec_id", NONE), integers(table, "parent_id", NONE)
+    rows = np.stack([parent, names.of(integers(table, "op_id", _NULL)), _weights(table, weight)], axis=1)
     alone = number < 0
     tree.add(np.full(int(alone.sum()), _ROOT), rows[alone, 1], rows[alone, 2])
     number, rows = number[~alone], rows[~alone]
@@ -192,11 +192,11 @@ def _place_page(page: int, tree: _Tree, calls: Paged, nodes: Paged) -> tuple[int
 
 def _above(parents: NDArray[np.int64], calls: Paged, nodes: Paged) -> NDArray[np.int64]:
     """The node of each caller: the root for one that is not there, NONE for one that is not placed yet."""
-    found = np.full(len(parents), _ROOT, np.int64)
+    callers = np.full(len(parents), _ROOT, np.int64)
     called = np.flatnonzero(parents >= 0)
     there = called[calls.get(parents[called])[:, 1] != NONE]
-    found[there] = nodes.get(parents[there])[:, 0]
-    return found
+    callers[there] = nodes.get(parents[there])[:, 0]
+    return callers
 
 
 __all__ = ["Steps", "call_stacks"]

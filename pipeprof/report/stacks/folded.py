@@ -51,7 +51,7 @@ class Question(NamedTuple):
 
 
 Profiles = dict[tuple[int, int], list[Stack]]
-_Found = tuple[tuple[int, int], tuple[str, ...], int]
+_Weighted = tuple[tuple[int, int], tuple[str, ...], int]
 
 
 def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
@@ -67,21 +67,21 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
         raise UsageError(
             f"--depth keeps frames of source locations, and these stacks are by {way}", "leave --depth out"
         )
-    found = _by_call(run, question, steps) if way == "call" else _by_location(run, way, question, steps)
-    profiles = _summed(found)
+    weighted = _by_call(run, question, steps) if way == "call" else _by_location(run, way, question, steps)
+    profiles = _summed(weighted)
     if not profiles:
         _check_steps(run, steps)
         raise UsageError(f"no stacks: the run has nothing for --weight {question.weight}", _hint(question))
     return way, profiles
 
 
-def _by_call(run: Run, question: Question, steps: Steps) -> Iterator[_Found]:
+def _by_call(run: Run, question: Question, steps: Steps) -> Iterator[_Weighted]:
     for rep, rank in [question.only] if question.only else stored_ranks(run, ("op",)):
         for frames, weight in call_stacks(run, rep, rank, question.weight, steps):
             yield (rep, rank), frames, weight
 
 
-def _by_location(run: Run, way: str, question: Question, steps: Steps) -> list[_Found]:
+def _by_location(run: Run, way: str, question: Question, steps: Steps) -> list[_Weighted]:
     with Engine.open(run, lazily=True, part=question.only and Part.of_rank(*question.only)) as engine:
         frames = _Frames(engine.rows("stack/frames"), question.depth) if way == "stack" else None
         rows = engine.rows("stack/by_location", first_step=steps.first, last_step=steps.last)
@@ -92,9 +92,9 @@ def _by_location(run: Run, way: str, question: Question, steps: Steps) -> list[_
 def folded(profiles: Profiles) -> str:
     """Folded text; the repetition and rank are the outermost frames where there is more than one."""
     lines = []
-    for (rep, rank), found in profiles.items():
+    for (rep, rank), profile in profiles.items():
         before = [f"rep {rep}", f"rank {rank}"] if len(profiles) > 1 else []
-        lines += [f"{';'.join(_plain(frame) for frame in (*before, *one.frames))} {one.weight}" for one in found]
+        lines += [f"{';'.join(_plain(frame) for frame in (*before, *one.frames))} {one.weight}" for one in profile]
     return "\n".join(lines) + "\n"
 
 
@@ -102,9 +102,9 @@ def speedscope(profiles: Profiles, name: str, weight: str) -> str:
     """Speedscope's JSON: one profile per repetition and rank."""
     numbers: dict[str, int] = {}
     drawn = []
-    for (rep, rank), found in profiles.items():
-        samples = [[numbers.setdefault(frame, len(numbers)) for frame in one.frames] for one in found]
-        weights = [one.weight for one in found]
+    for (rep, rank), profile in profiles.items():
+        samples = [[numbers.setdefault(frame, len(numbers)) for frame in one.frames] for one in profile]
+        weights = [one.weight for one in profile]
         drawn.append(
             {
                 "type": "sampled",
@@ -133,13 +133,13 @@ class _Frames:
     def __init__(self, rows: Iterable[dict[str, object]], depth: int | None) -> None:
         self._rows = {((row["rep"], row["rank"]), row["stack_id"]): row for row in rows}
         self._depth = depth
-        self._known: dict[tuple[tuple[int, int], object], tuple[str, ...]] = {}
+        self._chains: dict[tuple[tuple[int, int], object], tuple[str, ...]] = {}
 
     def of(self, key: tuple[int, int], stack_id: object) -> tuple[str, ...]:
-        place = (key, stack_id)
-        if place not in self._known:
-            self._known[place] = self._chain(key, stack_id)
-        return self._known[place]
+        stack = (key, stack_id)
+        if stack not in self._chains:
+            self._chains[stack] = self._chain(key, stack_id)
+        return self._chains[stack]
 
     def _chain(self, key: tuple[int, int], stack_id: object) -> tuple[str, ...]:
         most = self._depth or 2 * _CYCLE
@@ -178,14 +178,14 @@ def _check_steps(run: Run, steps: Steps) -> None:
             raise no_such_steps(engine)
 
 
-def _summed(found: Iterable[_Found]) -> Profiles:
+def _summed(weighted: Iterable[_Weighted]) -> Profiles:
     """Stacks of equal frames added up, by frames; what is not above 0 (more freed than allocated) is left out."""
     totals: dict[tuple[int, int], dict[tuple[str, ...], int]] = {}
-    for key, frames, weight in found:
+    for key, frames, weight in weighted:
         mine = totals.setdefault(key, {})
         mine[frames] = mine.get(frames, 0) + weight
-    kept = {key: [Stack(*pair) for pair in sorted(mine.items()) if pair[1] > 0] for key, mine in sorted(totals.items())}
-    return {key: mine for key, mine in kept.items() if mine}
+    profiles = {key: [Stack(*pair) for pair in sorted(totals[key].items()) if pair[1] > 0] for key in sorted(totals)}
+    return {key: profile for key, profile in profiles.items() if profile}
 
 
 def _hint(question: Question) -> str:

@@ -48,20 +48,20 @@ class Paged:
 
     def page(self, number: int) -> NDArray[np.int64]:
         """Rows PAGE * number and on, shape (PAGE, columns); `put` changes what is stored, not this array."""
-        found = self._held.get(number)
-        if found is None:
-            found = self._held[number] = self._read(number)
+        rows = self._held.get(number)
+        if rows is None:
+            rows = self._held[number] = self._read(number)
             self._shrink()
         self._held.move_to_end(number)
-        return found
+        return rows
 
     def get(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows by number, shape (len(numbers), columns)."""
-        found = np.full((len(numbers), self._columns), NONE, np.int64)
+        rows = np.full((len(numbers), self._columns), NONE, np.int64)
         for page, places in _by_page(numbers):
             if page in self._slots:
-                found[places] = self.page(page)[numbers[places] % PAGE]
-        return found
+                rows[places] = self.page(page)[numbers[places] % PAGE]
+        return rows
 
     def put(self, numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Store rows, shape (len(numbers), columns)."""

@@ -50,12 +50,12 @@ def sentences(options: Mapping[str, Any]) -> list[str]:
     change = options.get("dataset")
     if change:
         names = {"workers": "num_parallel_workers", "prefetch": "prefetch size", "processes": "python_multiprocessing"}
-        told = ", ".join(f"{name} = {change[key]}" for key, name in names.items() if key in change)
-        lines.append(f"in the script: {change['op']} number {change.get('nth', 1)}: {told}")
+        settings = ", ".join(f"{name} = {change[key]}" for key, name in names.items() if key in change)
+        lines.append(f"in the script: {change['op']} number {change.get('nth', 1)}: {settings}")
     context = options.get("context")
     if context:
-        told = ", ".join(f"{name} = {value}" for name, value in context.items())
-        lines.append(f"in the script, in MindSpore's context: {told}")
+        settings = ", ".join(f"{name} = {value}" for name, value in context.items())
+        lines.append(f"in the script, in MindSpore's context: {settings}")
     return lines
 
 

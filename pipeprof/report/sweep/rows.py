@@ -91,8 +91,8 @@ def _main(table: Mapping[str, Any], judge: str) -> tuple[list[str], list[list[st
     for row in rows:
         cells = [row["name"], row["verdict"]]
         for stage in shown:
-            found = row["stages"].get(stage)
-            cells += [_value(found), ratio(found, whole=stage == judge)]
+            figures = row["stages"].get(stage)
+            cells += [_value(figures), ratio(figures, with_interval=stage == judge)]
         lines.append([*cells, ahead(row["break_even"]), "*" if row["pareto"] else ""])
     return head, lines, frozenset(range(2, 2 + 2 * len(shown)))
 
@@ -107,8 +107,8 @@ def _details(table: Mapping[str, Any]) -> Block | None:
     last = ["ahead, range"] if any(spans) else []
     lines = [
         [row["name"], *(_ranged(row["stages"].get(stage)) for stage in shown), str(_reps(row["stages"]))]
-        + [text for text in [found] if last]
-        for row, found in zip(rows, spans, strict=True)
+        + ([ahead_span] if last else [])
+        for row, ahead_span in zip(rows, spans, strict=True)
     ]
     head = ["variant", *(TITLES[stage] for stage in shown), "rounds", *last]
     return Block(head, lines, frozenset(range(1, len(shown) + 2)))
@@ -137,29 +137,29 @@ def number(value: float, unit: str) -> str:
     return f"{value:.4g} /s" if unit == "1/s" else format_ns(value)
 
 
-def ratio(stage: Mapping[str, Any] | None, *, whole: bool = True) -> str:
-    """`x0.512 (0.49 to 0.53)`, without the interval when not `whole`; `-` for the base and what was not measured."""
+def ratio(stage: Mapping[str, Any] | None, *, with_interval: bool = True) -> str:
+    """`x0.512 (0.49 to 0.53)`, the interval only `with_interval`; `-` for the base and what was not measured."""
     if stage is None or stage.get("ratio") is None:
         return "-"
     text = f"x{stage['ratio']:.3f}"
-    if stage["ratio_low"] is None or not whole:
+    if stage["ratio_low"] is None or not with_interval:
         return text
     return f"{text} ({stage['ratio_low']:.3g} to {stage['ratio_high']:.3g})"
 
 
-def ahead(found: Mapping[str, Any] | None) -> str:
+def ahead(break_even: Mapping[str, Any] | None) -> str:
     """From how many steady steps on a row is ahead of the base."""
-    if found is None or found["kind"] == "unknown":
+    if break_even is None or break_even["kind"] == "unknown":
         return "-"
-    kind = str(found["kind"])
-    return f"{kind} {format_count(found['steps'], 'step')}" if kind in ("after", "until") else kind
+    kind = str(break_even["kind"])
+    return f"{kind} {format_count(break_even['steps'], 'step')}" if kind in ("after", "until") else kind
 
 
-def span(found: Mapping[str, Any] | None) -> str:
+def span(break_even: Mapping[str, Any] | None) -> str:
     """The range of break-even that the intervals allow: `20 to 120`, `20 to never`; empty when not known."""
-    if found is None or found["low"] is None:
+    if break_even is None or break_even["low"] is None:
         return ""
-    return f"{found['low']} to {found['high'] if found['high'] is not None else 'never'}"
+    return f"{break_even['low']} to {break_even['high'] if break_even['high'] is not None else 'never'}"
 
 
 def plain_rows(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -172,8 +172,8 @@ def plain_rows(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "options": words(row["options"]), "break_even": even.get("kind"), "break_even_steps": even.get("steps"),
                 "pareto": int(row["pareto"]), "failures": len(row["failures"]),
             }  # fmt: skip
-            for stage, found in (row["stages"] or {"": {}}).items():
-                yield about | {"stage": stage} | {name: found.get(name) for name in STAGE_COLUMNS}
+            for stage, figures in (row["stages"] or {"": {}}).items():
+                yield about | {"stage": stage} | {name: figures.get(name) for name in STAGE_COLUMNS}
 
 
 STAGE_COLUMNS = (
@@ -190,7 +190,7 @@ def words(options: Mapping[str, Any]) -> str:
     parts = [f"{name}={shell_word(str(value))}" for name, value in (options.get("env") or {}).items()]
     parts += [shell_word(word) for word in options.get("args") or ()]
     for name in ("dataset", "context"):
-        found = options.get(name)
-        if found:
-            parts.append(name + ":" + ",".join(f"{key}={value}" for key, value in found.items()))
+        settings = options.get(name)
+        if settings:
+            parts.append(name + ":" + ",".join(f"{key}={value}" for key, value in settings.items()))
     return " ".join(parts)

@@ -18,8 +18,8 @@ _STEPS = re.compile(r"([0-9]*):([0-9]*)")
 _RANKS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
 
 
-class Place(NamedTuple):
-    """One rank of one repetition: `offset_ns` is added to its times; drawn is what touches `first_ns` to `last_ns`."""
+class Process(NamedTuple):
+    """A rank of a repetition. `offset_ns` is added to its times; drawn is what touches `first_ns` to `last_ns`."""
 
     rep: int
     rank: int
@@ -33,9 +33,9 @@ class Place(NamedTuple):
 
 def parse_steps(text: str) -> tuple[int | None, int | None]:
     """`A:B`: from step A up to, and without, step B; either may be left out. Raises UsageError otherwise."""
-    found = _STEPS.fullmatch(text.strip())
-    first, last = (None if not part else int(part) for part in (found.groups() if found else ("", "")))
-    if found is None or (first is not None and last is not None and first >= last):
+    match = _STEPS.fullmatch(text.strip())
+    first, last = (None if not part else int(part) for part in (match.groups() if match else ("", "")))
+    if match is None or (first is not None and last is not None and first >= last):
         raise UsageError(
             f"--steps is `{text}`, expected FIRST:END with FIRST < END", "for steps 10 to 19: --steps 10:20"
         )
@@ -73,18 +73,18 @@ def check_stored(what: str, wanted: Iterable[int], stored: Iterable[int]) -> Non
         raise UsageError(f"the run has no {lack}: it has {have}", "choose among these")
 
 
-def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int, list[Place]]:
-    """Wall-clock time (ns) of the trace's zero, and the place of each (rep, rank) in `stored`.
+def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int, list[Process]]:
+    """Wall-clock time (ns) of the trace's zero, and the process of each (rep, rank) in `stored`.
 
     Ranks of one host are laid on each other by the monotonic clock, which never jumps; hosts by the wall clock. A rank
     that the manifest does not name is taken to begin with its repetition.
     """
-    known = {(rep.rep, rank.rank): rank for rep in manifest.reps for rank in rep.ranks}
+    ranks = {(rep.rep, rank.rank): rank for rep in manifest.reps for rank in rep.ranks}
     starts = {rep.rep: rep.zero_realtime_ns for rep in manifest.reps}
     anchors: dict[tuple[int, str], Rank] = {}
     zeros = {}
     for rep, number in stored:
-        rank = known.get((rep, number))
+        rank = ranks.get((rep, number))
         if rank is None:
             zeros[rep, number] = starts.get(rep, 0)
             continue
@@ -95,27 +95,27 @@ def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int,
             zeros[rep, number] = anchor.zero_realtime_ns + apart
     base = min(zeros.values(), default=0)
     several = len({rep for rep, _ in stored}) > 1
-    places = []
+    processes = []
     for pid, (rep, number) in enumerate(stored, 1):
-        rank = known.get((rep, number))
+        rank = ranks.get((rep, number))
         title, host = _title(rep, number, rank, several=several), "" if rank is None else rank.host
-        places.append(Place(rep, number, pid, title, host, zeros[rep, number] - base))
-    return base, places
+        processes.append(Process(rep, number, pid, title, host, zeros[rep, number] - base))
+    return base, processes
 
 
-def within_steps(places: Sequence[Place], engine: Engine, steps: tuple[int | None, int | None]) -> list[Place]:
-    """Each place cut to the time of these steps; those without any are left out. Raises UsageError when none has."""
+def within_steps(processes: Sequence[Process], engine: Engine, steps: tuple[int | None, int | None]) -> list[Process]:
+    """Each process cut to the time of these steps; those without any are left out. Raises UsageError when none has."""
     first, last = steps
     wanted = {"first": 0 if first is None else first, "last": LAST if last is None else last - 1}
-    found = {(row["rep"], row["rank"]): row for row in engine.rows("timeline/step_window", **wanted)}
-    kept = [
-        place._replace(first_ns=found[key]["start_ns"], last_ns=found[key]["end_ns"])
-        for place in places
-        if (key := (place.rep, place.rank)) in found
+    windows = {(row["rep"], row["rank"]): row for row in engine.rows("timeline/step_window", **wanted)}
+    cut = [
+        process._replace(first_ns=windows[key]["start_ns"], last_ns=windows[key]["end_ns"])
+        for process in processes
+        if (key := (process.rep, process.rank)) in windows
     ]
-    if not kept:
+    if not cut:
         raise no_such_steps(engine)
-    return kept
+    return cut
 
 
 def no_such_steps(engine: Engine) -> UsageError:
@@ -133,7 +133,7 @@ def stored_ranks(run: Run, tables: Sequence[str]) -> list[tuple[int, int]]:
     """Every (rep, rank) that has rows in one of the tables."""
     from pipeprof.record.store import places  # noqa: PLC0415 - slow to import
 
-    return sorted({place for table in tables for path in run.files(table) for place in places(path)})
+    return sorted({rank for table in tables for path in run.files(table) for rank in places(path)})
 
 
 def _title(rep: int, number: int, rank: Rank | None, *, several: bool) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.report.timeline.read import batches, distinct, whole
+from pipeprof.report.timeline.read import batches, distinct, integers
 from pipeprof.report.timeline.text import NONE, counter_text, flow_text, microseconds_text, quoted
 from pipeprof.report.timeline.tracks import TRACK
 from pipeprof.report.words.busy import title
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pipeprof.record.run import Share
-    from pipeprof.report.timeline.clock import Place
+    from pipeprof.report.timeline.clock import Process
     from pipeprof.report.timeline.tracks import Tracks
 
 TABLES = ("queue", "fetch", "op_service", "cpu", "memory", "counter", "flow")
@@ -86,30 +86,30 @@ def counters(names: PipelineNames) -> list[Counter]:
     ]
 
 
-def counter_texts(place: Place, files: Sequence[Share], counter: Counter) -> Iterator[tuple[int, memoryview]]:
+def counter_texts(process: Process, files: Sequence[Share], counter: Counter) -> Iterator[tuple[int, memoryview]]:
     """Number and text of a counter's readings."""
     columns = ("t_ns", *counter.keys, counter.value)
-    for table in batches(files, (counter.at, *columns[1:]), place.first_ns, place.last_ns):
-        rows = _drawn(table.rename_columns(columns), place, counter.value)
+    for table in batches(files, (counter.at, *columns[1:]), process.first_ns, process.last_ns):
+        rows = _drawn(table.rename_columns(columns), process, counter.value)
         if rows.num_rows:
-            kinds, found = distinct(rows, counter.keys)
-            heads = [_head("C", place.pid, 0, counter.name(*key)) for key in found]
+            kinds, keys = distinct(rows, counter.keys)
+            heads = [_head("C", process.pid, 0, counter.name(*key)) for key in keys]
             tail = f',"cat":"counter","args":{{{quoted(counter.series)}:'
-            yield rows.num_rows, _readings(place, rows, counter.value, (heads, kinds), [tail] * len(found))
+            yield rows.num_rows, _readings(process, rows, counter.value, (heads, kinds), [tail] * len(keys))
 
 
-def source_counter_texts(place: Place, files: Sequence[Share]) -> Iterator[tuple[int, memoryview]]:
+def source_counter_texts(process: Process, files: Sequence[Share]) -> Iterator[tuple[int, memoryview]]:
     """Number and text of the readings of the source's own counters."""
-    for table in batches(files, ("t_ns", "track", "name", "series", "value"), place.first_ns, place.last_ns):
-        rows = _drawn(table, place, "value")
+    for table in batches(files, ("t_ns", "track", "name", "series", "value"), process.first_ns, process.last_ns):
+        rows = _drawn(table, process, "value")
         if rows.num_rows:
-            kinds, found = distinct(rows, ("track", "name", "series"))
-            heads = [_head("C", place.pid, 0, f"{track}: {name}") for track, name, _ in found]
-            tails = [f',"cat":"counter","args":{{{quoted(series or "value")}:' for *_, series in found]
-            yield rows.num_rows, _readings(place, rows, "value", (heads, kinds), tails)
+            kinds, keys = distinct(rows, ("track", "name", "series"))
+            heads = [_head("C", process.pid, 0, f"{track}: {name}") for track, name, _ in keys]
+            tails = [f',"cat":"counter","args":{{{quoted(series or "value")}:' for *_, series in keys]
+            yield rows.num_rows, _readings(process, rows, "value", (heads, kinds), tails)
 
 
-def busy_texts(place: Place, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[int, memoryview]]:
+def busy_texts(process: Process, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[int, memoryview]]:
     """Number and text of how busy each device is, of rows of op/busy_curve; 0 where its operators are not recorded."""
     for device in dict.fromkeys(row["device"] for row in rows):
         here = [row for row in rows if row["device"] == device]
@@ -118,35 +118,35 @@ def busy_texts(place: Place, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[i
             readings.append((row["start_ns"], row["busy_share"]))
             if after is None or after["start_ns"] > row["end_ns"]:
                 readings.append((row["end_ns"], 0.0))
-        inside = [(at, share) for at, share in readings if place.first_ns <= at <= place.last_ns]
-        kept = [one for at, one in enumerate(inside) if not at or one[1] != inside[at - 1][1]]
-        if kept:
-            head, tail = _head("C", place.pid, 0, f"busy: {title(device)}"), ',"cat":"counter","args":{"share":'
-            at = np.array([at for at, _ in kept], np.int64) + place.offset_ns
-            shares = pa.array([share for _, share in kept], pa.float64())
-            yield len(kept), counter_text(at, pa.array([head] * len(kept)), pa.array([tail] * len(kept)), shares)
+        inside = [(at, share) for at, share in readings if process.first_ns <= at <= process.last_ns]
+        points = [one for at, one in enumerate(inside) if not at or one[1] != inside[at - 1][1]]
+        if points:
+            head, tail = _head("C", process.pid, 0, f"busy: {title(device)}"), ',"cat":"counter","args":{"share":'
+            at = np.array([at for at, _ in points], np.int64) + process.offset_ns
+            shares = pa.array([share for _, share in points], pa.float64())
+            yield len(points), counter_text(at, pa.array([head] * len(points)), pa.array([tail] * len(points)), shares)
 
 
-def flow_texts(place: Place, files: Sequence[Share], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
+def flow_texts(process: Process, files: Sequence[Share], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
     """Number and text of ends of arrows. Ids are made the rank's own, see `_ids`."""
-    for table in batches(files, _FLOW_COLUMNS, place.first_ns, place.last_ns):
-        rows = _drawn(table, place, "flow_id")
+    for table in batches(files, _FLOW_COLUMNS, process.first_ns, process.last_ns):
+        rows = _drawn(table, process, "flow_id")
         if rows.num_rows:
-            kinds, found = distinct(rows, ("track", "category", "name", "side"))
+            kinds, keys = distinct(rows, ("track", "category", "name", "side"))
             heads, tails = [], []
-            for track, category, name, side in found:
+            for track, category, name, side in keys:
                 phase = _FLOW.get(str(side), "t")
                 heads.append(
-                    _head(phase, place.pid, tracks.number(TRACK, str(track or "(unknown)")), str(name or category))
+                    _head(phase, process.pid, tracks.number(TRACK, str(track or "(unknown)")), str(name or category))
                 )
                 tails.append(f',"cat":{quoted(category or "flow")},' + ('"bp":"e",' if phase == "f" else "") + '"id":')
-            ids = _ids(rows.column("flow_id"), place.pid)
-            at = whole(rows, "t_ns") + place.offset_ns
+            ids = _ids(rows.column("flow_id"), process.pid)
+            at = integers(rows, "t_ns") + process.offset_ns
             yield rows.num_rows, flow_text(at, _by(heads, kinds), _by(tails, kinds), ids)
 
 
 def _readings(
-    place: Place,
+    process: Process,
     rows: pa.Table,
     value: str,
     named: tuple[Sequence[str], np.typing.NDArray[np.int64]],
@@ -155,21 +155,21 @@ def _readings(
     heads, kinds = named
     values = rows.column(value).combine_chunks()
     if value.endswith("_ns"):
-        values = microseconds_text(whole(rows, value))
-    at = whole(rows, "t_ns") + place.offset_ns
+        values = microseconds_text(integers(rows, value))
+    at = integers(rows, "t_ns") + process.offset_ns
     return counter_text(at, _by(heads, kinds), _by(tails, kinds), values)
 
 
-def _drawn(table: pa.Table, place: Place, value: str) -> pa.Table:
-    """Rows by time that have a time within the place's and a value; infinite numbers are none."""
-    at = whole(table, "t_ns", NONE)
-    kept = pa.array((at >= place.first_ns) & (at <= place.last_ns))
+def _drawn(table: pa.Table, process: Process, value: str) -> pa.Table:
+    """Rows by time that have a time within the process's and a value; infinite numbers are none."""
+    at = integers(table, "t_ns", NONE)
+    mask = pa.array((at >= process.first_ns) & (at <= process.last_ns))
     column = table.column(value)
-    kept = pc.and_(kept, pc.is_valid(column))
+    mask = pc.and_(mask, pc.is_valid(column))
     if pa.types.is_floating(column.type):
-        kept = pc.and_(kept, pc.fill_null(pc.is_finite(column), fill_value=False))
-    rows = table.filter(kept)
-    at = whole(rows, "t_ns")
+        mask = pc.and_(mask, pc.fill_null(pc.is_finite(column), fill_value=False))
+    rows = table.filter(mask)
+    at = integers(rows, "t_ns")
     return rows if bool((np.diff(at) >= 0).all()) else rows.take(pa.array(np.argsort(at, kind="stable")))
 
 

@@ -18,7 +18,7 @@ class Lanes:
     def __init__(self) -> None:
         self._open: list[Open] = [[]]
 
-    def place(self, start: NDArray[np.int64], dur: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def assign(self, start: NDArray[np.int64], dur: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """The lane (from 0) of each event; None when all fit into lane 0.
 
         An event without duration counts as 1 ns long, so that it cannot lie on the edge of another.
@@ -28,18 +28,18 @@ class Lanes:
         before = np.array(still, np.int64).reshape(-1, 2)
         starts, ends = np.concatenate([before[:, 0], start]), np.concatenate([before[:, 1], end])
         if nested(starts, ends):
-            kept = ends > starts[-1]
-            self._open[0] = list(zip(starts[kept].tolist(), ends[kept].tolist(), strict=True))
+            is_open = ends > starts[-1]
+            self._open[0] = list(zip(starts[is_open].tolist(), ends[is_open].tolist(), strict=True))
             return None
         return self._spread(start, end)
 
     def _spread(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = []
+        lanes = []
         for event in zip(start.tolist(), end.tolist(), strict=True):
             number = self._fitting(*event)
             self._open[number].append(event)
-            found.append(number)
-        return np.array(found, np.int64)
+            lanes.append(number)
+        return np.array(lanes, np.int64)
 
     def _fitting(self, start: int, end: int) -> int:
         """The first lane in which nothing overlaps the event in part; a new one if need be."""

@@ -73,7 +73,7 @@ class Group(NamedTuple):
 
 def groups(source: Source) -> list[Group]:
     """All row groups of a source. Raises RunError, naming the file, when one is damaged."""
-    found = []
+    row_groups = []
     for share in source.files:
         path = share.path
         try:
@@ -92,17 +92,17 @@ def groups(source: Source) -> list[Group]:
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
-            found.append(Group(source, share, number, about.num_rows, first, last, min(reach, LAST), texts))
-    return found
+            row_groups.append(Group(source, share, number, about.num_rows, first, last, min(reach, LAST), texts))
+    return row_groups
 
 
 def _check_types(schema: pa.Schema, names: Sequence[str]) -> None:
     """Raises ValueError for a column that holds what no table of ours has under that name."""
     for name in names:
         if name in schema.names and name in _types():
-            found = schema.field(name).type
-            if (found.value_type if pa.types.is_dictionary(found) else found) not in _types()[name]:
-                raise ValueError(f"the column `{name}` holds {found}")
+            column_type = schema.field(name).type
+            if (column_type.value_type if pa.types.is_dictionary(column_type) else column_type) not in _types()[name]:
+                raise ValueError(f"the column `{name}` holds {column_type}")
 
 
 @cache
@@ -117,7 +117,7 @@ def _types() -> dict[str, set[pa.DataType]]:
 def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[Slices]:
     """Slices of all sources that lie, if only in part, between `first_ns` and `last_ns`: by start, the longest first.
 
-    Of equal times the one with the smaller place comes first. What ends or begins at an edge lies outside of it.
+    Of equal times the one with the smaller `order` comes first. What ends or begins at an edge lies outside of it.
     Row groups are read by their first time, and a row waits until no row group that is not read yet begins before it:
     little waits when files are nearly in order. When they are not, they are read several times, a window at a time.
     """
@@ -127,19 +127,19 @@ def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[S
     for begin, stop in pairwise(edges):
         chosen = [group for group in every if group.last >= begin and group.first < stop]
         for rows in _ordered(chosen, begin, stop):
-            kept = (rows.start < last_ns) & ((rows.start >= first_ns) | (rows.start + rows.dur > first_ns))
-            yield rows if kept.all() else rows.take(kept)
+            inside = (rows.start < last_ns) & ((rows.start >= first_ns) | (rows.start + rows.dur > first_ns))
+            yield rows if inside.all() else rows.take(inside)
 
 
 def _ordered(chosen: Sequence[Group], begin: int, stop: int) -> Iterator[Slices]:
     waiting: list[Slices] = []
-    for place, group in enumerate(chosen):
+    for index, group in enumerate(chosen):
         rows = group.source.slices(group.read())
         if begin > FIRST or stop < LAST:
             rows = rows.take((rows.start >= begin) & (rows.start < stop))
         if len(rows.start):
             waiting.append(rows)
-        limit = chosen[place + 1].first if place + 1 < len(chosen) else LAST
+        limit = chosen[index + 1].first if index + 1 < len(chosen) else LAST
         if (
             not waiting
             or min(int(part.start[0]) if _sorted(part) else int(part.start.min()) for part in waiting) >= limit
@@ -148,7 +148,7 @@ def _ordered(chosen: Sequence[Group], begin: int, stop: int) -> Iterator[Slices]
         held = Slices.joined(waiting)
         waiting = []
         if not _sorted(held):
-            held = held.take(np.lexsort((held.place, -held.dur, held.start)))
+            held = held.take(np.lexsort((held.order, -held.dur, held.start)))
         ready = len(held.start) if limit == LAST else int(np.searchsorted(held.start, limit, "left"))
         for first in range(0, ready, _PIECE):
             yield held.take(slice(first, min(first + _PIECE, ready)))
@@ -159,7 +159,7 @@ def _sorted(rows: Slices) -> bool:
     later, shorter = np.diff(rows.start), -np.diff(rows.dur)
     if (later < 0).any() or (shorter[later == 0] < 0).any():
         return False
-    return bool((np.diff(rows.place)[(later == 0) & (shorter == 0)] >= 0).all())
+    return bool((np.diff(rows.order)[(later == 0) & (shorter == 0)] >= 0).all())
 
 
 def _windows(every: Sequence[Group]) -> list[int]:
@@ -192,7 +192,7 @@ def batches(
             yield group.read()
 
 
-def whole(table: pa.Table, name: str, missing: int = 0) -> NDArray[np.int64]:
+def integers(table: pa.Table, name: str, missing: int = 0) -> NDArray[np.int64]:
     """An integer column; null becomes `missing`."""
     column = table.column(name)
     if column.null_count:
@@ -233,8 +233,8 @@ def _columns(file: pq.ParquetFile, number: int, wanted: Sequence[str]) -> pa.Tab
 
 def _extent(about: pq.RowGroupMetaData, names: Sequence[str], column: str) -> tuple[int, int]:
     """The least and the most in a column of integers; the whole range when the file does not say."""
-    known = about.column(names.index(column)).statistics if column in names else None
-    return (known.min, known.max) if known is not None and known.has_min_max else (FIRST, LAST)
+    statistics = about.column(names.index(column)).statistics if column in names else None
+    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (FIRST, LAST)
 
 
 def _may_hold(about: pq.RowGroupMetaData, names: Sequence[str], share: Share) -> bool:

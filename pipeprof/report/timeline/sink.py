@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pipeprof.report.timeline.clock import Place
+    from pipeprof.report.timeline.clock import Process
 
 _GZIP = 31  # window of 32 KiB, with gzip's header and checksum
 _LEVEL = 1  # level 6 takes three times as long for a file 20 % smaller
@@ -29,13 +29,13 @@ class Sink:
     Raises UsageError when the file cannot be written.
     """
 
-    def __init__(self, path: Path, base_ns: int, about: dict[str, str], places: Sequence[Place]) -> None:
+    def __init__(self, path: Path, base_ns: int, about: dict[str, str], processes: Sequence[Process]) -> None:
         self.path = path
         self.bytes = 0
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
         self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP) if path.suffix == ".gz" else None
         other = ",".join(f"{quoted(key)}:{quoted(value)}" for key, value in about.items())
-        ranks = ",".join(_rank(place) for place in places)
+        ranks = ",".join(_rank(process) for process in processes)
         self._head = (
             f'{{"displayTimeUnit":"ms","baseTimeNanoseconds":"{base_ns}","otherData":{{{other}}},'
             f'"pipeprof":{{"ranks":[{ranks}]}},"traceEvents":[\n'
@@ -93,5 +93,5 @@ class Sink:
         return UsageError(f"cannot write `{self.path}`: {error.strerror}", "choose another file with -o")
 
 
-def _rank(place: Place) -> str:
-    return f'{{"pid":{place.pid},"rep":{place.rep},"rank":{place.rank},"host":{quoted(place.host)}}}'
+def _rank(process: Process) -> str:
+    return f'{{"pid":{process.pid},"rep":{process.rep},"rank":{process.rank},"host":{quoted(process.host)}}}'

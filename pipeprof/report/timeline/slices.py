@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pipeprof.report.timeline.read import Source, batches, distinct, whole
+from pipeprof.report.timeline.read import Source, batches, distinct, integers
 from pipeprof.report.timeline.text import NONE, Body, Slices, args, body
 from pipeprof.report.timeline.tracks import COLLECTIVE, FETCH, PHASES, SETUP, STEPS, TRACK
 
@@ -59,14 +59,14 @@ class SliceRows:
         ]
 
     def _stages(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(table, ("stage",))
-        made = [body("stage", _name(stage)) for (stage,) in found]
+        kinds, keys = distinct(table, ("stage",))
+        made = [body("stage", _name(stage)) for (stage,) in keys]
         return self._slices(table, "dur_ns", [(SETUP, "set-up")] * len(made), made, kinds)
 
     def _steps(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(table, ("kind", "epoch"))
+        kinds, keys = distinct(table, ("kind", "epoch"))
         start = ',"cat":"step","name":"step '
-        made = [Body(start, '","args":{' + args(kind=kind, epoch=epoch) + "}}", numbered=True) for kind, epoch in found]
+        made = [Body(start, '","args":{' + args(kind=kind, epoch=epoch) + "}}", numbered=True) for kind, epoch in keys]
         dur = pc.subtract(table.column("end_ns"), table.column("start_ns"))
         table = table.append_column("dur_ns", dur)
         return self._slices(table, "dur_ns", [(STEPS, "steps")] * len(made), made, kinds)
@@ -84,37 +84,37 @@ class SliceRows:
 
     def _phase(self, table: pa.Table, name: str, begin: str, end: str) -> Slices:
         table = table.filter(pc.and_(pc.is_valid(table.column(begin)), pc.is_valid(table.column(end))))
-        start = whole(table, begin)
+        start = integers(table, begin)
         tid, made = self.tracks.number(PHASES, "step phases"), self.bodies.number(body("phase", name, with_step=True))
         same = np.full(len(start), 1, np.int64)
-        return Slices(start, whole(table, end) - start, same * tid, same * made, whole(table, "step", NONE), same)
+        return Slices(start, integers(table, end) - start, same * tid, same * made, integers(table, "step", NONE), same)
 
     def _fetches(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(_marked(table), ("pipeline_id", "has_step"))
+        kinds, keys = distinct(_marked(table), ("pipeline_id", "has_step"))
         made = [
-            body("fetch", "wait for a batch", args(pipeline=pipeline), with_step=bool(step)) for pipeline, step in found
+            body("fetch", "wait for a batch", args(pipeline=pipeline), with_step=bool(step)) for pipeline, step in keys
         ]
-        tracks = [(FETCH, f"data: {self._pipeline(pipeline)}") for pipeline, _ in found]
+        tracks = [(FETCH, f"data: {self._pipeline(pipeline)}") for pipeline, _ in keys]
         return self._slices(table, "wait_ns", tracks, made, kinds)
 
     def _spans(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(table, ("track", "category", "name"))
-        made = [body(str(category or "span"), _name(name)) for _, category, name in found]
-        return self._slices(table, "dur_ns", [(TRACK, _name(track)) for track, _, _ in found], made, kinds)
+        kinds, keys = distinct(table, ("track", "category", "name"))
+        made = [body(str(category or "span"), _name(name)) for _, category, name in keys]
+        return self._slices(table, "dur_ns", [(TRACK, _name(track)) for track, _, _ in keys], made, kinds)
 
     def _collectives(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(_marked(table), (*_COLLECTIVE, "has_step"))
+        kinds, keys = distinct(_marked(table), (*_COLLECTIVE, "has_step"))
         made = [
             body("collective", _name(name), args(kind=kind, group=group, bytes=moved), with_step=bool(step))
-            for _, name, kind, group, moved, step in found
+            for _, name, kind, group, moved, step in keys
         ]
-        tracks = [(COLLECTIVE, f"collectives: {_name(track)}") for track, *_ in found]
+        tracks = [(COLLECTIVE, f"collectives: {_name(track)}") for track, *_ in keys]
         return self._slices(table, "dur_ns", tracks, made, kinds)
 
     def _op_rows(self, table: pa.Table) -> Slices:
-        kinds, found = distinct(_marked(table), ("op_id", "side", "has_step", "track"))
-        made = [self._op(*key[:3]) for key in found]
-        return self._slices(table, "dur_ns", [(TRACK, _name(key[3])) for key in found], made, kinds)
+        kinds, keys = distinct(_marked(table), ("op_id", "side", "has_step", "track"))
+        made = [self._op(*key[:3]) for key in keys]
+        return self._slices(table, "dur_ns", [(TRACK, _name(key[3])) for key in keys], made, kinds)
 
     def _op(self, *key: object) -> Body:
         if key not in self._ops:
@@ -122,20 +122,20 @@ class SliceRows:
             info = self._info().get(op_id, {})
             name, kind, phase = info.get("name"), info.get("type"), info.get("phase")
             shapes = info.get("in_shapes")
-            told = args(
+            arguments = args(
                 op_id=op_id,
                 type=kind if kind != name else None,
                 phase=phase if phase != "other" else None,
                 in_shapes=None if shapes is None else str(shapes)[:_SHAPES],
             )
-            self._ops[key] = body(_category(info, side), _name(name), told, with_step=bool(with_step))
+            self._ops[key] = body(_category(info, side), _name(name), arguments, with_step=bool(with_step))
         return self._ops[key]
 
     def _info(self) -> dict[object, dict[str, object]]:
         if self._infos is None:
             columns = ("op_id", "name", "type", "phase", "device", "category", "in_shapes")
-            found = (row for table in batches(self.files("op_info"), columns) for row in table.to_pylist())
-            self._infos = {row["op_id"]: row for row in found}
+            rows = (row for table in batches(self.files("op_info"), columns) for row in table.to_pylist())
+            self._infos = {row["op_id"]: row for row in rows}
         return self._infos
 
     def _slices(
@@ -149,10 +149,10 @@ class SliceRows:
         """One slice per row; `tracks` and `made` by the row's kind."""
         tids = np.array([self.tracks.number(*track) for track in tracks], np.int64)
         numbers = np.array([self.bodies.number(one) for one in made], np.int64)
-        number = whole(table, "step", NONE) if "step" in table.column_names else np.full(table.num_rows, NONE)
-        start, dur = whole(table, "start_ns", NONE), whole(table, length, NONE)
-        place = whole(table, "exec_id") if "exec_id" in table.column_names else np.zeros(table.num_rows, np.int64)
-        rows = Slices(start, dur, tids[kinds], numbers[kinds], number, place)
+        number = integers(table, "step", NONE) if "step" in table.column_names else np.full(table.num_rows, NONE)
+        start, dur = integers(table, "start_ns", NONE), integers(table, length, NONE)
+        order = integers(table, "exec_id") if "exec_id" in table.column_names else np.zeros(table.num_rows, np.int64)
+        rows = Slices(start, dur, tids[kinds], numbers[kinds], number, order)
         timed = (start != NONE) & (dur >= 0)
         if not timed.all():
             self.left_out += int((~timed).sum())

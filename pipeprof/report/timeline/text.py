@@ -35,8 +35,8 @@ def quoted(text: object) -> str:
 
 def args(**values: object) -> str:
     """Members of a JSON object without the braces; those that are None are left out."""
-    known = ((key, value) for key, value in values.items() if value is not None)
-    return ",".join(f'"{key}":{value if isinstance(value, int) else quoted(value)}' for key, value in known)
+    members = ((key, value) for key, value in values.items() if value is not None)
+    return ",".join(f'"{key}":{value if isinstance(value, int) else quoted(value)}' for key, value in members)
 
 
 class Body(NamedTuple):
@@ -68,12 +68,12 @@ class Bodies:
 
     def number(self, made: Body) -> int:
         """The number of a body."""
-        found = self._numbers.get(made)
-        if found is None:
-            found = self._numbers[made] = len(self._made)
+        index = self._numbers.get(made)
+        if index is None:
+            index = self._numbers[made] = len(self._made)
             self._made.append(made)
             self._columns = None
-        return found
+        return index
 
     def columns(self) -> tuple[pa.Array, pa.Array, NDArray[np.bool_], NDArray[np.int64]]:
         """`before`, `after`, `numbered` and the length in bytes, by number."""
@@ -86,9 +86,9 @@ class Bodies:
 
 
 class Slices(NamedTuple):
-    """Complete events: times in ns, `tid` and `body` by number, the number inside the body (or NONE), and `place`.
+    """Complete events: times in ns, `tid` and `body` by number, the number inside the body (or NONE), and `order`.
 
-    Of events with equal times the one with the smaller `place` contains the other.
+    Of events with equal times the one with the smaller `order` contains the other.
     """
 
     start: NDArray[np.int64]
@@ -96,7 +96,7 @@ class Slices(NamedTuple):
     tid: NDArray[np.int64]
     body: NDArray[np.int64]
     number: NDArray[np.int64]
-    place: NDArray[np.int64]
+    order: NDArray[np.int64]
 
     def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
         """Some of the rows."""
@@ -120,37 +120,37 @@ def slice_texts(pid: int, rows: Slices, bodies: Bodies) -> Iterator[memoryview]:
         at += len(part.start)
         tids, heads = np.unique(part.tid, return_inverse=True)
         head = pa.array([f',\n{{"ph":"X","pid":{pid},"tid":{tid},"ts":' for tid in tids])
-        whole, fraction = _microseconds(part.start)
+        micros, fraction = _microseconds(part.start)
         long, rest = _microseconds(part.dur)
         numbers = pa.array(part.number, mask=~numbered[part.body]).cast(pa.string())
         yield _joined(
-            head.take(pa.array(heads)), whole, _BETWEEN.take(fraction), long, _FRACTIONS.take(rest),
+            head.take(pa.array(heads)), micros, _BETWEEN.take(fraction), long, _FRACTIONS.take(rest),
             before.take(pa.array(part.body)), numbers, after.take(pa.array(part.body)),
         )  # fmt: skip
 
 
 def counter_text(times: NDArray[np.int64], heads: pa.Array, tails: pa.Array, values: pa.Array) -> memoryview:
     """Text of counters (`ph` C): `heads` end before the time, `tails` before the value. No value may be null."""
-    whole, fraction = _microseconds(times)
-    return _joined(heads, whole, _FRACTIONS.take(fraction), tails, values.cast(pa.string()), pa.scalar("}}"))
+    micros, fraction = _microseconds(times)
+    return _joined(heads, micros, _FRACTIONS.take(fraction), tails, values.cast(pa.string()), pa.scalar("}}"))
 
 
 def flow_text(times: NDArray[np.int64], heads: pa.Array, tails: pa.Array, ids: pa.Array) -> memoryview:
     """Text of ends of arrows (`ph` s, t, f): `heads` end before the time, `tails` before the id, a JSON string."""
-    whole, fraction = _microseconds(times)
-    return _joined(heads, whole, _FRACTIONS.take(fraction), tails, ids, pa.scalar("}"))
+    micros, fraction = _microseconds(times)
+    return _joined(heads, micros, _FRACTIONS.take(fraction), tails, ids, pa.scalar("}"))
 
 
 def microseconds_text(values: NDArray[np.int64]) -> pa.Array:
     """Nanoseconds as decimal text in us."""
-    whole, fraction = _microseconds(values)
-    return pc.binary_join_element_wise(whole, _FRACTIONS.take(fraction), "")
+    micros, fraction = _microseconds(values)
+    return pc.binary_join_element_wise(micros, _FRACTIONS.take(fraction), "")
 
 
 def _microseconds(values: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
     """Whole us as text, and the number of the fraction."""
-    whole, fraction = np.divmod(np.abs(values), _THOUSAND)
-    text = pa.array(whole).cast(pa.string())
+    micros, fraction = np.divmod(np.abs(values), _THOUSAND)
+    text = pa.array(micros).cast(pa.string())
     if len(values) and values.min() < 0:
         text = pc.binary_join_element_wise(pa.array(np.where(values < 0, "-", "")), text, "")
     return text, pa.array(fraction)

@@ -13,7 +13,7 @@ from pipeprof.report.timeline import slices as timeline_slices
 from pipeprof.report.timeline.clock import (
     FIRST,
     LAST,
-    Place,
+    Process,
     aligned,
     check_stored,
     numbers_text,
@@ -66,34 +66,34 @@ def write(run: Run, output: Path, choice: Choice, progress: Callable[[str], None
 
     Raises UsageError when nothing is chosen or the file cannot be written, RunError when a stored file is damaged.
     """
-    base, places = chosen_places(run, choice)
+    base, processes = chosen_processes(run, choice)
     writer = _Writer(run, progress)
-    with Sink(output, base, _about(run.manifest), places) as sink:
-        for place in places:
-            writer.write(place, sink)
-    return Written(writer.events, len(places), sink.bytes, writer.left_out)
+    with Sink(output, base, _about(run.manifest), processes) as sink:
+        for process in processes:
+            writer.write(process, sink)
+    return Written(writer.events, len(processes), sink.bytes, writer.left_out)
 
 
-def chosen_places(run: Run, choice: Choice) -> tuple[int, list[Place]]:
+def chosen_processes(run: Run, choice: Choice) -> tuple[int, list[Process]]:
     """Wall-clock zero of the trace (ns), and the ranks that are drawn. Raises UsageError when there are none."""
     stored = stored_ranks(run, _TABLES)
     if not stored:
         raise UsageError(f"nothing to draw: `{run.path}` has no tables with times", "see `pipeprof report` for why")
     check_stored("repetition", () if choice.rep is None else (choice.rep,), (rep for rep, _ in stored))
     check_stored("rank", choice.ranks or (), (rank for _, rank in stored))
-    kept = [
+    chosen = [
         (rep, rank)
         for rep, rank in stored
         if choice.rep in (None, rep) and (choice.ranks is None or rank in choice.ranks)
     ]
-    if not kept:
+    if not chosen:
         ranks = numbers_text(rank for rep, rank in stored if rep == choice.rep)
         raise UsageError(f"repetition {choice.rep} has none of these ranks: it has {ranks}", "choose among these")
-    base, places = aligned(run.manifest, kept)
+    base, processes = aligned(run.manifest, chosen)
     if choice.steps is None:
-        return base, places
+        return base, processes
     with Engine.open(run) as engine:
-        return base, within_steps(places, engine, choice.steps)
+        return base, within_steps(processes, engine, choice.steps)
 
 
 def _about(manifest: Manifest) -> dict[str, str]:
@@ -112,42 +112,42 @@ class _Writer:
         self.events = 0
         self.left_out = 0
 
-    def write(self, place: Place, sink: Sink) -> None:
+    def write(self, process: Process, sink: Sink) -> None:
         def files(table: str) -> Sequence[Share]:
-            return self.run.shares(table, place.rep, place.rank)
+            return self.run.shares(table, process.rep, process.rank)
 
-        tracks, names = Tracks(place), PipelineNames(files)
+        tracks, names = Tracks(process), PipelineNames(files)
         sink.write(tracks.described())
-        self._slices(place, sink, tracks, SliceRows(files, tracks, Bodies(), names.pipeline))
-        for count, text in flow_texts(place, files("flow"), tracks):
+        self._slices(process, sink, tracks, SliceRows(files, tracks, Bodies(), names.pipeline))
+        for count, text in flow_texts(process, files("flow"), tracks):
             sink.write(tracks.described())
-            self._put(place, sink, count, text)
+            self._put(process, sink, count, text)
         for counter in counters(names):
-            for count, text in counter_texts(place, files(counter.table), counter):
-                self._put(place, sink, count, text)
-        for count, text in source_counter_texts(place, files("counter")):
-            self._put(place, sink, count, text)
+            for count, text in counter_texts(process, files(counter.table), counter):
+                self._put(process, sink, count, text)
+        for count, text in source_counter_texts(process, files("counter")):
+            self._put(process, sink, count, text)
         if files("op"):
-            with Engine.open(self.run, lazily=True, part=Part.of_rank(place.rep, place.rank)) as engine:
-                busy = engine.rows("op/busy_curve", rep=place.rep, rank=place.rank, points=BUSY_POINTS)
-            for count, text in busy_texts(place, busy):
-                self._put(place, sink, count, text)
+            with Engine.open(self.run, lazily=True, part=Part.of_rank(process.rep, process.rank)) as engine:
+                busy = engine.rows("op/busy_curve", rep=process.rep, rank=process.rank, points=BUSY_POINTS)
+            for count, text in busy_texts(process, busy):
+                self._put(process, sink, count, text)
 
-    def _slices(self, place: Place, sink: Sink, tracks: Tracks, rows: SliceRows) -> None:
-        for part in merged(rows.sources(), place.first_ns, place.last_ns):
+    def _slices(self, process: Process, sink: Sink, tracks: Tracks, rows: SliceRows) -> None:
+        for part in merged(rows.sources(), process.first_ns, process.last_ns):
             if not len(part.start):
                 continue
             apart = tracks.apart(part)
             sink.write(tracks.described())
-            for text in slice_texts(place.pid, apart._replace(start=apart.start + place.offset_ns), rows.bodies):
+            for text in slice_texts(process.pid, apart._replace(start=apart.start + process.offset_ns), rows.bodies):
                 sink.write(text)
-            self._put(place, sink, len(part.start), memoryview(b""))
+            self._put(process, sink, len(part.start), memoryview(b""))
         self.left_out += rows.left_out
 
-    def _put(self, place: Place, sink: Sink, count: int, text: memoryview) -> None:
+    def _put(self, process: Process, sink: Sink, count: int, text: memoryview) -> None:
         sink.write(text)
         self.events += count
-        self.progress(f"{place.title}: {self.events:,} events")
+        self.progress(f"{process.title}: {self.events:,} events")
 
 
-__all__ = ["FIRST", "LAST", "Choice", "Written", "chosen_places", "write"]
+__all__ = ["FIRST", "LAST", "Choice", "Written", "chosen_processes", "write"]

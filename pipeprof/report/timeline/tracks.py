@@ -10,7 +10,7 @@ from pipeprof.report.timeline.lanes import Lanes
 from pipeprof.report.timeline.text import Slices, args, quoted
 
 if TYPE_CHECKING:
-    from pipeprof.report.timeline.clock import Place
+    from pipeprof.report.timeline.clock import Process
 
 SETUP, STEPS, PHASES, FETCH, TRACK, COLLECTIVE = range(6)  # from top to bottom
 _ORDER = 100_000
@@ -19,25 +19,25 @@ _ORDER = 100_000
 class Tracks:
     """Numbers from 1 in order of appearance. `described` is the text of metadata events that is still to be written."""
 
-    def __init__(self, place: Place) -> None:
-        self.pid = place.pid
+    def __init__(self, process: Process) -> None:
+        self.pid = process.pid
         self._numbers: dict[tuple[int, str], int] = {}
         self._named: dict[int, tuple[int, str]] = {}
         self._lanes: dict[int, Lanes] = {}
         self._described = [
-            self._metadata("process_name", 0, f'"name":{quoted(place.title)}'),
-            self._metadata("process_sort_index", 0, args(sort_index=place.pid)),
+            self._metadata("process_name", 0, f'"name":{quoted(process.title)}'),
+            self._metadata("process_sort_index", 0, args(sort_index=process.pid)),
         ]
 
     def number(self, kind: int, name: str) -> int:
         """The thread number of a track."""
-        found = self._numbers.get((kind, name))
-        if found is None:
-            found = self._numbers[kind, name] = len(self._numbers) + 1
-            self._named[found] = (kind, name)
-            self._described.append(self._metadata("thread_name", found, f'"name":{quoted(name)}'))
-            self._described.append(self._metadata("thread_sort_index", found, args(sort_index=kind * _ORDER + found)))
-        return found
+        tid = self._numbers.get((kind, name))
+        if tid is None:
+            tid = self._numbers[kind, name] = len(self._numbers) + 1
+            self._named[tid] = (kind, name)
+            self._described.append(self._metadata("thread_name", tid, f'"name":{quoted(name)}'))
+            self._described.append(self._metadata("thread_sort_index", tid, args(sort_index=kind * _ORDER + tid)))
+        return tid
 
     def described(self) -> bytes:
         """Metadata events of what is new."""
@@ -52,7 +52,7 @@ class Tracks:
         for part in np.split(order, edges):
             if len(part):
                 own = int(tid[part[0]])
-                lanes = self._lanes.setdefault(own, Lanes()).place(rows.start[part], rows.dur[part])
+                lanes = self._lanes.setdefault(own, Lanes()).assign(rows.start[part], rows.dur[part])
                 if lanes is not None:
                     tid = self._moved(tid, part, lanes, own)
         return rows._replace(tid=tid)

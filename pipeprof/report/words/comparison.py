@@ -73,26 +73,26 @@ def _moved(one: MetricVerdict, ratio: float) -> str:
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
-    found = stated_cause(one, entries)
-    return because(found and (_replacement(found, entries) or found))
+    cause = stated_cause(one, entries)
+    return because(cause and (_replacement(cause, entries) or cause))
 
 
-def _replacement(found: Entry, entries: Sequence[Entry]) -> Entry | None:
+def _replacement(cause: Entry, entries: Sequence[Entry]) -> Entry | None:
     """The stage or operator that came in the place of the only one that went, where the cause is either of both."""
-    noun = found["name"].startswith("stage ")
+    noun = cause["name"].startswith("stage ")
     alike = [one for one in entries if one["kind"] == "structure" and one["name"].startswith("stage ") == noun]
     came = [one for one in alike if one["change"] == "appeared"]
     went = [one for one in alike if one["change"] == "vanished"]
-    if found not in came + went or (len(came), len(went)) != (1, 1):
+    if cause not in came + went or (len(came), len(went)) != (1, 1):
         return None
     return {**came[0], "change": "replaced", "replaced": went[0]["shown"]}
 
 
-def because(found: Mapping[str, Any] | None) -> str:
+def because(cause: Mapping[str, Any] | None) -> str:
     """`, because ...` for a line of an explanation, to end a sentence with; nothing without one."""
-    if found is None:
+    if cause is None:
         return ""
-    return f", {'because' if found['proven'] else 'probably because'} {_text({**found, 'proven': True})}"
+    return f", {'because' if cause['proven'] else 'probably because'} {_text({**cause, 'proven': True})}"
 
 
 def _needed(one: MetricVerdict) -> str:

@@ -36,9 +36,9 @@ QUEUES = {
 
 def worded(parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
     """The part of each program with a `note`; that of MindSpore with `suggestion` and the `text` of its details."""
-    found = {program: {**part, "note": NOTES[program]} for program, part in parts.items()}
-    theirs, proposed = found["mindspore"], parts["mindspore"]["suggestion_facts"]
+    programs = {program: {**part, "note": NOTES[program]} for program, part in parts.items()}
+    theirs, proposed = programs["mindspore"], parts["mindspore"]["suggestion_facts"]
     theirs["suggestion"] = SUGGESTIONS[proposed["finding"]].format_map(proposed) if proposed else None
     for details, texts in (("cpu_details", CPU), ("queue_details", QUEUES)):
         theirs[details] = [{**one, "text": texts[one["finding"]].format_map(one)} for one in theirs[details]]
-    return found
+    return programs

@@ -16,23 +16,23 @@ LITTLE = 0.05  # two shares below it are one bound: nobody acts on the differenc
 NEXT_TO_NOTHING = "less than 1 %"
 
 
-def of_the_time(found: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
+def of_the_time(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
     """`32 % of the time in the steady state, 38 % in all steps`; `82 to 83 % of the time` where both are nearly one.
 
     Two small ones are `less than 3 % of the time`, which is true of both; with the digits of a table, as others are.
 
-    `found`: a diagnosis whose `data_wait_share` is known. Rules go by the steady state; steps that fill the queues of
+    `diagnosis`: one whose `data_wait_share` is known. Rules go by the steady state; steps that fill the queues of
     each epoch are in the other number, which is the one of collect's summary and of the section on steps.
     """
-    steady, whole = found["data_wait_share"], found.get("data_wait_share_all_steps")
-    low, high = sorted((steady, steady if whole is None else whole))
+    steady, overall = diagnosis["data_wait_share"], diagnosis.get("data_wait_share_all_steps")
+    low, high = sorted((steady, steady if overall is None else overall))
     if worded(low, shown) == worded(high, shown):
         return f"{worded(low, shown)} of the time"
     if shown is percent and high < LITTLE:
         return f"less than {math.floor(high * 100) + 1} % of the time"
     if high - low < NEAR:
         return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
-    return f"{worded(steady, shown)} of the time in the steady state, {worded(whole or 0.0, shown)} in all steps"
+    return f"{worded(steady, shown)} of the time in the steady state, {worded(overall or 0.0, shown)} in all steps"
 
 
 def worded(share: float, shown: Callable[[float], str] = percent) -> str:

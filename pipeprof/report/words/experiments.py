@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def noted(facts: Iterable[Facts]) -> dict[str, Any]:
     """The members `notes`, sentences, and `note_facts`, the codes and numbers behind them, of a result."""
-    kept = list(facts)
-    return {"notes": [sentence(one) for one in kept], "note_facts": kept}
+    note_facts = list(facts)
+    return {"notes": [sentence(one) for one in note_facts], "note_facts": note_facts}
 
 
 def reasoned(facts: Facts | None) -> dict[str, Any]:

@@ -18,9 +18,9 @@ MOST_NAMED = 3  # metrics in one note
 
 def metric(one: MetricVerdict) -> dict[str, Any]:
     """A metric's verdict for JSON: `reason` in words, `reason_facts` the codes and numbers behind it."""
-    found = dict(vars(one))
-    facts = list(found.pop("reasons"))
-    return found | {"reason": reason(facts), "reason_facts": facts}
+    verdict = dict(vars(one))
+    facts = list(verdict.pop("reasons"))
+    return verdict | {"reason": reason(facts), "reason_facts": facts}
 
 
 def reason(notes: Iterable[Facts]) -> str:

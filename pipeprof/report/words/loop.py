@@ -24,8 +24,7 @@ def is_inference(run: Mapping[str, Any]) -> bool:
 
 def only_inference(evidence: Iterable[str | None]) -> bool:
     """The same of what the steps of each rank are known by."""
-    found = set(evidence)
-    return found == {INFERENCE}
+    return set(evidence) == {INFERENCE}
 
 
 def counted(steps: int, *, inference: bool) -> str:

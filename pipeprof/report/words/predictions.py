@@ -20,11 +20,11 @@ def worded(prediction: Facts) -> dict[str, Any]:
     One without `basis` stays without it.
     """
     reason = prediction["reason"]
-    found = {**prediction, "reason": None if reason is None else sentence(reason), "reason_facts": reason}
+    in_words = {**prediction, "reason": None if reason is None else sentence(reason), "reason_facts": reason}
     if "basis" in prediction:
-        found["basis"] = [sentence(one) for one in prediction["basis"]]
-        found["basis_facts"] = list(prediction["basis"])
-    return found
+        in_words["basis"] = [sentence(one) for one in prediction["basis"]]
+        in_words["basis_facts"] = list(prediction["basis"])
+    return in_words
 
 
 def sentence(item: Facts) -> str:

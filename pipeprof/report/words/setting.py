@@ -17,16 +17,16 @@ def changes(what: Iterable[Mapping[str, Any]]) -> str:
 
 def change(item: Mapping[str, Any]) -> str:
     """Of one operator, or of what the command runs in."""
-    told = ", ".join(f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in item["change"].items())
+    text = ", ".join(f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in item["change"].items())
     named = f" `{item['name']}`" if item["name"] else ""
     moved = item["change"].get("maps_after")
     if moved is not None:
-        told = "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
+        text = "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
     if item["op"] == "environment":
-        told = ", ".join(f"{name}={new}" for name, (_, new) in item["change"].items())
+        text = ", ".join(f"{name}={new}" for name, (_, new) in item["change"].items())
     if "cache" in item["change"]:
-        told = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
-    return f"{item['op']}{named}: {told}"
+        text = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
+    return f"{item['op']}{named}: {text}"
 
 
 def _value(value: Any) -> str:

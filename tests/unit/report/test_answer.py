@@ -376,7 +376,7 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
 
 
 @pytest.mark.parametrize(
-    ("source", "known", "ops", "words"),
+    ("source", "steps", "ops", "words"),
     [
         ("import:megengine", False, True, "Such a profile has no steps"),
         ("import:megengine", True, False, "Let load_and_run write its operators too"),
@@ -384,8 +384,8 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
         ("collect", False, False, "Profile a command that trains"),
     ],
 )
-def test_what_is_missing_is_asked_for_where_it_can_be_had(source, known, ops, words):
-    assert words in _missing(source, known=known, ops=ops)
+def test_what_is_missing_is_asked_for_where_it_can_be_had(source, steps, ops, words):
+    assert words in _missing(source, steps=steps, ops=ops)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_frames_are_as_wide_as_what_is_below_them():
 
 def test_frames_that_are_all_too_narrow_to_be_seen_are_drawn_all_the_same(make_run, monkeypatch):
     found = [Stack((f"root {number}", "leaf"), 1) for number in range(1500)]
-    monkeypatch.setattr(flame, "_found", lambda *_: ("stack", found, "host"))
+    monkeypatch.setattr(flame, "_profile_of", lambda *_: ("stack", found, "host"))
     drawn = flame.chart(make_run({"step": []}), 0, 0)
     assert drawn.spec is not None
 

@@ -90,7 +90,7 @@ def test_exports_hold_what_the_form_can_and_tell_the_rest(content):
 
 
 def test_numbers_for_people():
-    assert ratio({"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}, whole=False) == "x0.500"
+    assert ratio({"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}, with_interval=False) == "x0.500"
     assert ratio({"ratio": None}) == ratio(None) == "-"
     assert ahead({"kind": "at once", "steps": 0}) == "at once"
     assert ahead({"kind": "unknown", "steps": None}) == ahead(None) == "-"

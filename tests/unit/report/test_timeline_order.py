@@ -103,7 +103,7 @@ def test_lanes_never_overlap_however_rows_are_cut(intervals, size):
     placed = []
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
-        found = lanes.place(*(np.array(column, np.int64) for column in zip(*part, strict=True)))
+        found = lanes.assign(*(np.array(column, np.int64) for column in zip(*part, strict=True)))
         placed += zip(found.tolist() if found is not None else [0] * len(part), part, strict=True)
     for lane, one in placed:
         assert not any(overlaps(one, two) for other, two in placed if other == lane)
