@@ -1,6 +1,6 @@
 """Damaged input for every family that pipeprof reads, put through its real verbs. One process runs many cases.
 
-`python tests/mutations.py FAMILY SEED FIRST COUNT` prints one line of JSON per case: what was done to the input, which
+`python tests/mutations.py FAMILY,FAMILY SEED FIRST COUNT` prints one line of JSON per case: what was done to the input, which
 verbs read it, how they ended, how long they took and what memory the process needed at most. A case is bad when a verb
 ends in anything but an exit code of ours, takes more than HANG_S of CPU time (a shared machine says nothing by its clock) or
 STUCK_S of time, needs more than MOST_MIB, or when something is written, made or removed outside of the folders that it may
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
+from itertools import product
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -583,19 +584,19 @@ def peak():
     return int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0]) >> 10
 
 
-def main(family, seed, first, count):
+def main(families, seed, first, count):
     resource.setrlimit(resource.RLIMIT_DATA, (LAST_RESORT, LAST_RESORT))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 41, 1 << 41))
     watch = Watch()
     folder = Path(tempfile.mkdtemp(prefix="pipeprof-mutations-"))
     try:
         templates = Templates(folder)
-        for number in range(first, first + count):
-            print(json.dumps({"begins": number}), flush=True)
+        for family, number in product(families, range(first, first + count)):
+            print(json.dumps({"family": family, "begins": number}), flush=True)
             print(json.dumps(case(family, seed, number, templates, watch)), flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1].split(","), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,4 +1,4 @@
-"""What is made of a run, made once for tests that only look at how it is shown."""
+"""What takes long to make and is the same for many tests, made once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from contextlib import contextmanager
 import pytest
 
 from pipeprof.query import side
+from pipeprof.record.cache import remember
 from pipeprof.report import build
+from pipeprof.report.charts.script import bundle, bundle_name
+
+
+def keep_bundle(cache):
+    """Put the script of the charts into a cache, a new $XDG_CACHE_HOME, for processes that would make it for seconds."""
+    remember(cache / "pipeprof" / "charts" / bundle_name(), bundle())
 
 
 @contextmanager

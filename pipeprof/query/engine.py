@@ -80,9 +80,11 @@ class Engine:
         self._run = run
         self._files = files
         self._part = part
+        self._stored = {table.name for table in TABLES if run and run.files(table.name)}
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
-        self._given: set[str] = set()  # views
+        self._given: set[str] = set()  # tables and views
+        self._empty: dict[str, bool] = {}  # as far as is known of what was recorded
         self._damaged: PipeprofError | None = None  # what is wrong with the kept answers
         self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
@@ -102,10 +104,9 @@ class Engine:
         engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
-                stored_names = {table.name for table in TABLES if run.files(table.name)}
-                engine._make_tables(stored_names - {ANSWERS})
+                engine._make_tables(engine._stored - {ANSWERS})
                 try:
-                    engine._make_tables(stored_names & {ANSWERS})
+                    engine._make_tables(engine._stored & {ANSWERS})
                 except (duckdb.Error, PipeprofError) as error:  # the rest can be asked all the same
                     engine._damaged = engine._explained(error) if isinstance(error, duckdb.Error) else error
             _lock(connection, run.path if files else None)
@@ -170,6 +171,10 @@ class Engine:
 
     def each(self, name: str, **params: Any) -> Iterator[dict[str, Any]]:
         """As `rows`, one after the other. Ask nothing else before the last one."""
+        query = catalog.find(name)
+        if self._has_none(query):
+            _checked(query, params)
+            return
         text, checked = self._prepared(name, params)
         try:
             with in_time(self._connection):
@@ -209,6 +214,8 @@ class Engine:
     def give(self, name: str, rows: pa.Table) -> None:
         """Fill a table that is empty in a run (`chosen`) with rows; its columns, `rep` and `rank` are those given."""
         self._made.add(name)
+        self._given.add(name)
+        self._empty.clear()
         self._connection.register("given", rows)
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
@@ -217,7 +224,6 @@ class Engine:
         """Let views hold these rows, which were made before, in place of those that they would make."""
         for name, rows in tables.items():
             self.give(name, rows)
-            self._given.add(name)
 
     def view(self, name: str) -> pa.Table:
         """All rows of a view, in no order."""
@@ -281,7 +287,8 @@ class Engine:
     def _define(self, reads: Sequence[str], *, keep: bool = True) -> None:
         """Create the views that are read, directly or not; those that are marked so are computed now, once.
 
-        Most queries read few of the views, and making all of them takes longer than most queries.
+        Most queries read few of the views, and making all of them takes longer than most queries. One that has no rows
+        for want of what it needs is made an empty table, which takes less.
         """
         views = {} if BY_NAME.keys() >= set(reads) else self._views  # most of the time is spent on finding them
         needed: set[str] = set()
@@ -293,14 +300,16 @@ class Engine:
                 continue
             if name in views and name not in needed:
                 needed.add(name)
-                waiting += views[name].reads
+                waiting += () if keep and self._is_empty(name) else views[name].reads
             elif name in BY_NAME:
                 tables.add(name)
         try:
             with in_time(self._connection):
                 self._make_tables(tables)
                 for name, view in views.items():
-                    if name in needed:
+                    if name in needed and keep and self._is_empty(name):
+                        self._create_empty(name, view)
+                    elif name in needed:
                         self._create(name, view, kept=keep and view.kept)
         except duckdb.Error as error:
             raise self._explained(error) from error
@@ -311,6 +320,24 @@ class Engine:
             missing = [table for table in TABLES if table.name in names and table.name not in self._made]
             make_tables(self._connection, self._run, missing, files=self._files, part=self._part)
             self._made.update(names)
+
+    def _has_none(self, query: Query) -> bool:
+        """Whether a query or view surely has no rows."""
+        return any(map(self._is_empty, query.needs)) or all(map(self._is_empty, query.reads))
+
+    def _is_empty(self, name: str) -> bool:
+        if self._run is None or name in self._given:
+            return False
+        if name not in self._empty:
+            view = None if name in BY_NAME else self._views[name]
+            self._empty[name] = name not in self._stored if view is None else self._has_none(view)
+        return self._empty[name]
+
+    def _create_empty(self, name: str, view: Query) -> None:
+        if name not in self._defined:
+            columns = ", ".join(f'"{field.name}" {field.type}' for field in view.gives)
+            self._connection.execute(f'CREATE TABLE "{name}" ({columns})')
+            self._defined.add(name)
 
     def _create(self, name: str, view: Query, *, kept: bool) -> None:
         table = f"{name} kept"

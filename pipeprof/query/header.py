@@ -2,7 +2,7 @@
 
     -- Time each rank spent in each phase of a step.
     --
-    -- Reads: step_phase
+    -- Reads: step_phase, stage?
     -- Kept: yes
     -- Ranks: apart
     -- Takes:
@@ -11,6 +11,7 @@
     --   rep          bigint   repetition
     --   total_ns     bigint   ns    sum of span lengths
 
+There are no rows while one of the tables and views without a question mark has none.
 Fields are two or more spaces apart; a unit stands between type and description. A deeper line continues the
 description above it. `Takes:` is left out when there are no parameters, `, in that order` in a view. `Kept: yes` is
 for views that have few rows and are read often: an engine computes them once. `Ranks: apart` is for queries whose rows
@@ -59,14 +60,16 @@ class Field:
 class Query:
     """One .sql file.
 
-    `name` is "family/file". `reads` are tables and views. `key` are the columns that tell the rows apart; the rows
-    come sorted by them when `ordered`. The rows of a `kept` view are computed once. Those of an `apart` query are the
-    rows that it gives of each rank. `sql` is the whole text, header included.
+    `name` is "family/file". `reads` are tables and views, `needs` those of them without whose rows it has none. `key`
+    are the columns that tell the rows apart; the rows come sorted by them when `ordered`. The rows of a `kept` view are
+    computed once. Those of an `apart` query are the rows that it gives of each rank. `sql` is the whole text, header
+    included.
     """
 
     name: str
     title: str
     reads: tuple[str, ...]
+    needs: tuple[str, ...]
     takes: tuple[Parameter, ...]
     gives: tuple[Field, ...]
     key: tuple[str, ...]
@@ -117,10 +120,12 @@ class _Parser:
             self._fail(gives_at, f"`{unknown[0]}` tells the rows apart but is not a column listed below")
         self._unique(gives_at, [field.name for field in fields])
         takes = self._takes(takes_at, gives_at)
+        reads = self._reads(reads_at, starts[1])
         return Query(
             name=self.name,
             title=self._title(reads_at),
-            reads=self._reads(reads_at, starts[1]),
+            reads=tuple(reads),
+            needs=tuple(name for name, needed in reads.items() if needed),
             takes=takes,
             gives=fields,
             key=key,
@@ -160,14 +165,16 @@ class _Parser:
             self._fail(0, "expected a title in front of `Reads:`")
         return title
 
-    def _reads(self, start: int, end: int) -> tuple[str, ...]:
+    def _reads(self, start: int, end: int) -> dict[str, bool]:
+        """The names, and whether each is needed."""
         text = " ".join([self.lines[start].removeprefix("Reads:"), *self.lines[start + 1 : end]])
-        names = tuple(name.strip() for name in text.split(","))
+        words = [word.strip() for word in text.split(",")]
+        names = [word.removesuffix("?") for word in words]
         bad = [name for name in names if not _NAME.fullmatch(name)]
         if bad:
             self._fail(start, f"expected table names with commas between them, found `{bad[0]}`")
-        self._unique(start, list(names))
-        return names
+        self._unique(start, names)
+        return dict(zip(names, (not word.endswith("?") for word in words), strict=True))
 
     def _takes(self, start: int | None, end: int) -> tuple[Parameter, ...]:
         if start is None:

@@ -14,7 +14,6 @@ from pipeprof.query.part import Part
 from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
-from pipeprof.report.by_parts import answered
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
@@ -133,6 +132,8 @@ def keep_answers(run: Run, answers: Answers | None = None) -> bool:
 
 def _answers_of(run: Run) -> Answers:
     """What a report of a very large run asks, answered in parts; of another one nothing, for it is asked as a whole."""
+    from pipeprof.report.by_parts import answered  # noqa: PLC0415 - Arrow is slow to import, and few runs are so large
+
     answers = Answers(filling=True)
     if run.manifest.tables["step"] < PARTED_STEPS:
         return answers

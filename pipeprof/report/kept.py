@@ -11,12 +11,9 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from pipeprof.query.answers import Answers
 from pipeprof.query.catalog import queries_root
-from pipeprof.record import checksums, compact, store
-from pipeprof.report import rollup
+from pipeprof.record import checksums
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -38,6 +35,8 @@ def stored(run: Run) -> Answers | None:
         return None
     if not run.files(TABLE):
         return None
+    from pipeprof.record import compact, store  # noqa: PLC0415 - Arrow is slow to import; most runs have no answers
+
     rows, made_of = store.read(run, TABLE), _made_of(run)
     if made_of is None or not rows.schema.equals(compact.schema_of(TABLE)):
         return None
@@ -51,6 +50,10 @@ def stored(run: Run) -> Answers | None:
 
 def put(run: Run, answers: Answers) -> None:
     """Write answers into a run. Raises RunError as `compact.put`, and OSError when its folder cannot be written."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    from pipeprof.record import compact  # noqa: PLC0415
+
     rep = min(run.manifest.reps, key=lambda one: one.rep, default=None)
     first = {"rep": rep.rep if rep else 0, "rank": min((one.rank for one in rep.ranks), default=0) if rep else 0}
     rows = list(answers.written())
@@ -69,6 +72,8 @@ def put(run: Run, answers: Answers) -> None:
 
 def _made_of(run: Run) -> str | None:
     """As `rollup.made_of`, and with the texts of all queries."""
+    from pipeprof.report import rollup  # noqa: PLC0415 - slow to import
+
     made_of = rollup.made_of(run)
     return None if made_of is None else hashlib.sha256((made_of + _texts()).encode()).hexdigest()[:32]
 

@@ -3,7 +3,7 @@
 -- Counts events of training steps. Transfer and waiting are the profiler's own division where it has one. Events are in
 -- the group that it names for their operator, when that is one only: events may carry its last digits.
 --
--- Reads: collective, collective_cost, step, train_step
+-- Reads: collective?, collective_cost?, step?, train_step?
 -- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank

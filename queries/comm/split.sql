@@ -4,7 +4,7 @@
 -- overlapped or not. parts: from recorded operators; overlapped is beside one of the rank's own operators, exposed is
 -- not. split: the profiler's own division, see step_split. A source has a row when it has the rank.
 --
--- Reads: comm_part, rank_split, step_part
+-- Reads: comm_part?, rank_split?, step_part?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, source), in that order:
 --   rep                  bigint   repetition

@@ -3,7 +3,7 @@
 -- Counts events of training steps, of warm-up steps when no others have events, and events without a step when no
 -- event has one. Overlapping events of a kind count once in the tail.
 --
--- Reads: collective, step
+-- Reads: collective, step?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, kind), in that order:
 --   rep              bigint   repetition

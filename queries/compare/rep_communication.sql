@@ -4,7 +4,7 @@
 -- else the profiler's own division of its steps. The mean over ranks, for the rank that waits for the others differs
 -- from run to run.
 --
--- Reads: collective, rank_split, step_part, train_step
+-- Reads: collective?, rank_split?, step_part?, train_step?
 -- Gives, one row per (rep), in that order:
 --   rep         bigint   repetition
 --   ranks       bigint   ranks that count

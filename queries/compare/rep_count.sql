@@ -2,7 +2,7 @@
 --
 -- Of several ranks the graphs of all, and the largest sizes.
 --
--- Reads: allocation, pipeline, run_part
+-- Reads: allocation?, pipeline?, run_part?
 -- Gives, one row per (rep), in that order:
 --   rep            bigint  repetition
 --   compilations   bigint  graphs that were compiled; null when no part of the run was recorded

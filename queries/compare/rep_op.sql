@@ -4,7 +4,7 @@
 -- before they are told apart, for there may be millions. What a trace files the wait for its DataLoader as depends on
 -- the version of torch: it is the data wait, and no operator.
 --
--- Reads: op, op_info, step
+-- Reads: op, op_info?, step?
 -- Gives, one row per (rep, name, type, in_shapes, out_shapes), in that order:
 --   rep         bigint   repetition
 --   name        varchar  full name, scope included; its type when it has no name

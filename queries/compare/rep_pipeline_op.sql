@@ -2,7 +2,7 @@
 --
 -- Of several ranks the one where the stage works longest.
 --
--- Reads: op_service, pipeline, pipeline_load, pipeline_op, pipeline_tree
+-- Reads: op_service?, pipeline?, pipeline_load, pipeline_op?, pipeline_tree?
 -- Gives, one row per (rep, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition
 --   pipeline_key    varchar  equal keys are the same pipeline again

@@ -2,7 +2,7 @@
 --
 -- Steps count outside op windows, where nothing inflates them; when every step is in a window, all count.
 --
--- Reads: step, train_step
+-- Reads: step?, train_step
 -- Gives, one row per (rep), in that order:
 --   rep             bigint   repetition
 --   rank            bigint   process rank that is shown

@@ -7,7 +7,7 @@
 -- 0.35. The input is the queue of the next higher op_id that has one, also across branches, and full for the last.
 -- AutoTune asks for no more workers than the machine has CPU threads, which is left out here.
 --
--- Reads: pipeline_usage, train_batch
+-- Reads: pipeline_usage, train_batch?
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:
 --   rep                 bigint   repetition
 --   rank                bigint   process rank

@@ -2,7 +2,7 @@
 --
 -- Where the CPU time of the job was accounted for, what the machine did is of the cores that the rank may use.
 --
--- Reads: load_host, load_room, pipeline_load, pipeline_pace
+-- Reads: load_host?, load_room?, pipeline_load, pipeline_pace?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep              bigint   repetition

@@ -9,7 +9,7 @@
 -- empty, as MindInsight does. Its advice names the operators of rule pipeline from the last position to the first; the
 -- root gets none.
 --
--- Reads: pipeline_usage, queue_link, train_batch, train_pipeline
+-- Reads: pipeline_usage?, queue_link?, train_batch?, train_pipeline?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:
 --   rep            bigint   repetition

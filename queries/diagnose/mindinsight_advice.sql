@@ -5,7 +5,7 @@
 -- on. Without samples a rule has no row. In folders of MindSpore 2.10 MindInsight reads every second value as a false 0
 -- and finds each host busy; here the true values count.
 --
--- Reads: cpu, step, train_batch
+-- Reads: cpu?, step?, train_batch?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, rule), in that order:
 --   rep      bigint   repetition

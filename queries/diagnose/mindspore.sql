@@ -6,7 +6,7 @@
 -- input is the queue of the first child that has one. It says nothing unless queues, batches and the CPU of every
 -- operator are there: then `missing` is null.
 --
--- Reads: pipeline_usage, train_batch
+-- Reads: pipeline_usage, train_batch?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep                     bigint   repetition

@@ -2,7 +2,7 @@
 --
 -- Operators that run side by side have shares that may exceed 1 together.
 --
--- Reads: op, op_info, stack, step_part
+-- Reads: op, op_info?, stack?, step_part
 -- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank

@@ -3,7 +3,7 @@
 -- Operators of one name and phase are pooled, whatever their shapes; a step without the operator counts as 0. Steps
 -- are those with recorded operators; a window is an unbroken row of them. One window tells nothing about growth.
 --
--- Reads: op, op_info, step_part
+-- Reads: op, op_info?, step_part
 -- Takes:
 --   $top  bigint  how many operators of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -6,7 +6,7 @@
 -- may name several operators; the one it stands for is the named one with the lowest position, and where it names none
 -- the largest drop, position 1, is the choice.
 --
--- Reads: pipeline_tree, queue_link, queue_sample, train_pipeline
+-- Reads: pipeline_tree?, queue_link, queue_sample?, train_pipeline
 -- Takes:
 --   $skip_share  double  share of each pipeline's sampled time left out at its start; 0.25 is usual
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:

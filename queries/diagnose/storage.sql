@@ -4,7 +4,7 @@
 -- but had no core is left out of both sides. Native sources say themselves how long they read. What was timed before
 -- the steady state counts only where nothing else was.
 --
--- Reads: fetch, load_op, load_service, op_service, pipeline, pipeline_op, pipeline_tree, pipeline_window
+-- Reads: fetch?, load_op, load_service?, op_service?, pipeline?, pipeline_op, pipeline_tree, pipeline_window?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition

@@ -1,6 +1,6 @@
 -- How much of the time in training steps went to warm-up: the first step, and every step in which a graph was compiled.
 --
--- Reads: span, step
+-- Reads: span?, step
 -- Ranks: apart
 -- Gives, one row per (rep, rank), in that order:
 --   rep             bigint   repetition

@@ -1,7 +1,7 @@
 -- Who used the CPU in each phase of the run. The shares of a phase add up to 1, and its parts to what the machine was
 -- busy. Processes that the same line made are one row.
 --
--- Reads: cpu_use, phase_sample, process
+-- Reads: cpu_use, phase_sample, process?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, phase, part, what, site, library, command), in that order:
 --   rep         bigint   repetition

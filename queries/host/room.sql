@@ -1,6 +1,6 @@
 -- What CPU the training process could have in each phase of the run, and what of it was left.
 --
--- Reads: cpu_room, cpu_use, phase_sample
+-- Reads: cpu_room?, cpu_use, phase_sample
 -- Ranks: apart
 -- Gives, one row per (rep, rank, phase), in that order:
 --   rep              bigint   repetition

@@ -1,6 +1,6 @@
 -- Which operators made the tensors or blocks that were alive when most memory was.
 --
--- Reads: allocation, live_memory, op_info
+-- Reads: allocation, live_memory, op_info?
 -- Takes:
 --   $top  bigint  how many operators of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -3,7 +3,7 @@
 -- Where the profiler attributed memory to executions the first four tell it; where it knew the lifetimes of tensors or
 -- blocks the last three do. Operators of one name are added up; negative is more freed than allocated.
 --
--- Reads: allocation, op, op_info
+-- Reads: allocation?, op?, op_info?
 -- Takes:
 --   $top  bigint  how many operators of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -1,6 +1,6 @@
 -- The largest tensors or blocks: where they lay, from when to when, and what made them.
 --
--- Reads: allocation, op_info
+-- Reads: allocation, op_info?
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -2,7 +2,7 @@
 --
 -- Of the training steps in which its operators were recorded; without steps, from its first operator to its last.
 --
--- Reads: busy_piece, busy_span
+-- Reads: busy_piece, busy_span?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, device), in that order:
 --   rep          bigint   repetition

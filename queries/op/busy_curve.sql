@@ -2,7 +2,7 @@
 --
 -- Without steps, the time from its first operator to its last.
 --
--- Reads: busy_piece, busy_span
+-- Reads: busy_piece, busy_span?
 -- Ranks: apart
 -- Takes:
 --   $rep     bigint  this repetition

@@ -2,7 +2,7 @@
 --
 -- Counts operators of training steps; of warm-up steps when no others were recorded.
 --
--- Reads: op_info, stack, train_op
+-- Reads: op_info?, stack?, train_op
 -- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank

@@ -2,7 +2,7 @@
 --
 -- Counts operators of training steps; of a device without any, those of warm-up steps or of no known step.
 --
--- Reads: device_op, train_step
+-- Reads: device_op, train_step?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, track), in that order:
 --   rep         bigint   repetition

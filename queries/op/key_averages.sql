@@ -5,7 +5,7 @@
 -- device_self_ns over the rows with on_device, or over the others. All that was recorded counts, not steps alone. Time
 -- in Python functions is never own time of the operator that called them, also where they have no rows.
 --
--- Reads: op, op_info, stack
+-- Reads: op, op_info?, stack?
 -- Takes:
 --   $group_by          varchar  name | shape | stack | type | scope | phase
 --   $stack_depth       integer  innermost frames that count when $group_by is stack

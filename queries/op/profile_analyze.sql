@@ -4,7 +4,7 @@
 -- refer to the time from start to end of all operators of that side, whatever is chosen. Counts training steps; warm-up
 -- steps when no others were recorded, and executions outside of known steps when there are none of these either.
 --
--- Reads: chosen, op, op_info, step
+-- Reads: chosen?, op, op_info?, step?
 -- Takes:
 --   $side       varchar  device | host
 --   $key        varchar  total (start to end) | wait (until the kernel starts) | exec (from then on)

@@ -2,7 +2,7 @@
 --
 -- It is a sum over devices, no wall time. Counts the same steps as op/profile_analyze.
 --
--- Reads: op, step
+-- Reads: op, step?
 -- Gives, one row per (rep, rank, side), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank

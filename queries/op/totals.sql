@@ -3,7 +3,7 @@
 -- By type, a device's own totals of types count where the source has them, else the sums of its operators. Nothing is
 -- added up over devices: AI Core, AI CPU and host run side by side.
 --
--- Reads: op, op_info, op_total
+-- Reads: op?, op_info?, op_total
 -- Ranks: apart
 -- Takes:
 --   $group_by  varchar  name | type

@@ -3,7 +3,7 @@
 -- Python threads of an operator are not attributed to it by every source. Of a training pipeline it is the figure of
 -- the diagnosis, to which the timed calls of its Python add what the samples miss; elsewhere that of the samples.
 --
--- Reads: load_cpu, pipeline_load, pipeline_tree
+-- Reads: load_cpu?, pipeline_load?, pipeline_tree
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition

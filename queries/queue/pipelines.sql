@@ -1,6 +1,6 @@
 -- The dataset pipelines of each rank, and how long the loop waited for each.
 --
--- Reads: fetch, pipeline
+-- Reads: fetch?, pipeline
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key), in that order:
 --   rep                 bigint   repetition

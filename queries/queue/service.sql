@@ -2,7 +2,7 @@
 --
 -- The work that the diagnosis and the comparison use: see the view load_service.
 --
--- Reads: load_service, pipeline_tree
+-- Reads: load_service, pipeline_tree?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep                bigint   repetition

@@ -2,7 +2,7 @@
 --
 -- The fill that the diagnosis uses: see the view queue_fill.
 --
--- Reads: pipeline_tree, queue_fill
+-- Reads: pipeline_tree?, queue_fill
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition

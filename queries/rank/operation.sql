@@ -4,7 +4,7 @@
 -- a rank holds, the optimizer, a garbage collection. Operators inside a pass are not listed. With more steps than asked
 -- for, evenly spaced ones.
 --
--- Reads: collective, op, op_info, rank_peer, step, train_step
+-- Reads: collective?, op?, op_info, rank_peer, step, train_step
 -- Takes:
 --   $steps  bigint  most steps of each repetition
 -- Gives, one row per (rep, position, rank, place), in that order:

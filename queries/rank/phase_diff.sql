@@ -3,7 +3,7 @@
 -- Differences are taken within a step, against the median of the other ranks, so that what all have in common cancels
 -- and one odd rank does not make the others look odd. Steps that at least half of the ranks have count.
 --
--- Reads: phase_middle, rank_phase
+-- Reads: phase_middle?, rank_phase?
 -- Gives, one row per (rep, peers, rank, phase), in that order:
 --   rep            bigint   repetition
 --   peers          bigint   group of ranks that are compared, see rank_peer

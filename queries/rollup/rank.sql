@@ -3,7 +3,7 @@
 -- The numbers are those of step/summary, step/data_wait, step/phase_summary, comm/split (the most exact source that a
 -- rank has), host/memory_peak and run/account.
 --
--- Reads: comm_part, memory, op_info, pipeline, rank_split, run_part, step, step_part, train_phase, train_step
+-- Reads: comm_part?, memory?, op_info?, pipeline?, rank_split?, run_part?, step?, step_part?, train_phase?, train_step?
 -- Gives, one row per (rep, rank), in that order:
 --   rep                        bigint   repetition
 --   rank                       bigint   process rank

@@ -1,6 +1,6 @@
 -- What operators cost under each chain of operators that called them, device work below what launched it.
 --
--- Reads: op, op_info
+-- Reads: op, op_info?
 -- Takes:
 --   $first_step  bigint  the first step
 --   $last_step   bigint  the last step; executions outside of steps count when $first_step is below 0

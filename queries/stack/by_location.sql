@@ -2,7 +2,7 @@
 --
 -- Work of a device counts where it was launched: rows of the device itself count as executions alone.
 --
--- Reads: op, op_info
+-- Reads: op, op_info?
 -- Takes:
 --   $first_step  bigint  the first step
 --   $last_step   bigint  the last step; executions outside of steps count when $first_step is below 0

@@ -1,6 +1,6 @@
 -- How many executions of operators have a source location, and a caller.
 --
--- Reads: op, op_info
+-- Reads: op, op_info?
 -- Gives, one row per (rep, rank), in that order:
 --   rep         bigint  repetition
 --   rank        bigint  process rank

@@ -3,7 +3,7 @@
 -- Points are those of step/trace_curve with the same parameters. Of several sources the rank's first counts that has
 -- communication: parts (recorded operators), split (the profiler's own division, see step_split), trace (events alone).
 --
--- Reads: comm_part, rank_split, step, step_part
+-- Reads: comm_part?, rank_split?, step, step_part?
 -- Takes:
 --   $points  bigint  most points
 --   $rep     bigint  this repetition

@@ -2,7 +2,7 @@
 --
 -- Steps whose time counts, warm-up left out.
 --
--- Reads: cpu_room, cpu_use, memory_level, stage, train_step
+-- Reads: cpu_room?, cpu_use?, memory_level?, stage?, train_step
 -- Ranks: apart
 -- Takes:
 --   $blocks  bigint  blocks

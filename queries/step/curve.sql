@@ -2,7 +2,7 @@
 --
 -- With more steps than points, a point stands for several steps in a row: their means, and the longest step.
 --
--- Reads: comm_part, step
+-- Reads: comm_part?, step
 -- Takes:
 --   $points  bigint  most points of each rank
 --   $rep     bigint  this repetition; all when negative

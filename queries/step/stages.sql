@@ -1,6 +1,6 @@
 -- Set-up stages of each rank, and the time to its first finished step.
 --
--- Reads: stage, step
+-- Reads: stage?, step?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, stage), in that order:
 --   rep       bigint   repetition

@@ -2,7 +2,7 @@
 --
 -- Steps whose time counts, as in step/phase_summary. Spread is robust: a few long steps do not change it.
 --
--- Reads: train_phase, train_step
+-- Reads: train_phase?, train_step?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, phase), in that order:
 --   rep           bigint   repetition

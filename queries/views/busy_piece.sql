@@ -2,7 +2,7 @@
 --
 -- A step counts when an operator of the device began in it and in no later one; without any such step there is one row.
 --
--- Reads: busy_span, op, train_step
+-- Reads: busy_span, op?, train_step?
 -- Gives, one row per (rep, rank, device, start_ns):
 --   rep        bigint   repetition
 --   rank       bigint   process rank

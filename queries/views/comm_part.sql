@@ -3,7 +3,7 @@
 -- Of ranks that recorded communication: every step; with op windows, the steps inside them in which anything was
 -- recorded. Whether an operator ran beside it is not known here, see step_part and step_split.
 --
--- Reads: collective, op, train_step
+-- Reads: collective, op?, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, step):
 --   rep                       bigint   repetition

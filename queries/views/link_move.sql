@@ -5,7 +5,7 @@
 -- replaced by the members in ascending order. Where members are missing, so that this cannot be done, the numbers stay
 -- and local_group tells such links apart.
 --
--- Reads: collective, collective_cost, rank_link
+-- Reads: collective?, collective_cost?, rank_link
 -- Gives, one row per (rep, rank, step, name, group_name, src_rank, dst_rank, transport):
 --   rep          bigint   repetition
 --   rank         bigint   process rank that reported it

@@ -2,7 +2,7 @@
 --
 -- Operators without a queue are looked through.
 --
--- Reads: load_op, queue_fill, queue_link
+-- Reads: load_op, queue_fill?, queue_link?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition

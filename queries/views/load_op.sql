@@ -2,7 +2,7 @@
 --
 -- Of the trees with the same key the one with the most queues stands for all, of equals the first.
 --
--- Reads: pipeline_below, pipeline_edge, pipeline_tree
+-- Reads: pipeline_below?, pipeline_edge?, pipeline_tree
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep             bigint   repetition

@@ -3,7 +3,7 @@
 -- Everything is of the cores that the rank may use (its affinity, or its quota when that is less). An interval that
 -- lies partly in the steady state counts with that part. Without an account of CPU time there are no rows.
 --
--- Reads: cpu_room, cpu_use, load_window
+-- Reads: cpu_room?, cpu_use, load_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep           bigint   repetition

@@ -10,7 +10,7 @@
 -- need. Where no line counts the rows of a batch, and every operator between this one and the loop hands on what it
 -- gets, a batch takes as many rows as the batch operator says.
 --
--- Reads: op_service, pipeline, pipeline_below, pipeline_tree, pipeline_window
+-- Reads: op_service, pipeline?, pipeline_below?, pipeline_tree?, pipeline_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition

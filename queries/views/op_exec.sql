@@ -1,6 +1,6 @@
 -- Executions of operators, with what the operator is and the kind of step it ran in.
 --
--- Reads: op, op_info, step
+-- Reads: op, op_info?, step?
 -- Gives, one row per (rep, rank, op_id, start_ns, track):
 --   rep            bigint   repetition
 --   rank           bigint   process rank

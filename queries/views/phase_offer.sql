@@ -1,6 +1,6 @@
 -- How long each phase of a step took on each rank, from every source that there is; rank_phase takes the best of them.
 --
--- Reads: comm_part, rank_split, step_part, train_step
+-- Reads: comm_part?, rank_split?, step_part?, train_step?
 -- Gives, one row per (rep, rank, position, source, phase):
 --   source      varchar  parts | split | trace | phase, see rank_phase
 --   preference  integer  1 tells most

@@ -7,7 +7,7 @@
 -- the time between two rows (law_row_ns), and with threads the rate; MindSpore's timing lines of such a source are of
 -- its output. Operators without a queue and without a time are left out: they work inside their consumer.
 --
--- Reads: load_cpu, load_fill, load_op, load_service, pipeline_pace
+-- Reads: load_cpu?, load_fill?, load_op, load_service?, pipeline_pace?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition

@@ -4,7 +4,7 @@
 -- between steps do not count; where no such step is known, the time from the first batch of the window to its last.
 -- In sink mode it is the device that waits; where its side is not known, the thread that fills the queue to it.
 --
--- Reads: fetch, pipeline_window, train_step
+-- Reads: fetch, pipeline_window, train_step?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep            bigint   repetition

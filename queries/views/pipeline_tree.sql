@@ -1,6 +1,6 @@
 -- Operators of the dataset graphs with their consumers.
 --
--- Reads: pipeline, pipeline_edge, pipeline_op
+-- Reads: pipeline?, pipeline_edge?, pipeline_op
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_id, op_id):
 --   rep             bigint   repetition

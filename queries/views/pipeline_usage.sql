@@ -1,6 +1,6 @@
 -- Operators of the training pipelines with the use of their queues and CPUs over all samples, warm-up included.
 --
--- Reads: cpu, pipeline_tree, queue_sample, train_pipeline
+-- Reads: cpu?, pipeline_tree, queue_sample?, train_pipeline
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep            bigint   repetition

@@ -1,7 +1,7 @@
 -- The part of each dataset iterator's life that stands for its steady state: from a quarter of the time between the
 -- first and the last batch to the last batch. Before that, queues fill and the program warms up.
 --
--- Reads: fetch, pipeline, queue
+-- Reads: fetch?, pipeline, queue?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_id):
 --   rep           bigint   repetition

@@ -3,7 +3,7 @@
 -- Samples of all pipelines with the same key (the same pipeline again, such as one per epoch) are pooled. With fewer
 -- than three samples in the windows all samples count, and so do those of a pipeline that nothing else is known of.
 --
--- Reads: pipeline_window, queue
+-- Reads: pipeline_window?, queue
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition

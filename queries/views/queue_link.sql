@@ -2,7 +2,7 @@
 --
 -- Operators without a queue (inlined into their consumer) are looked through. The training loop is the consumer -1.
 --
--- Reads: pipeline_tree, queue
+-- Reads: pipeline_tree, queue?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_id, consumer_id, producer_id):
 --   rep           bigint   repetition

@@ -1,6 +1,6 @@
 -- Queue samples with the pipeline they belong to and when, within its life, they were taken; before 0 queues fill.
 --
--- Reads: pipeline_op, pipeline_window, queue
+-- Reads: pipeline_op?, pipeline_window?, queue
 -- Gives, one row per (rep, rank, pipeline_id, op_id, t_ns):
 --   rep            bigint   repetition
 --   rank           bigint   process rank

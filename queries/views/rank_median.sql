@@ -1,6 +1,6 @@
 -- The median of each phase of a rank's training steps, and of the whole step.
 --
--- Reads: train_phase, train_step
+-- Reads: train_phase?, train_step?
 -- Gives, one row per (rep, rank, phase):
 --   rep        bigint   repetition
 --   rank       bigint   process rank

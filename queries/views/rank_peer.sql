@@ -6,7 +6,7 @@
 -- are not named, ranks that send and receive alike: which of the two their step begins with, and how often at most.
 -- Without sending and receiving, all ranks of a repetition.
 --
--- Reads: collective, step, step_split
+-- Reads: collective?, step?, step_split?
 -- Gives, one row per (rep, rank):
 --   rep    bigint   repetition
 --   rank   bigint   process rank

@@ -1,7 +1,7 @@
 -- Rows of step_split that stand for a rank's own steps: without rows of whole stages, and without the first step when
 -- it is warm-up and there are others.
 --
--- Reads: step, step_split
+-- Reads: step?, step_split
 -- Gives, one row per (rep, rank, position):
 --   rep               bigint   repetition
 --   rank              bigint   process rank

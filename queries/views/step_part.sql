@@ -6,7 +6,7 @@
 -- before or behind bp_ns; inside the dataset iterator; none of these: the host.
 -- Steps as in train_step, as far as operators were recorded in them.
 --
--- Reads: collective, fetch, op, op_info, train_step
+-- Reads: collective?, fetch?, op, op_info?, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, step):
 --   rep            bigint   repetition

@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import sqlglot
+from needed_rows import needed
 from sound_sql import violations
 from sqlglot import exp
 
@@ -68,6 +69,11 @@ def test_reads_what_it_says(query):
     assert list(query.reads) == sorted(query.reads)
     assert touched <= BY_NAME.keys() | VIEWS.keys()
     assert not own & (BY_NAME.keys() | VIEWS.keys()), "a CTE hides a table"
+
+
+@every_query
+def test_needs_what_its_joins_need(query):
+    assert set(query.needs) == needed(query.sql) & set(query.reads)
 
 
 @every_query

@@ -23,6 +23,22 @@ for name in names:
 """
 
 
+SLOW = {"asyncio", "numpy", "pandas", "pyarrow", "scipy"}
+
+
+def test_a_report_imports_nothing_slow_that_it_does_without(make_run):
+    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 10}]})
+    run.manifest.state = "complete"
+    run.save()
+    code = (
+        f"import sys; from pipeprof.cli import main\ntry: main()\nfinally: print(sorted({SLOW} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "report", str(run.path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr[-2000:]
+
+
 def test_no_module_needs_another_one_first():
     done = subprocess.run([sys.executable, "-c", ONE_BY_ONE], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr[-2000:]

@@ -142,17 +142,21 @@ def bundle() -> str:
 
     It takes seconds to put together, and is kept in the cache.
     """
-    own = _START + TABLES
-    key = hashlib.sha256(f"{version('vl-convert-python')}\0{own}".encode()).hexdigest()[:24]
-    place = cache_folder("charts") / f"{key}.json"
+    place = cache_folder("charts") / bundle_name()
     kept = recall(place, str, _LARGEST)
     if kept is None:
         import vl_convert
 
-        kept = str(vl_convert.javascript_bundle(own)).replace("</script", "<\\/script")
+        kept = str(vl_convert.javascript_bundle(_START + TABLES)).replace("</script", "<\\/script")
         remember(place, kept)
         forget_oldest(place.parent, _KEPT)
     return kept
+
+
+def bundle_name() -> str:
+    """The file's name in the cache, of all that the script is made of."""
+    made_of = f"{version('vl-convert-python')}\0{_START}{TABLES}"
+    return f"{hashlib.sha256(made_of.encode()).hexdigest()[:24]}.json"
 
 
 def figure(chart: Chart) -> list[str]:

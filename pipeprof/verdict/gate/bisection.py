@@ -49,12 +49,10 @@ class Posterior:
 
     def cells(self, measurable: Sequence[int]) -> list[tuple[range, float]]:
         """Commits that cannot be told apart, and the probability of each group: those up to the next measurable one."""
-        cells, start = [], 1
-        for commit in measurable:
-            if commit >= start:
-                cells.append((range(start, commit + 1), float(self.first[start : commit + 1].sum())))
-                start = commit + 1
-        return cells
+        ends = [commit for commit in measurable if commit > 0]
+        starts = [1, *(end + 1 for end in ends[:-1])]
+        sums = np.add.reduceat(self.first[: ends[-1] + 1], starts).tolist()
+        return [(range(start, end + 1), chance) for start, end, chance in zip(starts, ends, sums, strict=True)]
 
     def likeliest(self, measurable: Sequence[int]) -> tuple[range, float]:
         """The most probable group of `cells`."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from action_steps import ROOT, action, read_annotations, read_outputs
 from git_repository import FIXED, GitRepository
+from once import keep_bundle
 
 WORKFLOWS = ROOT / "examples" / "github"
 TESTS = ROOT / "tests"
@@ -52,6 +53,7 @@ class Forge:
         )
         self.bin = folder / "bin"
         self.bin.mkdir()
+        keep_bundle(folder / ".cache")
         self._program("pipeprof", f'exec "{sys.executable}" "{TESTS / "unit/ci/shim_pipeprof.py"}" "$@"')
         real = f'case "$*" in *"-m pip"*) exit 0 ;; esac\nexec "{sys.executable}" "$@"'
         self._program("python", real)

@@ -16,6 +16,7 @@ import hostile
 import pytest
 from comparisons import hostile as hostile_comparison
 from hostile import MANY, NAMES
+from once import reports_made_once
 
 from pipeprof.cli import cli, main
 from pipeprof.cli.render import forms
@@ -172,8 +173,8 @@ def hostile_tables(length=10 * MS):
     }  # fmt: skip
 
 
-def written(make_run, *, failed=False, length=10 * MS, tables=None):
-    run = make_run(hostile_tables(length) if tables is None else tables)
+def written(make_run, *, failed=False, length=10 * MS):
+    run = make_run(hostile_tables(length))
     manifest = run.manifest
     manifest.command, manifest.workdir, manifest.job = ["python", *NAMES[:-1]], MANY, MANY
     manifest.decide("failed" if failed else "complete", note("block_ended", error=MANY) if failed else None)
@@ -207,18 +208,33 @@ def call(monkeypatch, capfd):
 
 
 @pytest.fixture(scope="module")
-def stored_baselines(make_shared_run, tmp_path_factory):
+def runs(make_shared_run):
+    """Hostile runs in one folder, which the cases only read."""
+    return {
+        "run": written(make_shared_run), "other": written(make_shared_run, length=20 * MS),
+        "failed": written(make_shared_run, failed=True),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _once():
+    with reports_made_once():
+        yield
+
+
+@pytest.fixture(scope="module")
+def stored_baselines(runs, tmp_path_factory):
     """A folder of baselines, one of them of a hostile run; whoever changes it takes a copy."""
     root = tmp_path_factory.mktemp("stored") / "baselines"
-    words = ["write", str(written(make_shared_run).path), "--workload", "w", "--root", str(root)]
+    words = ["write", str(runs["run"].path), "--workload", "w", "--root", str(root)]
     done = subprocess.run([sys.executable, "-m", "pipeprof", "baseline", *words], capture_output=True, check=False)
     assert done.returncode == 0
     return root
 
 
-def things(make_run, folder, stored_baselines):
+def things(runs, folder, stored_baselines):
     """What the cases are about, by name; made when it is asked for."""
-    made = {}
+    made = {name: [str(run.path)] for name, run in runs.items()} | {"folder": [str(runs["run"].path.parent)]}
 
     names = [name.replace("\x00", "").encode("utf-8", "replace").decode() for name in NAMES]  # as files can hold them
 
@@ -252,23 +268,14 @@ def things(make_run, folder, stored_baselines):
         return [str(shutil.copytree(stored_baselines, folder / "baselines"))]
 
     makers = {
-        "run": lambda: [str(written(make_run).path)], "other": lambda: [str(written(make_run, length=20 * MS).path)],
-        "failed": lambda: [str(written(make_run, failed=True).path)], "comparison": comparison_file, "table": table,
-        "trace": trace, "baselines": baselines, "out": lambda: [str(folder / "out")],
+        "comparison": comparison_file, "table": table, "trace": trace, "baselines": baselines, "out": lambda: [str(folder / "out")],
         "names": lambda: [os.fsdecode(name.replace("\x00", "").encode("utf-8", "surrogateescape" if "\udcff" in name else "replace"))
                           for name in NAMES],
         "select": lambda: ['SELECT name, name AS "=x::error::y\x1b[1m", [name] AS listed FROM op_info ORDER BY op_id'],
         "runs": lambda: ['SELECT *, run AS "=x::error::y\x1b[1m", [op_name] AS listed FROM fleet_run ORDER BY run'],
+        "changed": lambda: ["changed"],
     }  # fmt: skip
-
-    def folder_of_runs():
-        written(make_run)
-        written(make_run, failed=True)
-        return [str(folder)]
-
-    makers["folder"] = folder_of_runs
-    makers["changed"] = lambda: ["changed"]
-    return lambda name: made.setdefault(name, makers[name]())
+    return lambda name: made[name] if name in made else made.setdefault(name, makers[name]())
 
 
 @pytest.fixture
@@ -372,9 +379,9 @@ def no_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(("verb", "form", "words"), CASES, ids=[words for *_, words in CASES])
-def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_runs, monkeypatch, stored_baselines):
+def test_nothing_obeys_a_name(verb, form, words, call, runs, tmp_path, no_runs, monkeypatch, stored_baselines):
     monkeypatch.chdir(tmp_path)
-    thing = things(make_run, tmp_path, stored_baselines)
+    thing = things(runs, tmp_path, stored_baselines)
     line = [part for word in words.split() for part in _filled(word, thing)]
     code, out, err = call(line)
     assert code in (0, 1, 3, 4), err
@@ -408,8 +415,8 @@ def _filled(word, thing):
     return [values[0] + found[2]] if found[2] else values
 
 
-def test_json_and_parquet_hold_the_true_names(call, make_run, tmp_path):
-    path = str(written(make_run).path)
+def test_json_and_parquet_hold_the_true_names(call, runs):
+    path = str(runs["run"].path)
     code, out, _ = call(["ops", path, "--top", "0", "--print-only", "host", "--format", "json"])
     assert code == 0
     true = {

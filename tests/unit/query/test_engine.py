@@ -43,6 +43,22 @@ def test_rows_are_dicts(engine):
     assert engine.rows("step/summary")[0]["mean_ns"] == 20.0
 
 
+def test_what_has_no_rows_for_want_of_a_table_is_not_asked(engine, monkeypatch):
+    assert engine.rows("diagnose/load") == engine.rows("op/totals", group_by="type", top=1) == []
+    assert engine._defined == set()
+    assert len(engine.rows("step/phase_summary")) > 0
+    with pytest.raises(QueryError, match="missing parameter"):
+        engine.rows("op/totals")
+
+
+def test_a_view_without_rows_has_the_columns_of_its_own_query(run):
+    with Engine.open(run) as one, Engine.open(run) as other:
+        other._has_none = lambda _query: False
+        for name in ("pipeline_load", "comm_part", "step_part"):
+            assert one.view(name).schema == other.view(name).schema
+            assert one.view(name).num_rows == other.view(name).num_rows == 0
+
+
 def test_columns_come_in_the_order_of_the_schema_behind_rep_and_rank(engine):
     table = engine.sql("SELECT * FROM step")
     assert table.column_names[:5] == ["rep", "rank", "step", "kind_step", "kind"]

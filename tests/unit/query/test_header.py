@@ -8,7 +8,7 @@ GOOD = """-- Time each rank spent in each phase
 --
 -- More about it.
 --
--- Reads: step_phase, step
+-- Reads: step_phase, step?
 -- Takes:
 --   $skip_steps  bigint  steps left out at the start (warm-up)
 --   $share       double  a share,
@@ -33,6 +33,7 @@ def test_everything_is_read(tmp_path):
     assert query.name == "family/query"
     assert query.title == "Time each rank spent in each phase of a step. More about it."
     assert query.reads == ("step_phase", "step")
+    assert query.needs == ("step_phase",)
     assert query.takes == (
         Parameter("skip_steps", "bigint", "steps left out at the start (warm-up)"),
         Parameter("share", "double", "a share, explained at length"),
@@ -58,11 +59,11 @@ def test_a_query_may_take_nothing_and_a_view_has_no_order(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
-        pytest.param("-- Reads: step_phase, step\n", "", 14, "found no `Reads`", id="no reads"),
-        pytest.param("-- Reads: step_phase, step", "-- Reads: step phase", 6, "found `step phase`", id="bad table"),
-        pytest.param("-- Reads: step_phase, step", "-- Reads:", 6, "expected table names", id="empty reads"),
+        pytest.param("-- Reads: step_phase, step?\n", "", 14, "found no `Reads`", id="no reads"),
+        pytest.param("-- Reads: step_phase, step?", "-- Reads: step phase", 6, "found `step phase`", id="bad table"),
+        pytest.param("-- Reads: step_phase, step?", "-- Reads:", 6, "expected table names", id="empty reads"),
         pytest.param(
-            "-- Reads: step_phase, step", "-- Reads: step, step", 6, "`step` is listed twice", id="table twice"
+            "-- Reads: step_phase, step?", "-- Reads: step, step?", 6, "`step` is listed twice", id="table twice"
         ),
         pytest.param("-- Takes:", "-- Takes: all", 7, "alone on its line", id="takes with text"),
         pytest.param("--   $skip_steps ", "--   skip_steps ", 8, "expected `$name  type", id="no dollar"),

@@ -3,6 +3,7 @@
 import math
 import shutil
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import msgspec
@@ -40,17 +41,49 @@ def made(tmp_path_factory):
         shutil.copytree(CAPTURES / name, folder / name)
         open_run(folder / name)
         shutil.rmtree(folder / name / "spool", ignore_errors=True)
-        load(folder / name).save()
+        found = load(folder / name)
+        found.manifest.state = "complete"
+        found.save()
     sealed(test_bench_ranks.make_run(folder / "many-ranks", 8))
     page_cost.make_run(folder / "long", 301, 3)
     return folder
+
+
+@pytest.fixture(scope="module")
+def known(made):
+    """`known(name)`: the report of one of them by its tables. Its answers are kept in `answered`. Each is made once."""
+    reports = {}
+
+    def report_of(name):
+        if name not in reports:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(made / "answered")
+                patch.setattr(report, "MANY_STEPS", 1)
+                assert keep_answers(load(shutil.copytree(made / name, Path(name))))
+                reports[name] = by_tables(load(Path(name)))
+        return deepcopy(reports[name])
+
+    (made / "answered").mkdir()
+    return report_of
 
 
 @pytest.fixture
 def run(made, tmp_path, monkeypatch):
     """One of them that may be changed, where every run is a long one."""
     monkeypatch.setattr(report, "MANY_STEPS", 1)
-    return lambda name: load(shutil.copytree(made / name, tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    return lambda name: load(shutil.copytree(made / name, Path(name)))
+
+
+@pytest.fixture
+def answered(made, known, run):
+    """The same with its answers in it."""
+
+    def copy(name):
+        known(name)
+        return load(shutil.copytree(made / "answered" / name, Path(name), dirs_exist_ok=True))
+
+    return copy
 
 
 def by_tables(run):
@@ -73,14 +106,9 @@ def page(run, content, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(run, monkeypatch, name):
-    found = run(name)
-    found.manifest.state = "complete"
-    found.save()
-    assert keep_answers(found)
-    again = load(found.path)
-    expected = by_tables(again)
-    found = by_answers(again, monkeypatch)
+def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(answered, known, monkeypatch, name):
+    expected = known(name)
+    found = by_answers(answered(name), monkeypatch)
     assert found == expected
     assert msgspec.json.encode(found) == msgspec.json.encode(expected)  # 5 is not 5.0
     assert expected["steps"]["summary"]
@@ -118,29 +146,22 @@ def test_steps_are_parted_where_a_point_of_the_curve_ends_for_all_ranks():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_so_is_a_page_whose_charts_ask_nothing_but_stacks(run, monkeypatch, name):
-    found = run(name)
-    found.manifest.state = "complete"
-    found.save()
-    content = by_tables(found)
-    expected, asked = page(found, content, monkeypatch)
+def test_so_is_a_page_whose_charts_ask_nothing_but_stacks(run, answered, known, monkeypatch, name):
+    expected, asked = page(run(name), known(name), monkeypatch)
     assert "step/trace_curve" in asked
-    assert keep_answers(found)
-    found, asked = page(load(found.path), content, monkeypatch)
+    found, asked = page(answered(name), known(name), monkeypatch)
     assert found == expected
     assert {one.partition("/")[0] for one in asked} <= {"stack", "timeline"}
 
 
-def test_what_they_do_not_say_is_asked_of_the_tables(run):
-    found = run("long")
-    keep_answers(found)
+def test_what_they_do_not_say_is_asked_of_the_tables(answered):
+    found = answered("long")
     assert len(build(found)["steps"]["slowest"]) == 3 * 10
     assert len(build(found, top=3)["steps"]["slowest"]) == 3 * 3
 
 
-def test_those_of_other_tables_or_other_queries_are_not_believed(run, monkeypatch):
-    found = run("long")
-    keep_answers(found)
+def test_those_of_other_tables_or_other_queries_are_not_believed(answered, monkeypatch):
+    found = answered("long")
     assert kept.stored(load(found.path)) is not None
     with monkeypatch.context() as patch:
         patch.setattr(kept, "_texts", lambda: "other queries")
@@ -151,9 +172,8 @@ def test_those_of_other_tables_or_other_queries_are_not_believed(run, monkeypatc
 
 
 @pytest.mark.parametrize("column", ["made_of", "query", "place", "row_text"])
-def test_a_table_with_other_columns_holds_no_answers(run, column):
-    found = run("long")
-    keep_answers(found)
+def test_a_table_with_other_columns_holds_no_answers(answered, column):
+    found = answered("long")
     path = found.path / kept.TABLE / compact.COMPACT
     rows = pq.read_table(path)
     number = rows.column_names.index(column)
@@ -166,15 +186,14 @@ def test_a_table_with_other_columns_holds_no_answers(run, column):
         assert build(load(found.path))["steps"]["summary"]
 
 
-def test_answers_with_other_rows_than_the_queries_give_are_asked_anew(run):
-    found = run("long")
-    keep_answers(found)
+def test_answers_with_other_rows_than_the_queries_give_are_asked_anew(answered, known):
+    found = answered("long")
     table = pq.read_table(found.path / kept.TABLE / compact.COMPACT)
     texts = [text if text.isdigit() else "[1]" for text in table.column("row_text").to_pylist()]
     rows = table.set_column(table.column_names.index("row_text"), "row_text", [texts])
     changed = compact.put(found.path, kept.TABLE, rows.cast(compact.schema_of(kept.TABLE)))
     assert kept.stored(changed) is not None
-    assert build(changed)["steps"]["summary"] == by_tables(changed)["steps"]["summary"] != []
+    assert build(changed)["steps"]["summary"] == known("long")["steps"]["summary"] != []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '[0, 0, 3, 4, 5.5, 6, "x", 8]', "[1e999]", None])
@@ -185,10 +204,8 @@ def test_a_text_of_another_form_is_no_answer(text):
     assert answers.find("step/summary", {}) is None
 
 
-def test_compaction_keeps_them_and_asks_nothing(run, monkeypatch):
-    found = run("many-ranks")
-    keep_answers(found)
-    expected = by_tables(found)
+def test_compaction_keeps_them_and_asks_nothing(answered, known, monkeypatch):
+    found, expected = answered("many-ranks"), known("many-ranks")
     with monkeypatch.context() as patch:
         patch.setattr(report, "build", lambda *_, **__: pytest.fail("a report was made"))
         compacted(found.path, lambda _text: None)
@@ -246,10 +263,8 @@ def flipped(path):
 
 
 @pytest.mark.parametrize("damage", [cut, flipped, Path.unlink])
-def test_damaged_answers_are_said_and_the_tables_asked(run, damage):
-    found = run("long")
-    keep_answers(found)
-    expected = by_tables(load(found.path))
+def test_damaged_answers_are_said_and_the_tables_asked(answered, known, damage):
+    found, expected = answered("long"), known("long")
     damage(found.path / kept.TABLE / compact.COMPACT)
     again = build(opened(found.path))
     assert again["steps"] == expected["steps"]
@@ -261,9 +276,8 @@ def test_damaged_answers_are_said_and_the_tables_asked(run, damage):
     assert not build(opened(found.path))["run"]["warnings"]
 
 
-def test_sql_over_the_rest_is_answered_beside_damaged_answers(run):
-    found = run("long")
-    keep_answers(found)
+def test_sql_over_the_rest_is_answered_beside_damaged_answers(answered):
+    found = answered("long")
     cut(found.path / kept.TABLE / compact.COMPACT)
     with Engine.open(opened(found.path)) as engine:
         assert engine.sql("SELECT count(*) AS n FROM step").to_pylist()[0]["n"] > 0
@@ -275,9 +289,8 @@ def test_sql_over_the_rest_is_answered_beside_damaged_answers(run):
             engine.sql("SELECT * FROM kept_answer")
 
 
-def test_a_damaged_table_is_still_refused_beside_them(run):
-    found = run("long")
-    keep_answers(found)
+def test_a_damaged_table_is_still_refused_beside_them(answered):
+    found = answered("long")
     cut(found.path / "step" / "rep=0" / "rank=0" / "part-00000.parquet")
     with pytest.raises(RunError, match="step/rep=0/rank=0"):
         opened(found.path)

@@ -33,10 +33,9 @@ def labels(page, chart="chart-time"):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_page_is_whole_on_a_narrow_screen(kind, scheme, show, request):
-    page = show(request.getfixturevalue(kind), 400, scheme)
+def test_every_page_is_whole_on_a_narrow_screen_and_readable_in_the_dark(kind, show, barriers, request):
+    page = show(request.getfixturevalue(kind), 400)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert page.locator("h1").count() == 1
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map((one) => Number(one.tagName[1]))")
@@ -44,6 +43,8 @@ def test_every_page_is_whole_on_a_narrow_screen(kind, scheme, show, request):
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= 400
         assert chart.bounding_box()["height"] > 50
+    page.emulate_media(color_scheme="dark")
+    assert barriers(page) == []
 
 
 def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(normal, show):
