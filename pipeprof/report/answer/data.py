@@ -108,15 +108,15 @@ def _short_of_cpu(diagnosis: dict[str, Any]) -> str:
     most = nearly_equal(diagnosis)
     if most is not None:
         return (
-            f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, and none is idle."
+            f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, and none stays idle."
         )
     if facts["pipeline_share"] >= MUCH_OF_CPU:
         return (
-            f"Short of CPU: no core is idle, and the data pipeline takes {part} of the job's CPU, which slows the "
+            f"Short of CPU: no core stays idle, and the data pipeline takes {part} of the job's CPU, which slows the "
             "training down."
         )
     return (
-        f"Short of CPU: no core is idle. The network takes most of it; the data pipeline takes {part} of the job's "
+        f"Short of CPU: no core stays idle. The network takes most of it; the data pipeline takes {part} of the job's "
         f"CPU, which slows the training down by an estimated {percent(facts['freed'] - 1)}."
     )
 

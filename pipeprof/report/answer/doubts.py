@@ -84,7 +84,7 @@ def _holds_lock(doubt: Doubt) -> str:
 
 def _contention(doubt: Doubt) -> str:
     name = f"the process `{doubt['what']}`" if doubt["what"] else f"process {doubt['pid']}"
-    return f"{name} takes {percent(doubt['share'])} of the job's CPU, and no core is idle"
+    return f"{name} takes {percent(doubt['share'])} of the job's CPU, and no core stays idle"
 
 
 def _shares_cpu(doubt: Doubt) -> str:

@@ -139,7 +139,7 @@ def _reading(facts: Facts) -> tuple[str, str]:
     if facts.get("kind") != "cpu":
         return f"read fewer, larger files (MindRecord), use faster storage, or {more}", ""
     if facts.get("crowded"):
-        return f"make the rows of {op_label(facts['op'])} cheaper", f"{LIGHTER}; it computes, and no core is idle"
+        return f"make the rows of {op_label(facts['op'])} cheaper", f"{LIGHTER}; it computes, and no core stays idle"
     return f"{more}, or make its rows cheaper", LIGHTER
 
 

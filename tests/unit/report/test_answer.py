@@ -220,7 +220,7 @@ def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
 def test_where_the_pipeline_has_few_of_the_cores_the_network_is_named_beside_it(part, freed, words):
     facts = [{"fact": "pipeline_share", "value": part}, {"fact": "freed", "value": freed}]
     said = _sentence({"diagnosis": sharing(facts)})
-    assert said.startswith("Short of CPU: no core is idle")
+    assert said.startswith("Short of CPU: no core stays idle")
     assert said.endswith(f"{words} The training waits for data 3.0 % of the time.")
 
 
