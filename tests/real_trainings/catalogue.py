@@ -14,6 +14,7 @@ Loop = Literal["model", "jit", "pynative"]
 LATER_SEED = 20261124  # of the draw that is recorded after a rule was changed for what the held-out third showed
 NEXT_SEED = 20261125  # of the one after the rule that the draw before it asked for
 LAST_SEED = 20261126  # of the one that judges the sentence which gives an interval where the rule cannot tell
+FRESH_SEED = 20261127  # of the one after that showed that half an idle core is too little
 HELD_OUT_SEED = 20261122  # drawn before anything was recorded: rules are fixed before these are looked at
 TRIVIAL = frozenset(["TypeCast", "OneHot"])  # maps that convert a label: not replaced alone
 
@@ -127,7 +128,8 @@ def drawn_name(prefix: str, case: Case, loop: Loop, large: bool) -> str:
 LATER = drawn(LATER_SEED, "later", CASES, heavy=6, light=4)
 NEXT = drawn(NEXT_SEED, "next", (*CASES, *LATER), heavy=6, light=6)
 LAST = drawn(LAST_SEED, "last", (*CASES, *LATER, *NEXT), heavy=10, light=10)
-EVERY = (*CASES, *PUBLIC, *LATER, *NEXT, *LAST)
+FRESH = drawn(FRESH_SEED, "fresh", (*CASES, *LATER, *NEXT, *LAST), heavy=5, light=7)
+EVERY = (*CASES, *PUBLIC, *LATER, *NEXT, *LAST, *FRESH)
 SEEN = frozenset(["processes", "sounds_filtered"])  # drawn as well, but labelled while the tools were tried
 
 

@@ -7,6 +7,7 @@ python tests/real_trainings/label.py --public           trainings with public li
 python tests/real_trainings/label.py --later            drawn after a rule was changed for the last third
 python tests/real_trainings/label.py --next             drawn after the rule that the draw before asked for
 python tests/real_trainings/label.py --last             drawn for the first sentence that gives an interval
+python tests/real_trainings/label.py --fresh            drawn after the rule that the third draw asked for
 python tests/real_trainings/label.py --plan             what would be run, and how long it takes
 python tests/real_trainings/label.py --any-load         on a busy machine: the label says so and counts as none
 
@@ -26,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
-from catalogue import CASES, EVERY, LAST, LATER, NEXT, PUBLIC, TRIVIAL, find, held_out
+from catalogue import CASES, EVERY, FRESH, LAST, LATER, NEXT, PUBLIC, TRIVIAL, find, held_out
 from decide import LOOP, decide, if_free, ratios
 from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
@@ -47,6 +48,7 @@ GROUPS = {
     "later": "the draw after the last third",
     "next": "the draw after that one",
     "last": "the third draw",
+    "fresh": "the fourth",
 }
 RUN_S = 8.0  # of one run: imports, compiling, SECONDS of training
 OPS = 2.5  # that are replaced alone, on the average
@@ -218,7 +220,10 @@ def wanted(options):
     last = held_out()
     names = [case.name for case in CASES if (case.name in last) == options.held_out]
     if options.group:
-        names = [case.name for case in {"public": PUBLIC, "later": LATER, "next": NEXT, "last": LAST}[options.group]]
+        names = [
+            case.name
+            for case in {"public": PUBLIC, "later": LATER, "next": NEXT, "last": LAST, "fresh": FRESH}[options.group]
+        ]
     return [name for name in names if not is_done(name, options.out)]
 
 

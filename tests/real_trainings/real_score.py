@@ -33,7 +33,7 @@ SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
 READS = 1.02  # a measured gain this far above a stated upper bound contradicts it
 GAINS = 1.10  # what removing the whole pipeline brings in all rounds: "the loop limits" contradicts it
-DRAWS = ("later", "next", "last")
+DRAWS = ("later", "next", "last", "fresh")
 GROUPS = ("known", "held out", "public", *(f"drawn {draw}" for draw in DRAWS))
 NOTHING = 1.05  # what it does not bring in any round: "input-bound" contradicts it
 
