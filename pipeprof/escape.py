@@ -88,6 +88,11 @@ def markdown_block(lines: Iterable[str], language: str = "text") -> list[str]:
     return [fence + language, *shown, fence]
 
 
+def markdown_summary(text: object) -> str:
+    """What stands before a fold: HTML, in which no markup is read, but people are mentioned."""
+    return _MENTION.sub(rf"\g<0>{_ZERO_WIDTH}", xml(text))
+
+
 def wiki(text: object) -> str:
     """A cell of a wiki's table."""
     return re.sub(r"([\\{}\[\]|])", r"\\\1", line(text))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from comparisons import comparison
+from comparisons import comparison, metric
 
 from pipeprof.experiment.tune.result import EXIT
 from pipeprof.report import bisect_text, qualify_text, runs, speedup_text, status, tune_text, verify
-from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.ops import sections as ops_sections
 from pipeprof.report.ops.content import Content, Part
 from pipeprof.report.words import waiting
@@ -139,7 +139,9 @@ DOCUMENTS = {
         ["patch.diff", "settings.json"], "tuned",
     ),
     "tune --goal memory": lambda: tune_text.document(tuned("nothing_to_gain", None, [trial("no_gain", saved=1.6)], goal="memory")),
-    "compare": lambda: compare_terminal.document(comparison()),
+    "compare": lambda: compare_sections.document(comparison(metrics=[
+        metric(verdict="regressed"), *(metric(f"op/{n}", family="secondary", reps_new=n) for n in range(9))
+    ])),
     "qualify": lambda: qualify_text.document(QUALIFIED),
     "bisect": lambda: bisect_text.document(BISECTED),
 }  # fmt: skip

@@ -15,7 +15,6 @@ from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 comparison_format = format_option("html", "markdown", "json", "junit")
@@ -82,16 +81,10 @@ def answer(content: dict[str, Any], form: str, output: Path | None = None) -> No
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
     """Print a comparison in one of the formats, or write it to a file."""
     from pipeprof.report import document
-    from pipeprof.report.compare import html as compare_html
-    from pipeprof.report.compare import junit as compare_junit
-    from pipeprof.report.compare import markdown as compare_markdown
-    from pipeprof.report.compare import terminal as compare_terminal
+    from pipeprof.report.compare import junit, sections
     from pipeprof.report.output import write_text
 
-    texts: dict[str, Callable[[Any], str]] = {
-        "markdown": compare_markdown.text, "junit": compare_junit.text, "html": compare_html.text,
-    }  # fmt: skip
-    if form in texts:
-        write_text(texts[form](content), output)
+    if form in ("json", "terminal"):
+        document.show(content, sections.document, form, output)
     else:
-        document.show(content, compare_terminal.document, form, output)
+        write_text(junit.text(content) if form == "junit" else sections.text(content, form), output)

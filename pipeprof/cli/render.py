@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,13 +21,12 @@ MOST_BYTES = 64 * 1024 * 1024
 def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
     """Each form's file name and function."""
     from pipeprof.report.compare import github as compare_github
-    from pipeprof.report.compare import html as compare_html
     from pipeprof.report.compare import junit as compare_junit
-    from pipeprof.report.compare import markdown as compare_markdown
+    from pipeprof.report.compare import sections as compare_sections
 
     return {
-        "markdown": ("compare.md", compare_markdown.text),
-        "html": ("compare.html", compare_html.text),
+        "markdown": ("compare.md", partial(compare_sections.text, form="markdown")),
+        "html": ("compare.html", partial(compare_sections.text, form="html")),
         "junit": ("junit.xml", compare_junit.text),
         "github-summary": ("summary.md", compare_github.summary),
         "github-comment": ("comment.md", compare_github.comment),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Document:
     """What a report says. Sections without a title belong to what stands above them.
 
-    `style` is that of the title on a terminal, where an `unbroken` one stays one line.
+    `style` is that of the title; on a terminal an `unbroken` one stays one line.
     """
 
     title: str
@@ -54,7 +54,7 @@ def text(document: Document, form: str = "terminal") -> str:
     if form == "html":
         from pipeprof.report.section_html import page_of  # noqa: PLC0415 - charts are slow to import
 
-        return page_of(document.title, document.sections)
+        return page_of(document.title, document.sections, document.style)
     if form == "markdown":
         return markdown.page(document.title, document.sections)
     return plain_text(lambda console: draw(console, document))
@@ -65,7 +65,7 @@ def draw(console: Console, document: Document) -> None:
     title = escape.line(document.title)
     for line in [title] if document.unbroken else wrap_text(title, console.width):
         console.print(Text(line, style=document.style), soft_wrap=True)
-    for number, section in enumerate(one for one in document.sections if one.says_something):
+    for number, section in enumerate(one for one in document.sections if one.says_something and not one.folded):
         if section.title or (number and (section.strong or section.notes or section.code)):  # else its table does
             console.print()
         print_section(console, section)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import markdown as escaped
-from pipeprof.escape import markdown_block
+from pipeprof.escape import markdown_block, markdown_summary
 from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
@@ -20,17 +20,19 @@ def text(content: dict[str, Any]) -> str:
     return page("pipeprof report", sections(content), _first(content))
 
 
-def page(title: str, parts: Iterable[Section], first: Iterable[str] = ()) -> str:
-    """Sections under a heading of level 1; `first` are lines of Markdown between."""
-    lines = [f"# {escaped(title)}", "", *first]
+def page(title: str, parts: Iterable[Section], first: Iterable[str] = (), mark: str = "#") -> str:
+    """Sections under a heading with this `mark`; `first` are lines of Markdown between."""
+    lines = [f"{mark} {escaped(title)}", "", *first]
     for section in parts:
-        lines += _section(section) if section.says_something else []
+        lines += _section(section, f"{mark}#") if section.says_something else []
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section) -> list[str]:
-    """A section under a heading of level 2."""
-    lines = [f"## {escaped(section.title)}", ""] if section.title else []
+def _section(section: Section, mark: str) -> list[str]:
+    """A section under a heading, or folded away behind it."""
+    lines = [f"{mark} {escaped(section.title)}", ""] if section.title else []
+    if section.folded:
+        lines = [f"<details><summary>{markdown_summary(section.title)}</summary>", ""]
     lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
     lines += [""] if section.strong else []
     lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
@@ -39,7 +41,7 @@ def _section(section: Section) -> list[str]:
     for block in section.blocks:
         lines += [escaped(" ".join(block.caption)), ""] if block.caption else []
         lines += [*table(block), ""]
-    return lines
+    return [*lines, "</details>", ""] if section.folded else lines
 
 
 def _first(content: dict[str, Any]) -> list[str]:

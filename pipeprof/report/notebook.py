@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import command, line
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report.compare import rows as compare_rows
-from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.page import table
 
 if TYPE_CHECKING:
@@ -21,14 +21,13 @@ class Comparison(dict[str, Any]):
     """The dict that `pipeprof compare --format json` prints, shown as `pipeprof compare` shows it."""
 
     def __repr__(self) -> str:
-        return compare_terminal.text(self).rstrip("\n")
+        return compare_sections.text(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        rows = [
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in compare_rows.cells(metric)) + "</tr>"
-            for metric in self["metrics"]
-        ]
-        return "\n".join([f"<p><strong>{words(self['headline'])}</strong></p>", *table(compare_rows.HEAD, rows)])
+        from pipeprof.report.section_html import block_lines  # noqa: PLC0415 - charts are slow to import
+
+        tables = map(block_lines, compare_sections.metric_blocks(self["metrics"]))
+        return "\n".join([f"<p><strong>{words(self['headline'])}</strong></p>", *chain.from_iterable(tables)])
 
 
 def run_text(run: Run) -> str:

@@ -20,15 +20,12 @@ table { border-collapse: collapse; margin: .5em 0 1.5em; }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
 th.number, td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
-.headline { font-size: 1.25em; }
+.headline { font-size: 1.25em; } h1 { font-size: 1.6em; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """
 
 SORTABLE = """
 .wide { overflow-x: auto; }
-.wide caption { text-align: left; }
-#operators td:not(.number) { min-width: 6em; max-width: 24em; overflow-wrap: anywhere; }
-#operators td:first-child:not(.number) { min-width: 14em; }
 th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
 th button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25b4"; }
@@ -49,13 +46,13 @@ figure > svg { max-width: 100%; height: auto; }
 """  # of a page that `charts.script.figure` gives its charts
 
 
-def page(title: str, body: Iterable[str], style: str = "", script: str = "", refresh_s: int = 0) -> str:
-    """The whole page. `title` is text; `body`, `style` and `script` are HTML, CSS and JavaScript.
+def page(title: str, body: Iterable[str], style: str = "", script: str = "", refresh_s: int = 0, look: str = "") -> str:
+    """The whole page. `title` is text, `look` its classes; `body`, `style` and `script` are HTML, CSS and JavaScript.
 
     With a script, the page's policy allows that script and this style by their hashes, and nothing else. A page with
     `refresh_s` is asked for again after so many seconds.
     """
-    name = escape(title)
+    name, heading = escape(title), f'<h1 class="{look}">' if look else "<h1>"
     css = _STYLE + style
     policy = "default-src 'none'; style-src " + (digest(css) if script else "'unsafe-inline'")
     if script:
@@ -65,7 +62,7 @@ def page(title: str, body: Iterable[str], style: str = "", script: str = "", ref
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         *([f'<meta http-equiv="refresh" content="{refresh_s}">'] if refresh_s else []),
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n<h1>{html_words(title)}</h1>",
+        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n{heading}{html_words(title)}</h1>",
         *body,
         "</main>",
         *([f"<script>{script}</script>"] if script else []),

@@ -15,7 +15,7 @@ from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
 from pipeprof.report import html, runs
 from pipeprof.report.build import build
-from pipeprof.report.compare import html as compare_html
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
@@ -72,9 +72,8 @@ class Site:
         if len(set(names)) != 2:
             raise UsageError(f"expected two runs to compare, found {len(set(names))}", "tick two runs of the list")
         newer, older = sorted(map(self._listed, set(names)), key=lambda one: one.began, reverse=True)
-        return self._page(
-            "compare", (older, newer), lambda: compare_html.text(compare_places(str(older.path), str(newer.path)))
-        )
+        places = str(older.path), str(newer.path)
+        return self._page("compare", (older, newer), lambda: compare_sections.text(compare_places(*places), "html"))
 
     def history(self) -> str:
         """All runs of the folder as series."""

@@ -29,7 +29,7 @@ from pipeprof.inprocess import averages
 from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report import screen, table
-from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.document import draw as draw_document
 from pipeprof.report.sections import Block
 
@@ -142,7 +142,7 @@ def test_each_cell_of_a_verb_is_whole(folder, blocks, monkeypatch, words):
     metric(f"step_time_of_variant_{n}", base=1.5e9 * n, new=3.25e9 * n, p_value=1e-12) for n in range(1, 9)
 ])])  # fmt: skip
 def test_each_cell_of_a_comparison_is_whole(blocks, content, width):
-    screen.plain_text(lambda console: draw_document(console, compare_terminal.document(content)), width)
+    screen.plain_text(lambda console: draw_document(console, compare_sections.document(content)), width)
     assert blocks
     for block, drawn, _ in blocks:
         check(block, drawn, width)

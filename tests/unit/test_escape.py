@@ -117,3 +117,7 @@ def test_code_in_a_sentence_stays_code_and_names_stay_readable():
 
 def test_a_fence_is_longer_than_what_it_holds():
     assert escape.markdown_block(["````", "x"], "sh") == ["`````sh", "````", "x", "`````"]
+
+
+def test_a_summary_is_text_that_mentions_nobody():
+    assert escape.markdown_summary("<b>@octocat & #1") == "&lt;b&gt;@\u200boctocat &amp; #\u200b1"

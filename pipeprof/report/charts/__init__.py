@@ -30,14 +30,9 @@ _PANELS = {  # what is said where a panel is left out, and what the record calls
 }
 
 
-def is_installed() -> bool:
-    """Whether what the extra `charts` installs is here."""
-    return all(find_spec(name) for name in _NEEDED)
-
-
 def can_draw() -> bool:
-    """The same; if so, it is imported."""
-    if not is_installed():
+    """Whether what the extra `charts` installs is here; if so, it is imported."""
+    if not all(find_spec(name) for name in _NEEDED):
         return False
     altair()
     return True

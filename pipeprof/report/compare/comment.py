@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.compare import markdown, rows, why
+from pipeprof import escape
+from pipeprof.report import markdown
+from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
-from pipeprof.report.compare.markdown import plain
+from pipeprof.report.compare.sections import document
 from pipeprof.units import format_change, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -46,12 +48,23 @@ def text(content: dict[str, Any], most: int) -> str:
         "",
         "<details><summary>All numbers, how sure they are, and what was compared</summary>",
     ]
-    return "\n".join([*lines, "", markdown.text(content, secondary=most).rstrip(), "", "</details>"]) + "\n"
+    whole = document(content, most=most)
+    return "\n".join([*lines, "", markdown.page(whole.title, whole.sections, mark="###"), "</details>"]) + "\n"
+
+
+def plain(words: object) -> str:
+    """Text as text; spans between two backticks stay code."""
+    return escape.markdown(rows.clean(words))
+
+
+def _name(words: object, *, in_table: bool = False) -> str:
+    """A name as code."""
+    return escape.markdown_code(rows.clean(words, rows.LONGEST_NAME), in_table=in_table)
 
 
 def _of(content: Mapping[str, Any]) -> str:
     name = rows.workload(dict(content))
-    return f" of {markdown.name(name)}" if name else ""
+    return f" of {_name(name)}" if name else ""
 
 
 def _title(content: Mapping[str, Any]) -> str:
@@ -92,7 +105,7 @@ def _table(content: Mapping[str, Any]) -> list[str]:
 
 def _row(metric: Metric) -> list[str]:
     base, new = rows.values(dict(metric))
-    name = NAMES.get(metric["name"]) or markdown.name(metric["name"], in_table=True)
+    name = NAMES.get(metric["name"]) or _name(metric["name"], in_table=True)
     change = rows.change(dict(metric)).replace("[", "(").replace("]", ")")
     return [
         name,
@@ -128,15 +141,15 @@ def _places(entry: Mapping[str, Any]) -> str:
     """`, at data.py:41 (before: data.py:38)`."""
     before, now = entry.get("place_base"), entry.get("place_new")
     if not now:
-        return f"; before at {markdown.name(before)}" if before else ""
-    return f"; at {markdown.name(now)}" + (f" (before: {markdown.name(before)})" if before and before != now else "")
+        return f"; before at {_name(before)}" if before else ""
+    return f"; at {_name(now)}" + (f" (before: {_name(before)})" if before and before != now else "")
 
 
 def _to_do(content: Mapping[str, Any]) -> str:
     """One sentence for the reviewer."""
     verdict, place = content["verdict"], _place_of_cause(content)
     if verdict == "regressed":
-        look = f"look at {markdown.name(place)}" if place else "look at the cause"
+        look = f"look at {_name(place)}" if place else "look at the cause"
         return (
             f"{look} before this is merged. If it is wanted, accept it by an entry `acknowledge` in "
             "`pipeprof.toml`, with a reason and a date."
@@ -145,7 +158,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
         return _undecided(content)
     if verdict == "incomparable":
         found = [one[0] for one in rows.differences(dict(content)) if one[3] == "cannot be compared"]
-        names = ", ".join(markdown.name(one) for one in found[:3])
+        names = ", ".join(_name(one) for one in found[:3])
         return (
             "nothing was judged, because the two sides were measured under different conditions"
             f"{f' ({names})' if names else ''}. Measure the old side again under today's."

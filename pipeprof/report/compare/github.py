@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.escape import log_data, log_property
 from pipeprof.report.compare import comment as compare_comment
-from pipeprof.report.compare import markdown, rows, why
+from pipeprof.report.compare import rows, sections, why
 from pipeprof.report.compare import trust as compare_trust
 
 SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
@@ -14,18 +14,34 @@ COMMENT_BYTES = 60_000  # GitHub refuses more than 65,536; the poster adds a lin
 ANNOTATIONS = 10  # per step, of each kind
 ANNOTATED_EDITS = 3
 COMMENT_ROWS = 30
+MOST_FOLDS = 2  # one within the other
 MARK = "<!-- pipeprof-gate:"
 
 
 def summary(content: dict[str, Any]) -> str:
     """Markdown for the job's summary; cut, with a note, where GitHub would refuse it."""
-    return markdown.cut(markdown.text(content), SUMMARY_BYTES, "The rest is in the artifact `compare.md`.")
+    return cut(sections.text(content, "markdown"), SUMMARY_BYTES, "The rest is in the artifact `compare.md`.")
 
 
 def comment(content: dict[str, Any]) -> str:
     """Body of the comment. The first line is a mark, which readers do not see, to find it again."""
     whole = f"{marker(content)}\n{compare_comment.text(content, COMMENT_ROWS)}"
-    return markdown.cut(whole, COMMENT_BYTES, "The rest is in the artifact `compare.md` of the run.")
+    return cut(whole, COMMENT_BYTES, "The rest is in the artifact `compare.md` of the run.")
+
+
+def cut(whole: str, limit: int, note: str) -> str:
+    """The text, or as many of its first lines as fit into `limit` bytes together with the note."""
+    if len(whole.encode()) <= limit:
+        return whole
+    room = limit - len(note.encode()) - MOST_FOLDS * len("\n</details>") - len("\n\n\n")
+    kept: list[str] = []
+    for line in whole.splitlines():
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    folded = sum(line.startswith("<details>") for line in kept) - kept.count("</details>")
+    return "\n".join([*kept, *["</details>"] * folded, "", note]) + "\n"
 
 
 def marker(content: dict[str, Any]) -> str:

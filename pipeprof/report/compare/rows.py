@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.report.words.comparison import METRICS
 from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ LONGEST_TEXT = 2000
 
 # Worst first.
 ORDER = ("regressed", "missing", "incomparable", "inconclusive", "acknowledged", "improved", "unchanged")
+_FIRST = {name: place for place, name in enumerate(METRICS)}
 FAILURES = ("regressed", "missing", "incomparable")
-HEAD = ("metric", "base", "new", "change [95 % interval]", "verdict", "repetitions")
 
 
 def clean(words: object, longest: int = LONGEST_TEXT) -> str:
@@ -77,7 +78,7 @@ def interval(low: float, high: float) -> str:
 
 
 def cells(metric: dict[str, Any]) -> tuple[str, ...]:
-    """One row below HEAD; the name is the first cell."""
+    """What one line says of it: name, base, new, change with its interval, verdict, repetitions."""
     base, new = values(metric)
     name = clean(metric["name"], LONGEST_NAME)
     return name, base, new, change(metric), metric["verdict"], repetitions(metric)
@@ -123,7 +124,7 @@ def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     for family in (*known, None):
         rows = [one for one in content["metrics"] if _family(one, known) == family]
         if rows:
-            rows.sort(key=lambda one: (_rank(one["verdict"]), one["name"]))
+            rows.sort(key=lambda one: (_rank(one["verdict"]), _FIRST.get(one["name"], len(_FIRST)), one["name"]))
             found.append((FAMILIES.get(family or "", "Other metrics"), rows))
     return found
 
@@ -147,12 +148,13 @@ def sides(content: dict[str, Any]) -> list[str]:
     lines = []
     for side in ("base", "new"):
         about = content.get(side) or {}
-        parts = [words(about.get("label"))]
+        known = [words(about["kind"])] if about.get("kind") else []
+        if isinstance(about.get("reps"), int) and about["reps"]:
+            known.append(format_count(about["reps"], "repetition"))
+        parts = [words(about.get("label")) + (f" ({', '.join(known)})" if known else "")]
         parts += [f"workload {words(about['workload'])}"] if about.get("workload") else []
         parts += [f"revision {revision(about['git'])}"] if about.get("git") else []
         parts += [f"measured {words(about['created_at'])}"] if about.get("created_at") else []
-        if isinstance(about.get("reps"), int) and about["reps"]:
-            parts.append(format_count(about["reps"], "repetition"))
         lines.append(f"{side}: {', '.join(parts)}")
     return lines
 
@@ -164,10 +166,10 @@ def revision(git: object) -> str:
     return clean(git["revision"], LONGEST_NAME)[:10] + (" with changes" if git.get("dirty") else "")
 
 
-def looks(content: dict[str, Any]) -> str:
+def looks(content: dict[str, Any]) -> list[str]:
     """When it is judged again; empty when it is not."""
     following = content.get("next_look")
-    return "" if following is None else f"the next check is after {following} repetitions per side"
+    return [] if following is None else [f"the next check is after {following} repetitions per side"]
 
 
 def reason(metric: dict[str, Any]) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeprof.report.compare.rows import LONGEST_NAME, clean, values, words
-from pipeprof.units import format_change
+from pipeprof.report.compare.rows import LONGEST_NAME, clean, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +17,19 @@ LARGE = 0.10  # of the step's change: an operator that came or went is listed al
 PROVEN = ("regressed", "improved", "acknowledged")
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line: as a sentence, and as the cells of a table (what, base, new, change, share of the step's change)."""
+class Line(NamedTuple):
+    """One line: the cells of a table, and all of them as one sentence."""
 
-    text: str
-    cells: tuple[str, str, str, str, str]
+    what: str
+    base: str = ""
+    new: str = ""
+    share: str = "-"  # of the step's change
+
+    @property
+    def text(self) -> str:
+        """The line as a sentence."""
+        numbers = f": {self.base} -> {self.new}" if self.base else ""
+        return self.what + numbers + ("" if self.share == "-" else f", {self.share} of the step's change")
 
 
 def title(content: dict[str, Any]) -> str:
@@ -44,9 +49,9 @@ def lines(content: dict[str, Any]) -> list[Line]:
     single = [entry for entry in entries if id(entry) not in hidden]
     room = MOST_LINES - len(folded)
     shown = single if len(single) <= room else single[: room - 1]
-    found = [*map(_line, shown), *(_sentence(_summed_up(group)) for group in folded)]
+    found = [*map(_line, shown), *(Line(_summed_up(group)) for group in folded)]
     rest = len(single) - len(shown)
-    return [*found, _sentence(f"and {rest} more: --format json")] if rest else found
+    return [*found, Line(f"and {rest} more: --format json")] if rest else found
 
 
 def _small(entries: Sequence[Entry], *changes: str) -> list[Entry]:
@@ -73,23 +78,9 @@ def _summed_up(group: Sequence[Entry]) -> str:
 def _line(entry: Entry) -> Line:
     share = entry.get("share")
     part = "-" if share is None else f"{_whole(share)} %"
-    what = clean(entry.get("what") or entry.get("text") or entry.get("name") or "", LONGEST_NAME)
-    if entry.get("kind") == "structure":
-        sentence = clean(entry.get("text") or what, LONGEST_NAME)
-        return Line(sentence + _of(part), (sentence, "", "", words(entry.get("change")), part))
-    base, new = values(entry)
-    change = format_change(entry["ratio"]) if entry.get("ratio") is not None else words(entry.get("change"))
-    sentence = clean(entry.get("text") or f"{what} {entry.get('change', '')}", LONGEST_NAME)
-    numbers = "" if (base, new) == ("-", "-") else f": {base} -> {new}"
-    return Line(f"{sentence}{numbers}{_of(part)}", (what, base, new, change, part))
-
-
-def _of(part: str) -> str:
-    return "" if part == "-" else f", {part} of the step's change"
-
-
-def _sentence(text: str) -> Line:
-    return Line(text, (text, "", "", "", ""))
+    said = entry.get("text") or f"{entry.get('what') or entry.get('name') or ''} {entry.get('change', '')}"
+    base, new = ("-", "-") if entry.get("kind") == "structure" else values(entry)
+    return Line(clean(said, LONGEST_NAME), *(("", "") if (base, new) == ("-", "-") else (base, new)), part)
 
 
 def _whole(share: float) -> str:

@@ -34,7 +34,8 @@ class Block:
     Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
     `caption`: sentences that stand above it. `tall`: titles and cells have several lines on purpose; what they are made
     of went through `escape.line`. `fitted`: the same cells as another table, for a terminal of so many columns.
-    `styles` of cells on a terminal, by their text.
+    `styles` of cells, by their text; on a page they are classes. `numbers` make a page's table sortable: those of each
+    row, by the column's title.
     """
 
     head: Sequence[str]
@@ -45,14 +46,16 @@ class Block:
     caption: Sequence[str] = ()
     fitted: Callable[[int], Block] | None = None
     styles: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
 @dataclass
 class Section:
     """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`.
 
-    `charts` are drawn on a page, and only there. Notes that are `unbroken` stay one line each on any terminal. `code`
-    are lines of a program or a patch, in this `language`, shown as they are behind the sentences.
+    `charts` are drawn on a page, and only there. What is `folded` is opened by its title; a terminal does not show it.
+    Notes that are `unbroken` stay one line each on any terminal. `code` are lines of a program or a patch, in this
+    `language`, shown as they are behind the sentences.
     """
 
     title: str
@@ -64,6 +67,7 @@ class Section:
     code: Sequence[str] = ()
     language: str = "text"
     charts: Callable[[], Sequence[Chart]] | None = None
+    folded: bool = False
 
     @property
     def says_something(self) -> bool:
@@ -110,12 +114,16 @@ def costs(row: dict[str, Any], *, nested: bool) -> list[str]:
     return [*(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), own, format_ratio(row["share"])]
 
 
-def filled(head: Sequence[str], rows: list[list[str]], words: Iterable[int] = (0,)) -> Block:
+def filled(
+    head: Sequence[str], rows: list[list[str]], words: Iterable[int] = (0,), spare: Iterable[int] = (), **more: Any
+) -> Block:
     """A table without the columns that are `-` in every row; columns are numbers but those in `words`."""
     keep = [index for index in range(len(head)) if any(row[index] != "-" for row in rows)]
     left = frozenset(words)
     right = frozenset(place for place, index in enumerate(keep) if index not in left)
-    return Block([head[index] for index in keep], [[row[index] for index in keep] for row in rows], right)
+    going = [keep.index(index) for index in spare if index in keep]
+    kept = [[row[index] for index in keep] for row in (head, *rows)]
+    return Block(kept[0], kept[1:], right, going, **more)
 
 
 def format_rate(rate: float | None) -> str:

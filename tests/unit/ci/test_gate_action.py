@@ -56,7 +56,7 @@ def test_nothing_changed_is_green_and_quiet(runner):
     assert outcome.annotations == []
     assert outcome.outputs["verdict"] == "unchanged"
     assert outcome.outputs["exit-code"] == "0"
-    assert "### Primary metrics" in outcome.summary
+    assert "| step_time_median | " in outcome.summary
     assert "+8.3 %" in outcome.summary
 
 
@@ -74,7 +74,7 @@ def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
     assert json.loads(runner.artifact("compare.json").read_text()) == comparison("regressed")
     assert junit(runner).get("failures") == "2"
     assert runner.artifact("compare.html").read_text().startswith("<!DOCTYPE html>")
-    assert runner.artifact("compare.md").read_text().startswith("## ")
+    assert runner.artifact("compare.md").read_text().startswith("# ")
     assert runner.artifact("pr.txt").read_text() == "7\n"
 
 
@@ -95,7 +95,7 @@ def test_inconclusive_is_a_warning_by_default(runner):
     outcome = runner.run()
     assert outcome.exit_code == 0
     assert [level for level, *_ in outcome.annotations] == ["warning", "warning", "notice"]
-    assert "needs 31 per side" in outcome.summary
+    assert "about 31 repetitions per side would decide it" in outcome.summary
     assert "too noisy to tell" in outcome.summary
     assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
 
@@ -133,7 +133,7 @@ def test_what_the_change_tried_stands_in_summary_and_annotations(runner):
     runner.plan = says(comparison("unchanged", trust=trust([edit(settings=[setting()])])))
     outcome = runner.run()
     assert outcome.exit_code == 0
-    assert "### This change edits what it is judged by" in outcome.summary
+    assert "## This change edits what it is judged by" in outcome.summary
     assert [level for level, *_ in outcome.annotations] == ["warning"]
     assert "`alpha` is 0.0001 instead of 0.008 (looser)" in outcome.annotations[0][2]
 

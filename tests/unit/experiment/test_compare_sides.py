@@ -142,7 +142,7 @@ def test_a_policy_may_be_a_table():
 
 @pytest.mark.parametrize("name", ["test_a[small]", "test_a[bold]", "test_a[/x]", "\x1b[31mred\x1b[0m"])
 def test_names_are_shown_in_the_terminal_as_they_are(name):
-    from pipeprof.report.compare import terminal as compare_terminal
+    from pipeprof.report.compare import sections as compare_sections
 
     base, new = (
         side(values={f"benchmark/{name}": {rep: step * factor for rep, factor in enumerate(SPREAD)}}, label=name)
@@ -150,7 +150,7 @@ def test_names_are_shown_in_the_terminal_as_they_are(name):
     )
     other = side(fingerprint={"cpu_model": name})
     for content in (compare_sides(base, new), compare_sides(base, other)):
-        text = compare_terminal.text(content)
+        text = compare_sections.text(content)
         assert name.replace("\x1b", "\\x1b") in text
         assert "\x1b" not in text
 

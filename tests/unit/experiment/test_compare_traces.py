@@ -6,7 +6,7 @@ from kineto_files import imported, op, step, training, write_trace
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.query.measure import measure
 from pipeprof.record.measures import merged
-from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import sections as compare_sections
 
 
 @pytest.mark.parametrize("cat", ["cpu_op", "user_annotation"])
@@ -69,7 +69,7 @@ def test_the_one_cause_stands_above_the_kernels_that_another_version_calls_other
     )
     found = compare_sides(base, new)
     assert found["explanation"][0]["name"] == "Memcpy DtoD (Device -> Device)"
-    text = compare_terminal.text(found)
+    text = compare_sections.text(found)
     lines = text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("operator"))
     assert lines[first].startswith("operator `Memcpy DtoD` (3 -> 774 executions per step)")

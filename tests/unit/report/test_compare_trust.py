@@ -5,19 +5,18 @@ from __future__ import annotations
 import html
 import json
 import re
+from functools import partial
 
 import pytest
 from comparisons import comparison, edit, setting, trust
 
 from pipeprof.report.compare import content as compare_content
 from pipeprof.report.compare import github as compare_github
-from pipeprof.report.compare import html as compare_html
-from pipeprof.report.compare import markdown as compare_markdown
-from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.compare import trust as compare_trust
 
 FORMS = {
-    "terminal": compare_terminal.text, "markdown": compare_markdown.text, "html": compare_html.text,
+    **{form: partial(compare_sections.text, form=form) for form in ("terminal", "markdown", "html")},
     "summary": compare_github.summary, "comment": compare_github.comment,
 }  # fmt: skip
 ACCEPTED = {"metric": "data_wait", "max_ratio": 1.5, "reason": "planned", "expires": "2030-01-01", "workload": "resnet"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
 from comparisons import comparison, hostile, metric
@@ -11,13 +12,14 @@ from hostile import NAMES, check_html
 
 from pipeprof.experiment.compare import compare_places
 from pipeprof.record.run import Rep
-from pipeprof.report import json_text
+from pipeprof.report import json_text, section_html
 from pipeprof.report.charts import comparison as charts
-from pipeprof.report.compare import html as compare_html
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.compare.content import read
 from pipeprof.report.words.comparison import METRICS
 
 MS = 1_000_000
+page_of = partial(compare_sections.text, form="html")
 
 
 @pytest.fixture
@@ -169,7 +171,7 @@ def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
         metric(name, family="secondary")
         for name in ("phase/data_wait", "pipeline/decode", "op/net/MatMul", "count/MatMul")
     ]
-    page = compare_html.text(compared)
+    page = page_of(compared)
     tables = re.findall(r"<tr><td>(.*?)</td>", page)
     assert {"step time", "step time p90", "time to first step", "time before the forward pass"} <= set(tables)
     assert "work of <code>decode</code> per batch" in tables
@@ -193,13 +195,13 @@ def test_what_is_not_known_is_said():
 
 def test_a_saved_comparison_gives_the_same_page(compared):
     saved = read(json_text.text(compared).encode(), "compare.json")
-    assert compare_html.text(saved) == compare_html.text(json.loads(json_text.text(compared)))
+    assert page_of(saved) == page_of(json.loads(json_text.text(compared)))
 
 
 def test_without_the_extra_the_page_has_the_same_tables(compared, monkeypatch):
-    whole = compare_html.text(compared)
-    monkeypatch.setattr(compare_html, "is_installed", lambda: False)
-    still = compare_html.text(compared)
+    whole = page_of(compared)
+    monkeypatch.setattr(section_html, "can_draw", lambda: False)
+    still = page_of(compared)
     assert "pip install" in still
     assert re.findall("<td.*?</td>", still) == re.findall("<td.*?</td>", whole.partition("<script>")[0])
     assert "<script" not in still
@@ -212,7 +214,7 @@ def test_hostile_names_are_inert():
         {"name": one["name"], "base": [[0, 1.0]], "new": [[1, 2.0]]} for one in content["metrics"][:40]
     ]
     content["pipelines"] = {side: [stage(n, name) for n, name in enumerate(NAMES[:12])] for side in ("base", "new")}
-    check_html(compare_html.text(content))
+    check_html(page_of(content))
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
@@ -223,7 +225,7 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
     ]
     compared["metrics"] += many
     compared["pipelines"] = {"base": BASE, "new": NEW}
-    page = opened(compare_html.text(compared), width, scheme)
+    page = opened(page_of(compared), width, scheme)
 
     def marks(chart, kind):
         return page.locator(f"#{chart} g.mark-{kind}.role-mark path, #{chart} g.mark-{kind}.role-mark line").count()
@@ -236,6 +238,7 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= width
+    page.get_by_text("Secondary metrics: ").click()
     secondary = page.locator("table.sortable").last
     page.get_by_role("searchbox").last.fill("Op29")
     assert secondary.locator("tbody tr:visible").count() == 1

@@ -65,8 +65,8 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
     assert found["headline"] in repr(found)
     assert re.search(r"step_time_median +1\.00 ms +2\.00 ms", repr(found))
     html = found._repr_html_()
-    assert "<td>2.00 ms</td>" in html
-    assert "<td>regressed</td>" in html
+    assert '<td class="number">2.00 ms</td>' in html
+    assert '<td class="bold red">regressed</td>' in html
 
 
 @pytest.mark.parametrize("name", ["steps", "pipeline", "operators"])

@@ -94,9 +94,9 @@ def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width)
         "op_info": [{"op_id": n, "name": f"Default/network/{name}", "type": name, "phase": "forward"} for n, name in enumerate(names)],
         "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
     }), width)  # fmt: skip
-    wide = page.eval_on_selector_all("#operators th", "all => all.map((one) => one.getBoundingClientRect().width)")
+    wide = page.eval_on_selector_all("table.sortable th", "all => all.map((one) => one.getBoundingClientRect().width)")
     assert wide[0] == max(wide)
-    hidden = page.eval_on_selector("#operators", "one => one.scrollWidth - one.parentElement.clientWidth")
+    hidden = page.eval_on_selector("table.sortable", "one => one.scrollWidth - one.parentElement.clientWidth")
     assert hidden <= 0 or width < 1400
     colours = page.eval_on_selector_all(
         "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
@@ -236,7 +236,7 @@ def test_the_operators_can_be_sorted_and_searched(make_run, show):
     page = show(make_run({
         "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 20_000_000}], "op_info": infos, "op": execs,
     }))  # fmt: skip
-    rows = page.locator("#operators tbody tr")
+    rows = page.locator("table.sortable tbody tr")
 
     def first_cells():
         return [row.split("\t")[0] for row in rows.all_inner_texts()]
@@ -245,7 +245,7 @@ def test_the_operators_can_be_sorted_and_searched(make_run, show):
     page.get_by_role("button", name="own time").press("Enter")
     page.get_by_role("button", name="own time").press("Enter")
     assert first_cells() == ["net/Ab", "net/Cd", "net/Bc"]
-    assert page.locator("#operators th[aria-sort=ascending]").inner_text() == "own time"
+    assert page.locator("table.sortable th[aria-sort=ascending]").inner_text() == "own time"
     page.get_by_role("button", name="operator").click()
     assert first_cells() == ["net/Ab", "net/Bc", "net/Cd"]
     page.get_by_label("search").fill("CD")
