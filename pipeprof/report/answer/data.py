@@ -108,7 +108,8 @@ def _short_of_cpu(diagnosis: dict[str, Any]) -> str:
     most = nearly_equal(diagnosis)
     if most is not None:
         return (
-            f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, and none stays idle."
+            f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, "
+            "and none stays idle."
         )
     if facts["pipeline_share"] >= MUCH_OF_CPU:
         return (
