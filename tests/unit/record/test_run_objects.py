@@ -183,9 +183,9 @@ def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, 
     assert done.exception.message.count(url) == 2  # both sides hold the run ...
 
 
-def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(folder, url, tmp_path, monkeypatch):
+def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(whole, url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    push(load(folder), url)
+    push(load(whole), url)
     text = CliRunner().invoke(cli, ["report", url, "--full"], catch_exceptions=False).stdout
     assert url in "".join(text.split())
     assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
