@@ -12,6 +12,8 @@ QUERY = """
 import os, signal, sys, threading, click
 from pipeprof import cli
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it, and these tests with them
+
 @click.command()
 def long_query():
     import duckdb

@@ -149,7 +149,8 @@ def test_without_an_idle_core_more_workers_bring_between_nothing_and_a_core_each
 
 
 @pytest.mark.parametrize(
-    ("free", "lock", "most"), [(0.0, 0.0, 200.0), (0.3, None, 100.0), (1.0, 0.3, 200.0), (1.0, 0.2, 100.0)]
+    ("free", "lock", "most"),
+    [(0.0, 0.0, 200.0), (0.49, None, 200.0), (0.5, None, 100.0), (1.0, 0.3, 200.0), (1.0, 0.2, 100.0)],
 )
 def test_what_the_loop_could_take_without_its_pipeline(free, lock, most):
     """It used 1 of the pipeline's and its own 2 cores for 100 batches/s: on both it could make 200 at most."""
