@@ -33,8 +33,12 @@ OP_TYPES = {
 OVERHEAD_MS = {"generator": 0.04, "random": 0.06, "slices": 0.05, "text": 0.01, "folder": 0.1, "mindrecord": 0.03}
 MAP_OVERHEAD_MS, PROCESS_OVERHEAD_MS = 0.05, 0.25
 # A model that computes on all cores is slowed by what else computes: `pipeprof headspace`, 3 pairs each, makes the first
-# one x1.74 (1.46 to 2.08), the second one x1.20 (1.12 to 1.34)
-MEASURED = {"loop_model": "tiny", "loop_model_wide": "tiny"}
+# one x1.74 (1.46 to 2.08), the second one x1.20 (1.12 to 1.34). A loop of NumPy beside processes or Python is as well:
+# x3.66 (3.59 to 3.73; 2 pairs), x1.21 (1.15 to 1.31; 4), x1.14 (1.00 to 1.15; 6)
+MEASURED = {
+    "loop_model": "tiny", "loop_model_wide": "tiny",
+    "drawn_20261121_00": "source", "drawn_20261122_04": "one", "drawn_20261121_27": "two",
+}  # fmt: skip
 FILTER_MS = 0.075  # per row that arrives: the predicate is Python
 
 
