@@ -117,7 +117,7 @@ def _changed(content: Content, exact: Sequence[Content]) -> tuple[list[Content],
     alone = sum(one["verdict"] == "missing" for one in exact)
     explained = {f"count/{cause['name']}" for cause in content["explanation"] if cause["kind"] == "operator"}
     changed = [one for one in exact if one["verdict"] not in ("unchanged", "inconclusive", "missing")]
-    changed = [one for one in changed if one["name"] not in explained]
+    changed = [one for one in changed if one["name"] not in explained and one["base"] != one["new"]]
     more = f", {MOST_COUNTS} of {len(changed)}" if len(changed) > MOST_COUNTS else ""
     more += f" ({alone} more on one side alone)" if alone else ""
     return changed[:MOST_COUNTS], f"Exact counts and sizes that changed{more}, not part of the verdict"

@@ -260,6 +260,8 @@ def test_counts_that_changed_are_on_the_terminal_and_those_that_did_not_are_not(
     assert "count/7" in text
     assert "count/same" not in text
     assert "Exact counts" not in compare_sections.text(comparison(metrics=[metric("step_time_median"), fine]))
+    equal = metric("count/equal", "incomparable", family="deterministic", base=1, new=1, ratio=1.0)
+    assert "Exact counts" not in compare_sections.text(comparison(metrics=[metric("step_time_median"), equal]))
 
 
 def test_annotation_is_one_escaped_line():
