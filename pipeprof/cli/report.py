@@ -119,7 +119,8 @@ def sql(words: tuple[str, ...], form: str) -> None:
       pipeprof sql "SELECT * FROM stage" --format csv
       echo "SELECT * FROM stage" | pipeprof sql RUN -
 
-    Without RUN, the newest run of the current folder is asked. Tables and views: docs/tables.md.
+    Without RUN, the newest run of the current folder is asked. Tables and their columns: docs/tables.md; views, and
+    the queries that the report asks: docs/queries.md.
     """  # noqa: D301
     from pipeprof.cli.hard_end import process_ends_late
     from pipeprof.report import rows
