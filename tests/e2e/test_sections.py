@@ -84,3 +84,11 @@ def test_operators_are_of_the_part_in_which_they_were_launched(recorded):
     assert ("plain", "gradients") not in found
     assert ("weights_averaged", "after") in found
     assert ("clipped", "gradients") in found
+
+
+def test_writing_what_was_recorded_is_counted_for_itself(recorded):
+    """MindSpore writes an op window in the thread that trains, between two steps: that time is neither's."""
+    recording = recorded("sections.py", options=("--ops", "all"))
+    (row,) = [row for row in recording.rows("run_part") if row["part"] == "profiling"]
+    assert row["count"] >= 2  # opened, and closed
+    assert row["dur_ns"] > 0

@@ -196,12 +196,12 @@ class Windows:
             recorder.REC.failed("watch")
 
     def _close(self):
+        begin = recorder.now()
         folder, self.folder = self.folder, None
         sections.SECTIONS.close()
         lines.LINES.stop()
         operands.OPERANDS.stop()
         cells.CELLS.stop()
-        begin = recorder.now()
         self.profiler.stop()
         end = recorder.now()
         executions = _executions(folder)
@@ -213,6 +213,7 @@ class Windows:
             number=self.count,
             ticks=self.ticks,
             begin=self.began,
+            closing=begin,
             end=end,
             executions=executions,
             warmup=self.warmup,

@@ -16,7 +16,7 @@ from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
-from pipeprof.read.spool.steps import Step, Steps, find_steps
+from pipeprof.read.spool.steps import Step, Steps, find_steps, leave_out
 from pipeprof.read.spool.syncs import add_syncs
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
@@ -155,6 +155,7 @@ def _add_process(
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
+    leave_out(recognised.steps, operators.recorder_at_work(process))
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)

@@ -77,6 +77,13 @@ class PointNotFoundError(SourceError):
     """A forward-start or backward-end point names no operator that was recorded."""
 
 
+def recorder_at_work(process: Process) -> list[tuple[int, int]]:
+    """When op windows were opened, and closed, which writes what they hold: between steps, by the thread that trains."""
+    opened = [(int(event["begin"]), int(event.get("began", event["begin"]))) for event in process.all("window_open")]
+    closed = [(int(event.get("closing", event["end"])), int(event["end"])) for event in process.all("window")]
+    return sorted(opened + closed)
+
+
 def load_windows(process: Process) -> Recorded:
     """Executions of all complete windows without their warm-up steps, and of the script's own profile."""
     recorded = Recorded([], [], [], [])

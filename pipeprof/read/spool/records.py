@@ -125,12 +125,16 @@ class Closed(_Event):
     number: Id
 
 
-class WindowOpen(_Event):
-    """An op window begins."""
-
+class _WindowOpen(_Event):
     number: Id
     warmup: Count
     begin: At
+
+
+class WindowOpen(_WindowOpen, total=False):
+    """An op window begins; `began`: when it was open."""
+
+    began: At
 
 
 class _Window(_Event):
@@ -143,9 +147,10 @@ class _Window(_Event):
 
 
 class Window(_Window, total=False):
-    """An op window has ended."""
+    """An op window has ended; `closing`: when writing what it holds began."""
 
     warmup: Count
+    closing: At
 
 
 class _Lines(_Event):

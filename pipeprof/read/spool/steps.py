@@ -83,6 +83,20 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     return Steps(steps, evidence, _counts(own))
 
 
+def leave_out(steps: Sequence[Step], work: Sequence[tuple[int, int]]) -> None:
+    """Take time between two steps that was neither's (`work`: in order, ns) out of the one that it was counted in."""
+    starts = [step.start for step in steps]
+    for begin, end in work:
+        at = bisect_left(starts, end) - 1
+        if begin >= end or at < 0 or steps[at].end <= begin:
+            continue
+        step = steps[at]
+        if begin - step.start < step.end - end:
+            step.start = min(max(step.start, end), step.end)
+        else:
+            step.end = max(begin, step.start)
+
+
 def _named_steps(marks: Sequence[Mark]) -> list[Step]:
     """The steps that the program named itself (`profile.step()`): whatever happens in between belongs to them."""
     steps = []

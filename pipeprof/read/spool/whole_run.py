@@ -9,6 +9,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipeprof.read.spool.operators import recorder_at_work
 from pipeprof.read.spool.process import Kind
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 CALLBACK, EVALUATION = 0, 2  # flags of Kind.PART; 1: a checkpoint
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
-    "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4,
+    "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,
     "dataset_build": 3, "import": 3, "first_steps": 2, "training": 2,
 }  # fmt: skip
 
@@ -144,6 +145,7 @@ def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
     for event in process.all("iterator"):
         if not event.get("again"):
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
+    yield from (Stretch(begin, end, "profiling") for begin, end in recorder_at_work(process))
     names = {int(event["number"]): event["label"] for event in process.all("callback")}
     evaluations = _evaluations(process)
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)

@@ -26,6 +26,7 @@ PARTS = {
     "callback": "callback",
     "epoch_gap": "between epochs",
     "between_steps": "between steps",
+    "profiling": "pipeprof, writing recorded operators",
     "ending": "after the last step",
     "not_recorded": "not recorded",
 }

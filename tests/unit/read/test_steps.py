@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
-from pipeprof.read.spool.steps import find_steps
+from pipeprof.read.spool.steps import Step, find_steps, leave_out
 
 TRAIN, CHECK = 0, 1  # iterators
 
@@ -317,3 +317,20 @@ def test_input_is_the_time_until_the_batch_and_inside_the_iterator_after_that(re
     rec.fetch().update().stop()
     (step,) = rec.steps().steps
     assert step.input_ns == 20
+
+
+@pytest.mark.parametrize(
+    ("work", "edges"),
+    [
+        ([(100, 130)], [(0, 100), (130, 200), (200, 300)]),  # at the beginning of a step, where Model's callbacks are
+        ([(195, 200)], [(0, 100), (100, 195), (200, 300)]),  # at its end, before the next fetch
+        ([(100, 120), (121, 130)], [(0, 100), (130, 200), (200, 300)]),  # one window closed, the next one opened
+        ([(150, 150)], [(0, 100), (100, 200), (200, 300)]),
+        ([(300, 350)], [(0, 100), (100, 200), (200, 300)]),
+        ([(-50, -10)], [(0, 100), (100, 200), (200, 300)]),
+    ],
+)
+def test_time_in_which_op_windows_were_written_is_no_steps(work, edges):
+    steps = [Step("train", at, at + 100) for at in (0, 100, 200)]
+    leave_out(steps, work)
+    assert [(step.start, step.end) for step in steps] == edges
