@@ -461,8 +461,8 @@ TABLES: tuple[Table, ...] = (
             (
                 "start (until Python runs) | import | set_up (until the first step) | dataset_build | compile | "
                 "compile_eval | recompile | first_steps (warm-up) | training | evaluation | checkpoint | callback | "
-                "epoch_gap | between_steps | profiling (op windows opened, and written) | ending (after the last step) | "
-                "not_recorded"
+                "epoch_gap | between_steps | profiling (op windows opened and written) | "
+                "ending (after the last step) | not_recorded"
             ),
         ),
         ("detail", "varchar", "", "callback: its class; compiling: the network or function; null for others"),

@@ -2,8 +2,9 @@
 --
 -- The length of a step and the time until its batch is there are measured in every step. What follows is measured in
 -- steps in which operators were recorded, and divides the rest of all steps in the same shares: those steps take longer
--- (inflation), all their parts alike as far as is known. Ranks without such a step have data_wait and compute, without
--- fetched batches whole.
+-- (inflation), all their parts alike as far as is known. Where they are less than half of the steps the shares are of
+-- medians, since the first steps of a training, which are always among them, can take several times as long. Ranks
+-- without such a step have data_wait and compute, without fetched batches whole.
 --
 -- Reads: step, train_step
 -- Ranks: apart
@@ -125,14 +126,23 @@ piece AS (
   WHERE is_split
 ),
 
-part AS (
+typical AS (
   SELECT
     rep, rank, piece.phase, piece.place,
-    sum(piece.part_ns) / nullif(sum(sum(piece.part_ns)) OVER (PARTITION BY rep, rank), 0) AS part_share
+    CASE
+      WHEN 2 * count(*) >= any_value(whole.steps) THEN avg(piece.part_ns) ELSE median(piece.part_ns)
+    END AS typical_ns
   FROM piece
   INNER JOIN whole USING (rep, rank)
   WHERE piece.how = CASE WHEN whole.parted > 0 THEN 'parted' ELSE 'split' END
   GROUP BY rep, rank, piece.phase, piece.place
+),
+
+part AS (
+  SELECT
+    rep, rank, phase, place,
+    typical_ns / nullif(sum(typical_ns) OVER (PARTITION BY rep, rank), 0) AS part_share
+  FROM typical
 ),
 
 listed AS (

@@ -37,20 +37,26 @@ def false_alarms(runs: int, chance: np.random.Generator) -> None:
         for steps in STEPS
     ]
     total = len(wrong) * runs
-    print(f"alike: {sum(wrong)} of {total} ({sum(wrong) / total:.2%}); the worst of {len(wrong)}: {max(wrong)} of {runs}")
+    print(
+        f"alike: {sum(wrong)} of {total} ({sum(wrong) / total:.2%}); the worst of {len(wrong)}: {max(wrong)} of {runs}"
+    )
     for share in SHARED:
         rates = {
             (steps, ranks): sum(_named(100 + correlated(chance, steps, ranks, share)) for _ in range(runs)) / runs
             for ranks in SHARED_RANKS
             for steps in SHARED_STEPS
         }
-        few, many = (max(rate for (steps, _), rate in rates.items() if (steps < 40) is early) for early in (True, False))
+        few, many = (
+            max(rate for (steps, _), rate in rates.items() if (steps < 40) is early) for early in (True, False)
+        )
         print(f"correlated by {share}: at most {few:.1%} with fewer than 40 steps, {many:.1%} with more")
 
 
 def detection(runs: int, chance: np.random.Generator) -> None:
     """The last rank is slower, and it alone is named."""
-    print("| steps | ranks | " + " | ".join(f"{slow:g} %" for slow in SLOW) + " |\n" + "| ---: " * (2 + len(SLOW)) + "|")
+    print(
+        "| steps | ranks | " + " | ".join(f"{slow:g} %" for slow in SLOW) + " |\n" + "| ---: " * (2 + len(SLOW)) + "|"
+    )
     for steps, ranks in CASES:
         found = []
         for slow in SLOW:

@@ -26,7 +26,7 @@ from score import answer_of, share
 from pipeprof.query.engine import Engine
 from pipeprof.record import store
 from pipeprof.record.run import load
-from pipeprof.report.answer.data import nearly_equal
+from pipeprof.report.answer.data import estimated, nearly_equal
 from pipeprof.report.diagnosis import diagnosis_of
 
 SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
@@ -44,7 +44,7 @@ class Said:
 
     `named`: operators by number, or "consumer", best first. `bounds`: {operator: the most that its removal brings};
     `gains`: changes as (operator, parameter, new value, low, high). `whole_most`: where removing the whole pipeline is
-    said to bring from nothing up to so much.
+    said to bring from nothing up to so much; `whole_about`: the ends of what it is estimated to bring.
     """
 
     verdict: str
@@ -54,6 +54,7 @@ class Said:
     bounds: dict[int, float] | None = None
     gains: list[tuple[int, str, object, float, float]] | None = None
     whole_most: float | None = None
+    whole_about: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Scored:
     gains_right: list[bool]
     contradicts: bool
     whole_right: bool | None
+    about_right: bool | None
 
     @property
     def sentence_right(self) -> bool | None:
@@ -92,7 +94,9 @@ def own_rules(run):
             bounds[item["op_id"]] = item["gain_high"]
         elif item["gain_low"] is not None:
             gains.append((item["op_id"], item["parameter"], item["new"], item["gain_low"], item["gain_high"]))
-    return Said(answer.verdict, answer.stages, answer.kind, answer.confidence, bounds, gains, nearly_equal(found))
+    freed, most = (one["value"] for one in found["rule_facts"] if one["fact"] == "freed"), nearly_equal(found)
+    about = next((estimated(one) for one in freed if one is not None), None) if most is None else None
+    return Said(answer.verdict, answer.stages, answer.kind, answer.confidence, bounds, gains, most, about)
 
 
 def kinds_of(op, *, saturated):
@@ -139,7 +143,8 @@ def judged(label, said, *, saturated=False):
     gains = [low <= changes[tuple(key)] <= high for *key, low, high in said.gains or [] if tuple(key) in changes]
     return Scored(
         label["name"], group_of(label), label["limits"], label["accepted"], said, right, kind, bounds, gains,
-        contradicts(label["whole"], said), None if said.whole_most is None else holds(label["whole"], said.whole_most),
+        contradicts(label["whole"], said), None if said.whole_most is None else holds(label["whole"], 1.0, said.whole_most),
+        None if said.whole_about is None else holds(label["whole"], *said.whole_about),
     )  # fmt: skip
 
 
@@ -159,9 +164,9 @@ def contradicts(whole, said):
     return (said.verdict == "consumer_bound" and no_loop) or (said.verdict == "input_bound" and no_gain)
 
 
-def holds(whole, most):
-    """Whether removing the pipeline brought from nothing up to `most`, in the median of the rounds."""
-    return 1.0 <= whole["ratio"] <= most
+def holds(whole, least, most):
+    """Whether removing the pipeline brought from `least` up to `most`, in the median of the rounds."""
+    return least <= whole["ratio"] <= most
 
 
 def score_all(captures=CAPTURES, rules=own_rules, recordings=None):
@@ -190,6 +195,7 @@ def summary(rows):
         "bounds": share(bounds, bool),
         "gains": share(gains, bool),
         "whole": share([row for row in rows if row.whole_right is not None], lambda row: row.whole_right),
+        "about": share([row for row in rows if row.about_right is not None], lambda row: row.about_right),
         "contradicts_headspace": share(rows, lambda row: row.contradicts),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from catalogue import CASES, EVERY, LAST, LATER, NEXT
+from catalogue import CASES, EVERY, FRESH, LAST, LATER, NEXT
 from real_score import CAPTURES, report, score_all
 from record import CROWDED
 
@@ -29,7 +29,7 @@ def test_each_label_has_its_recording():
     labels = {path.stem for path in CAPTURES.glob("*.json")}
     assert labels == {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
     assert labels <= {case.name for case in EVERY}
-    assert {case.name for case in (*CASES, *LATER, *NEXT, *LAST)} <= labels
+    assert {case.name for case in (*CASES, *LATER, *NEXT, *LAST, *FRESH)} <= labels
 
 
 @pytest.mark.parametrize("group", TOP1)

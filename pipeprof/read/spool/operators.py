@@ -78,7 +78,7 @@ class PointNotFoundError(SourceError):
 
 
 def recorder_at_work(process: Process) -> list[tuple[int, int]]:
-    """When op windows were opened, and closed, which writes what they hold: between steps, by the thread that trains."""
+    """When op windows were opened, and closed, which writes what they hold: between steps, in the training's thread."""
     opened = [(int(event["begin"]), int(event.get("began", event["begin"]))) for event in process.all("window_open")]
     closed = [(int(event.get("closing", event["end"])), int(event["end"])) for event in process.all("window")]
     return sorted(opened + closed)

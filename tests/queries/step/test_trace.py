@@ -53,3 +53,16 @@ def test_a_compiled_step_keeps_fp_and_bp(ask):
 )
 def test_without_windows_only_what_is_measured_in_every_step(ask, more, expected):
     assert ask("step/trace", {"step": [step(0, 0, 100, **more)]}, give=GIVE) == expected
+
+
+def test_the_first_steps_of_a_training_do_not_decide_how_all_are_divided(ask):
+    """Three windows of one step each; the first, cold one has a tail of 1,000. Of all steps 60 and 40 are spent."""
+    seen = [(2000, 2010, 2070, 3070), (4000, 4010, 4070, 4110), (5000, 5010, 5070, 5110)]
+    windows = [
+        step(10 + number, start, end, in_window=True, input_ns=0, fp_ns=fp, bp_ns=bp)
+        for number, (start, fp, bp, end) in enumerate(seen)
+    ]
+    plain = [step(number, 110 * number, 110 * (number + 1), input_ns=0) for number in range(7)]
+    assert ask("step/trace", {"step": [*plain, *windows]}, give="phase mean_ns") == [
+        ("data_wait", 0), ("launch", 10), ("forward_backward", 60), ("tail", 40),
+    ]  # fmt: skip
