@@ -77,6 +77,7 @@ def build(
             },
             "pipeline": {
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
+                "made_ahead": bool(run.manifest.options.get("made_ahead", False)),
                 "sink_depth": engine.rows("queue/sink_curve", points=SINK_POINTS),
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,

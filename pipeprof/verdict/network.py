@@ -76,7 +76,7 @@ def diagnose_network(
     chosen = [row for row in steady if slow is None or row["rank"] == slow["rank"]]
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
-        diagnosis["shares"] = shares
+        diagnosis["shares"], diagnosis["device"] = shares, _device(chosen)
         _weigh(diagnosis, chosen, slow)
         _step_evidence(diagnosis, chosen, slow, origin)
         advice.advise(diagnosis, comm, mode)
@@ -242,6 +242,15 @@ def _inflation(rows: Sequence[Row]) -> float | None:
     return median(ratios) if ratios else None
 
 
+def _device(rows: Sequence[Row]) -> dict[str, float] | None:
+    """Executions on the device in a step, and ns of one; None where the source does not tell device from host."""
+    seen = [row for row in rows if row["part"] == "host_gap" and row.get("device_ops")]
+    if not seen:
+        return None
+    ops = sum(row["device_ops"] for row in seen)
+    return {"per_step": ops / _steps(seen), "op_ns": sum(row["device_op_ns"] for row in seen) / ops}
+
+
 def _steps(rows: Sequence[Row]) -> int:
     return sum(row["steps"] for row in rows if row["part"] == "host_gap")
 
@@ -257,6 +266,7 @@ def _empty() -> dict[str, Any]:
         "weights": {},
         "confidence": "low",
         "shares": None,
+        "device": None,
         "steps": 0,
         "inflation": None,
         "warmup_share": None,

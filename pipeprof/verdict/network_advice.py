@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
+SHORT_OP_NS = 50_000  # of a device: to launch an operator from Python costs some 10 to 50 us
 MANY = 1.5  # executions per step from which an operator type is several operators
 COPY = re.compile("_?(memcpy|copy(?!sign)|to_copy|tensormove)", re.IGNORECASE)  # so begin types that only move bytes
 OP = ("name", "type", "phase", "in_shapes", "share")
@@ -57,6 +58,8 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
     if limit in ("gradients", "after"):
         return beside(limit, share, ops)
     if limit == "host_gap":
+        if diagnosis["device"] is not None:
+            return idle_device(share, diagnosis["device"])
         compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
         return host_gap(share, "graph" if compiled else mode)
     return compute(share, diagnosis["top_types"], ops)
@@ -121,6 +124,13 @@ def host_gap(share: float, mode: str | None) -> list[Advice]:
     eager = mode is None or "pynative" in mode.lower()
     first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
     return [first, Advice("python_out_of_step"), Advice("larger_batch")]
+
+
+def idle_device(share: float, device: Row) -> list[Advice]:
+    """Advice for a device that waits for its host: short executions are launched too slowly, long ones rest on Python."""
+    launches = Advice("fewer_launches", share, device)
+    rest = [Advice("python_out_of_step", share), Advice("larger_batch")]
+    return [launches, *rest] if device["op_ns"] < SHORT_OP_NS else [*rest[:1], launches, *rest[1:]]
 
 
 def imbalance(slow: Row) -> list[Advice]:

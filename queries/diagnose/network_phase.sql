@@ -3,7 +3,7 @@
 -- The parts with adds_up add up to the step exactly; communication_overlapped lies inside them. A rank without recorded
 -- operators has no rows. See the view step_part for the parts.
 --
--- Reads: step_part, train_step
+-- Reads: op, step_part, train_step
 -- Ranks: apart
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep              bigint   repetition
@@ -19,6 +19,8 @@
 --   share            double   0..1  total_ns / step_ns
 --   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows that count
 --   outside_work_ns  double   ns    the same of steps outside; null when there are none
+--   device_ops       bigint   executions on a device in these steps; null where the source tells none apart
+--   device_op_ns     bigint   ns    their summed time
 WITH part_name AS (
   SELECT 'after' AS part
   UNION ALL
@@ -63,6 +65,17 @@ piece AS (
   INNER JOIN part_name ON step_part.dur_ns IS NOT NULL
 ),
 
+device AS (
+  SELECT
+    rep, rank,
+    count(*) AS device_ops,
+    CAST(sum(op.dur_ns) AS BIGINT) AS device_op_ns
+  FROM op
+  INNER JOIN step_part USING (rep, rank, step)
+  WHERE op.side = 'device'
+  GROUP BY ALL
+),
+
 work AS (
   SELECT
     rep, rank,
@@ -85,8 +98,11 @@ SELECT
   median(piece.part_ns) AS median_ns,
   sum(piece.part_ns) / nullif(sum(piece.dur_ns), 0) AS share,
   max(work.inside_work_ns) AS inside_work_ns,
-  max(work.outside_work_ns) AS outside_work_ns
+  max(work.outside_work_ns) AS outside_work_ns,
+  max(device.device_ops) AS device_ops,
+  max(device.device_op_ns) AS device_op_ns
 FROM piece
 INNER JOIN work USING (rep, rank)
+LEFT JOIN device USING (rep, rank)
 GROUP BY rep, rank, piece.part
 ORDER BY rep, rank, piece.part

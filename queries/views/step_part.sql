@@ -4,7 +4,8 @@
 -- backward pass, of the optimizer, any other operator that is no communication, one of the work on gradients before the
 -- update, one of what follows the update; communication (so it is exposed: none of the rank's operators ran beside it),
 -- before or behind bp_ns; inside the dataset iterator; none of these: the host.
--- Steps as in train_step, as far as operators were recorded in them.
+-- Steps as in train_step, as far as operators were recorded in them. On a rank that has a device, operators are what
+-- ran there meanwhile, of whatever step: a host that only launches is often a step ahead.
 --
 -- Reads: collective?, fetch?, op, op_info?, train_step
 -- Kept: yes
@@ -24,7 +25,7 @@
 --   exposed_ns     bigint   ns    exposed communication before bp_ns; all of it when bp_ns is not known
 --   tail_ns        bigint   ns    exposed communication behind bp_ns
 --   data_wait_ns   bigint   ns    inside the dataset iterator, while no operator and no communication ran
---   host_gap_ns    bigint   ns    the rest: Python, framework and callbacks
+--   host_gap_ns    bigint   ns    the rest: Python, framework and callbacks; of a device, idle time
 --   overlapped_ns  bigint   ns    communication beside other operators; inside the parts above, no part of its own
 WITH recorded AS (
   SELECT
@@ -43,11 +44,21 @@ picked AS (
   INNER JOIN recorded USING (rep, rank, step)
 ),
 
+device_rank AS (
+  SELECT
+    rep, rank
+  FROM op
+  WHERE side = 'device' AND step IS NOT NULL
+  GROUP BY ALL
+),
+
 -- What runs is counted in two numbers, as digits of base 2^15, so that a comparison finds the highest class that runs:
 -- of operators forward, backward, optimizer, other; of the rest gradients, after, communication, fetching.
 event AS (
   SELECT
-    rep, rank, op.step, op.start_ns,
+    rep, rank,
+    CASE WHEN op.side = 'device' THEN NULL ELSE op.step END AS step,
+    op.start_ns,
     op.start_ns + op.dur_ns AS stop_ns,
     CASE op_info.phase
       WHEN 'forward' THEN 35184372088832
@@ -66,6 +77,8 @@ event AS (
     END AS others
   FROM op
   LEFT JOIN op_info USING (rep, rank, op_id)
+  LEFT JOIN device_rank USING (rep, rank)
+  WHERE op.side IS NULL OR op.side = 'device' OR device_rank.rank IS NULL
   UNION ALL
   SELECT
     rep, rank, step, start_ns,
@@ -91,6 +104,18 @@ inside AS (
   FROM event
   INNER JOIN picked USING (rep, rank, step)
   WHERE event.stop_ns > event.start_ns AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
+  UNION ALL
+  SELECT
+    event.rep, event.rank, picked.step,
+    greatest(event.start_ns, picked.begin_ns) AS from_ns,
+    least(event.stop_ns, picked.end_ns) AS until_ns,
+    event.operators, event.others
+  FROM event
+  INNER JOIN picked
+    ON
+      event.rep = picked.rep AND event.rank = picked.rank
+      AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
+  WHERE event.step IS NULL AND event.stop_ns > event.start_ns
 ),
 
 -- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.

@@ -20,6 +20,7 @@ OLD_PROCESSES = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 HOST_CALLS = ("_runtime", "_driver")
 LAUNCHER = "LaunchKernel_"  # torch_dipu's: what is called in it, such as the allocation of the result, is its callee
 STEP, STEPS, LOADER = "ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#"
+AHEAD = "_MultiProcessing"  # in a loader's name: it has worker processes, which make batches ahead
 MEMORY = "[memory]"
 SIDES = {"s": 0, "t": 1, "f": 2}
 # What the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_name).

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof import processes
 from pipeprof.read.chrome.container import Trace
+from pipeprof.read.chrome.kinds import AHEAD
 from pipeprof.read.chrome.parts import Parts
 from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
@@ -53,6 +54,7 @@ class Half(NamedTuple):
     has_device_work: bool
     has_python_functions: bool
     has_call_lines: bool
+    is_made_ahead: bool
 
 
 class Rank(NamedTuple):
@@ -97,6 +99,7 @@ def _half(trace: Trace, own: OwnRank | None, gathered: Gathered, folder: Path) -
         has_too_many_names=bool(gathered.infos.left_out or gathered.texts.left_out),
         has_device_work=bool(gathered.launches.count),
         has_python_functions=gathered.with_python_functions, has_call_lines=gathered.with_call_lines,
+        is_made_ahead=any(AHEAD in gathered.texts.values[load.number] for load in gathered.loads[:1]),
     )  # fmt: skip
 
 

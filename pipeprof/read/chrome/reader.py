@@ -212,6 +212,8 @@ def _decide(manifest: Manifest, read: Sequence[_Read], overlaps: Counter[int]) -
                 **where,
             )
     _note_torch(manifest, read)
+    if any(one.half.is_made_ahead for one in read):
+        manifest.options["made_ahead"] = True
     note_missing(manifest, _MISSING)
 
 

@@ -22,6 +22,11 @@ LIMITS = {
     "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
     "compile": "Warm-up takes {} of the time in training steps.",
 }
+ON_DEVICE = {
+    "compute": "Compute-bound: the device works on the forward and backward pass during {} of each step.",
+    "host_gap": "Host-bound: the device is idle during {} of each step and waits for the host.",
+}
+AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
 
 
@@ -38,8 +43,9 @@ def answer(content: dict[str, Any]) -> Answer:
     network = content["diagnosis"]["network"]
     limit, share = network["limit"], network["limit_share"]
     slow = network["slowest_rank"] or {}
-    given = Answer(LIMITS[limit].format(percent(share), rank=slow.get("rank")), confidence=network["confidence"])
-    given.cause = _cause(network, limit) + _again(content, limit) + _data(content["diagnosis"])
+    words = LIMITS if network["device"] is None else LIMITS | ON_DEVICE
+    given = Answer(words[limit].format(percent(share), rank=slow.get("rank")), confidence=network["confidence"])
+    given.cause = _cause(network, limit) + _again(content, limit) + _data(content)
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
@@ -96,6 +102,9 @@ def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
+    if limit == "host_gap" and network["device"] is not None:
+        count, length = network["device"]["per_step"], format_ns(network["device"]["op_ns"])
+        return f"The host launches about {count:,.0f} operators per step, which run for {length} each on the device."
     if limit == "host_gap" and network["top_types"]:
         count = sum(kind["count_per_step"] for kind in network["top_types"])
         many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
@@ -116,10 +125,16 @@ def _type(kind: dict[str, Any]) -> str:
     return f"{many} ({percent(kind['share'])}{phase})"
 
 
-def _data(diagnosis: dict[str, Any]) -> str:
-    if diagnosis["verdict"] == "consumer_bound" and diagnosis["data_wait_share"] is not None:
-        return f" The data is ready in time (the training waits for it {of_the_time(diagnosis)})."
-    return ""
+def _data(content: dict[str, Any]) -> str:
+    diagnosis, steps = content["diagnosis"], content["diagnosis"]["network"]["steps"]
+    if diagnosis["verdict"] != "consumer_bound" or diagnosis["data_wait_share"] is None:
+        return ""
+    if content["pipeline"]["made_ahead"] and steps < AHEAD_STEPS:
+        return (
+            f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: worker processes of "
+            "the DataLoader have made batches ahead."
+        )
+    return f" The data is ready in time (the training waits for it {of_the_time(diagnosis)})."
 
 
 def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
