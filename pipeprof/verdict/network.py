@@ -150,7 +150,7 @@ def _doubts(diagnosis: Row, share: float, *, clear: bool) -> list[dict[str, Any]
     if diagnosis["steps"] < ENOUGH_STEPS:
         doubts.append({"code": "few_steps", "steps": diagnosis["steps"]})
     if diagnosis["inflation"] is None:
-        doubts.append({"code": "no_other_steps"})
+        doubts.append({"code": "no_other_steps", "on_device": diagnosis["device"] is not None})
     elif diagnosis["inflation"] >= INFLATED:
         doubts.append({"code": "inflated", "times": diagnosis["inflation"]})
     return doubts

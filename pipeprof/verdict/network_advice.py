@@ -58,10 +58,8 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
     if limit in ("gradients", "after"):
         return beside(limit, share, ops)
     if limit == "host_gap":
-        if diagnosis["device"] is not None:
-            return idle_device(share, diagnosis["device"])
         compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
-        return host_gap(share, "graph" if compiled else mode)
+        return host_gap(share, "graph" if compiled else mode, diagnosis["device"])
     return compute(share, diagnosis["top_types"], ops)
 
 
@@ -119,15 +117,17 @@ def beside(limit: str, share: float, ops: Sequence[Row]) -> list[Advice]:
     return [Advice("less_gradients", share, facts) if limit == "gradients" else Advice("less_after", share, facts)]
 
 
-def host_gap(share: float, mode: str | None) -> list[Advice]:
-    """Advice for a step in which mostly no operator runs."""
+def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[Advice]:
+    """Advice for a step in which mostly no operator runs; `device`: what runs on one, if there is one."""
+    if device is not None:
+        return idle_device(share, device)
     eager = mode is None or "pynative" in mode.lower()
     first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
     return [first, Advice("python_out_of_step"), Advice("larger_batch")]
 
 
 def idle_device(share: float, device: Row) -> list[Advice]:
-    """Advice for a device that waits for its host: short executions are launched too slowly, long ones rest on Python."""
+    """Advice for a device that waits for its host, which launches too slowly or does something else."""
     launches = Advice("fewer_launches", share, device)
     rest = [Advice("python_out_of_step", share), Advice("larger_batch")]
     return [launches, *rest] if device["op_ns"] < SHORT_OP_NS else [*rest[:1], launches, *rest[1:]]

@@ -57,9 +57,10 @@ device_rank AS (
 event AS (
   SELECT
     rep, rank,
-    CASE WHEN op.side = 'device' THEN NULL ELSE op.step END AS step,
+    op.step,
     op.start_ns,
     op.start_ns + op.dur_ns AS stop_ns,
+    coalesce(op.side, '') = 'device' AS is_device,
     CASE op_info.phase
       WHEN 'forward' THEN 35184372088832
       WHEN 'backward' THEN 1073741824
@@ -83,6 +84,7 @@ event AS (
   SELECT
     rep, rank, step, start_ns,
     start_ns + dur_ns AS stop_ns,
+    FALSE AS is_device,
     0 AS operators,
     32768 AS others
   FROM collective
@@ -90,6 +92,7 @@ event AS (
   SELECT
     rep, rank, step, start_ns,
     start_ns + wait_ns AS stop_ns,
+    FALSE AS is_device,
     0 AS operators,
     1 AS others
   FROM "fetch"
@@ -103,7 +106,9 @@ inside AS (
     event.operators, event.others
   FROM event
   INNER JOIN picked USING (rep, rank, step)
-  WHERE event.stop_ns > event.start_ns AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
+  WHERE
+    NOT event.is_device
+    AND event.stop_ns > event.start_ns AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
   UNION ALL
   SELECT
     event.rep, event.rank, picked.step,
@@ -115,7 +120,7 @@ inside AS (
     ON
       event.rep = picked.rep AND event.rank = picked.rank
       AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
-  WHERE event.step IS NULL AND event.stop_ns > event.start_ns
+  WHERE event.is_device AND event.stop_ns > event.start_ns
 ),
 
 -- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.

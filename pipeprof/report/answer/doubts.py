@@ -126,7 +126,10 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "few_queue_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} could be seen in the queues",
     "second_close": _near,
     "not_most": lambda doubt: f"it is only {percent(doubt['share'])} of the work",
-    "no_other_steps": lambda _: "there is no step without recording to compare with",
+    "no_other_steps": lambda doubt: (
+        "there is no step without recording to compare with"
+        + (", and recording slows the host down, not the device" if doubt.get("on_device") else "")
+    ),
     "inflated": lambda doubt: f"recording made these steps {doubt['times']:.2f} times as long",
     "pipeline_parallel": lambda _: "ranks send to each other, and in pipeline parallelism they differ by design",
     "once": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared: it may not happen again",

@@ -102,14 +102,20 @@ def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
-    if limit == "host_gap" and network["device"] is not None:
-        count, length = network["device"]["per_step"], format_ns(network["device"]["op_ns"])
-        return f"The host launches about {count:,.0f} operators per step, which run for {length} each on the device."
-    if limit == "host_gap" and network["top_types"]:
-        count = sum(kind["count_per_step"] for kind in network["top_types"])
-        many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
-        return f"The device waits for Python to launch each {many}."
-    return ""
+    return _launches(network) if limit == "host_gap" else ""
+
+
+def _launches(network: dict[str, Any]) -> str:
+    """What the host does where it holds the step up."""
+    device = network["device"]
+    if device is not None:
+        each = f"which run for {format_ns(device['op_ns'])} each on the device"
+        return f"The host launches about {device['per_step']:,.0f} operators per step, {each}."
+    if not network["top_types"]:
+        return ""
+    count = sum(kind["count_per_step"] for kind in network["top_types"])
+    many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
+    return f"The device waits for Python to launch each {many}."
 
 
 def _again(content: dict[str, Any], limit: str) -> str:
@@ -131,8 +137,8 @@ def _data(content: dict[str, Any]) -> str:
         return ""
     if content["pipeline"]["made_ahead"] and steps < AHEAD_STEPS:
         return (
-            f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: worker processes of "
-            "the DataLoader have made batches ahead."
+            f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: the DataLoader's "
+            "worker processes make batches ahead."
         )
     return f" The data is ready in time (the training waits for it {of_the_time(diagnosis)})."
 

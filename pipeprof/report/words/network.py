@@ -169,8 +169,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "compile_step": _compile_step,
     "fewer_launches": lambda facts: (
         f"launch fewer and larger operators: the host launches {facts['per_step']:,.0f} per step, which run for "
-        f"{format_ns(facts['op_ns'])} each; compile the step or capture it in a graph (torch.compile, CUDA graphs), use a "
-        "fused optimizer"
+        f"{format_ns(facts['op_ns'])} each; compile the step or capture it in a graph (torch.compile, CUDA graphs), "
+        "use a fused optimizer"
     ),
     "sink_mode": lambda _: (
         "on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python"

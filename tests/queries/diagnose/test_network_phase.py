@@ -56,3 +56,15 @@ def test_a_rank_without_operators_has_no_rows(ask):
     steps = [{**step(0, 0, 9), "rank": rank} for rank in (0, 1)]
     rows = ask("diagnose/network_phase", {"step": steps, "op": [{**op(0, 0, 0, 5), "rank": 1}]}, give="rank")
     assert set(rows) == {(1,)}
+
+
+def test_executions_on_a_device_are_counted(ask):
+    ops = [
+        {**op(0, 0, 0, 50), "side": "host"},
+        {**op(0, 0, 10, 5), "side": "device"},
+        {**op(0, 0, 20, 7), "side": "device"},
+    ]
+    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 90)], "op": ops}, give="device_ops device_op_ns")
+    assert set(rows) == {(2, 12)}
+    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 90)], "op": [op(0, 0, 0, 5)]}, give="device_ops")
+    assert set(rows) == {(None,)}

@@ -39,3 +39,23 @@ def test_ranges_of_the_user_and_python_functions_are_no_operators(ask):
     tables = {"step": STEPS, "op_info": info, "op": [op(0, 1, 50), op(3, 1, 90)]}
     assert ask("diagnose/network_types", tables, top=5, give="type") == [("Mul",)]
     assert ask("diagnose/network_top", tables, top=5, give="op_id") == [(0,)]
+
+
+def test_on_a_device_an_operator_has_the_time_of_what_it_launched(ask):
+    """The host was held up in the copy, which the device did in no time; nobody is known to have launched the last one."""
+    info = [*INFO, {"op_id": 3, "name": "kernel", "type": "kernel", "phase": "forward"}]
+    ops = [
+        op(0, 1, 90, side="host", device_self_ns=2),
+        op(2, 1, 5, side="host", device_self_ns=40),
+        op(1, 1, 30, side="host"),
+        op(3, 1, 40, side="device", parent_id=7),
+        op(3, 1, 10, side="device"),
+    ]
+    tables = {"step": STEPS, "op_info": info, "op": ops}
+    give = "type self_ns count"
+    assert ask("diagnose/network_types", tables, top=5, give=give) == [
+        ("MatMul", 40, 1),
+        ("kernel", 10, 1),
+        ("Mul", 2, 1),
+    ]
+    assert ask("diagnose/network_top", tables, top=5, give="op_id self_ns") == [(2, 40), (3, 10), (0, 2)]

@@ -102,3 +102,18 @@ def test_warmup_does_not_stand_for_training_steps_without_operators(look):
         for number, kind in enumerate(("warmup", "train"))
     ]
     assert look("SELECT step FROM step_part", {"step": steps, "op": [op(FORWARD, 0, 5, 0)]}) == []
+
+
+def test_on_a_device_what_ran_there_counts_of_whatever_step_and_the_host_does_not(look):
+    """The kernel of the step before runs into this one, that of this one when the host is a step ahead."""
+    host = [op(FORWARD, 100, 150) | {"side": "host"}, op(BACKWARD, 150, 195) | {"side": "host"}]
+    device = [
+        op(OPTIMIZER, 90, 110, step=7) | {"side": "device"},
+        op(FORWARD, 120, 130) | {"side": "device"},
+        op(BACKWARD, 250, 260) | {"side": "device"},
+    ]
+    assert parts(look, [*host, *device]) == {"optimizer": 10, "forward": 10, "host_gap": 80}
+
+
+def test_an_operator_of_no_step_counts_only_on_a_device(look):
+    assert parts(look, [op(FORWARD, 110, 120), op(BACKWARD, 130, 140, step=None)]) == {"forward": 10, "host_gap": 90}
