@@ -165,7 +165,8 @@ def _step_evidence(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | N
     for limit in [*diagnosis["candidates"], *(limit for limit in weights if limit not in diagnosis["candidates"])]:
         if limit != "imbalance" and weights[limit] >= 0.01:
             value = sum(shares[part] for part in LIMITS[limit])
-            lines.append(evidence("step_part", value, _SHARE, origin, measured_on, limit=limit))
+            name = "device_idle" if limit == "host_gap" and diagnosis["device"] is not None else limit
+            lines.append(evidence("step_part", value, _SHARE, origin, measured_on, limit=name))
     for part in ("communication_tail", "communication_overlapped", "data_wait"):
         if shares[part] >= 0.01:
             lines.append(evidence("also", shares[part], _SHARE, origin, measured_on, part=part))

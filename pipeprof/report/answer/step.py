@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, at_most, sentence, unopposed
@@ -11,6 +11,9 @@ from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
@@ -41,15 +44,20 @@ def answer(content: dict[str, Any]) -> Answer:
     if item is not None:
         return _of_straggler(content, item)
     network = content["diagnosis"]["network"]
-    limit, share = network["limit"], network["limit_share"]
-    slow = network["slowest_rank"] or {}
-    words = LIMITS if network["device"] is None else LIMITS | ON_DEVICE
-    given = Answer(words[limit].format(percent(share), rank=slow.get("rank")), confidence=network["confidence"])
+    limit = network["limit"]
+    given = Answer(limited(network), confidence=network["confidence"])
     given.cause = _cause(network, limit) + _again(content, limit) + _data(content)
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
     return given
+
+
+def limited(network: dict[str, Any], share: Callable[[float], str] = percent) -> str:
+    """What limits the step, and how much of it, as a sentence; `share` writes that."""
+    words = LIMITS if network["device"] is None else LIMITS | ON_DEVICE
+    slow = network["slowest_rank"] or {}
+    return words[network["limit"]].format(share(network["limit_share"]), rank=slow.get("rank"))
 
 
 def _straggler(content: dict[str, Any]) -> dict[str, Any] | None:

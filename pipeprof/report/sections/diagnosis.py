@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts, reasons
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.answer.step import LIMITS
+from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.report.words import suggestions
@@ -102,8 +102,7 @@ def _network(section: Section, network: dict[str, Any] | None) -> None:
         return
     slow = network["slowest_rank"]
     if network["limit"] in LIMITS:
-        share = format_ratio(network["limit_share"])
-        section.strong.append(LIMITS[network["limit"]].format(share, rank=slow["rank"] if slow else None).rstrip("."))
+        section.strong.append(limited(network, format_ratio).rstrip("."))
         section.strong.append(_confidence(network))
     else:
         section.strong.append("Not measured: what each step spends its time on")

@@ -7,6 +7,7 @@ LIMITS = {
     "optimizer": "operators of the optimizer",
     "after": "operators behind the optimizer (averages of the weights, metrics, another forward pass)",
     "host_gap": "time in which no operator runs, only Python and framework code on the host",
+    "device_idle": "time in which the device is idle",
     "imbalance": "waiting for the slowest rank",
 }
 PHASES = {

@@ -298,3 +298,18 @@ def test_times_of_a_step_that_shares_its_cores_are_doubted_and_no_growth_is_said
 def test_copies_are_advised_on_as_copies(kind, code):
     row = {"type": kind, "phase": "other", "count_per_step": 40.0, "share": 0.4}
     assert compute(0.6, [row], [])[0].code == code
+
+
+@pytest.mark.parametrize(("op_ns", "first"), [(3_000, "fewer_launches"), (400_000, "python_out_of_step")])
+def test_an_idle_device_waits_for_launches_of_short_operators_or_for_something_else(op_ns, first):
+    rows = [row | {"device_ops": 40, "device_op_ns": 40 * op_ns} for row in phases(forward=200)]
+    found = diagnose_network(rows)
+    assert (found["limit"], found["device"]) == ("host_gap", {"per_step": 2.0, "op_ns": op_ns})
+    assert [item["code"] for item in found["actions"]][0] == first
+    assert {item["facts"].get("limit") for item in found["evidence"]} == {"device_idle", "compute"}
+
+
+def test_without_a_device_nothing_is_said_of_one():
+    found = diagnose_network(phases(forward=200))
+    assert found["device"] is None
+    assert found["actions"][0]["code"] == "compile_step"
