@@ -240,7 +240,7 @@ def _add_steps(
             data_wait_ns=None if fp is None else fp - step.start,
             fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
             fp_source=source,
-            in_window=any(begin < step.end and step.start < end for begin, end in windows),
+            in_window=any(begin <= step.end and step.start <= end for begin, end in windows),
             updates=step.updates or None,
             input_ns=step.input_ns,
             **_lengths(structures.get(index)),
