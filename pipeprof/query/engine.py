@@ -80,7 +80,7 @@ class Engine:
         self._run = run
         self._files = files
         self._part = part
-        self._stored = {table.name for table in TABLES if run and run.files(table.name)}
+        self._stored = {table.name for table in TABLES if run and run.has(table.name)}
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
         self._given: set[str] = set()  # tables and views

@@ -60,8 +60,8 @@ def measure(run: Run) -> Measures:
     )  # fmt: skip
     with Engine.open(run) as engine:
         engine.check_whole()
-        ops = engine.rows("compare/rep_op") if run.files("op") else []
-        stages = engine.rows("compare/rep_pipeline_op") if run.files("pipeline_op") else []
+        ops = engine.rows("compare/rep_op") if run.has("op") else []
+        stages = engine.rows("compare/rep_pipeline_op") if run.has("pipeline_op") else []
         values = _values(engine, ops, stages)
         curve = engine.rows("compare/rep_curve", points=CURVE_POINTS)
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:

@@ -33,6 +33,13 @@ class Part(NamedTuple):
         return self.rep in (None, rep) and self.ranks[0] <= rank <= self.ranks[1]
 
     @property
+    def place(self) -> str | None:
+        """Folder of its files in that of a table; None where they are in several."""
+        if self.ranks is None or self.rep is None or self.ranks[0] != self.ranks[1]:
+            return None
+        return f"rep={self.rep}/rank={self.ranks[0]}"
+
+    @property
     def is_copied(self) -> bool:
         """Whether tables are read once into memory. One rank may have millions of rows, and is asked little."""
         return self.ranks is not None and self.rep is None

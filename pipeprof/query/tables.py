@@ -67,7 +67,7 @@ def make_tables(
 
 
 def _stored(run: Run, table: str, part: Part | None) -> list[Path]:
-    paths = run.files(table)
+    paths = run.files(table) if part is None or part.place is None else run.files(table, part.place)
     return paths if part is None else [path for path in paths if part.has(path)]
 
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -19,8 +19,12 @@ from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MANIFEST = "run.json"
 SPOOL = "spool"
+EVERYWHERE = "rep=*/rank=*"
 COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
@@ -212,27 +216,34 @@ class Run:
         paths = (path for path in self.spool.glob("rep=*") if _REP.fullmatch(path.name))
         return sorted(int(path.name.partition("=")[2]) for path in paths if path.is_dir() and not path.is_symlink())
 
-    def files(self, table: str) -> list[Path]:
+    def files(self, table: str, place: str = EVERYWHERE) -> list[Path]:
         """The Parquet files of a table, in a stable order; empty when the run does not have it.
 
-        Of a table that the manifest notes as compact the one file, whatever else its folder holds.
+        Of a table that the manifest notes as compact the one file, whatever else its folder holds. `place`: of other
+        tables the files of one rank of one repetition alone, as `rep=0/rank=7`.
         """
-        folder = self.path.joinpath(BY_NAME[table].name)
-        if f"{table}/{COMPACT}" in (self.manifest.parts or {}):
-            return [path for path in [folder / COMPACT] if os.path.lexists(path)]
-        return self.partitions(table)
+        if self._is_compact(table):
+            return [path for path in [self.path / BY_NAME[table].name / COMPACT] if os.path.lexists(path)]
+        return self.partitions(table, place)
 
-    def partitions(self, table: str) -> list[Path]:
+    def has(self, table: str) -> bool:
+        """Whether there is any file of a table."""
+        return bool(self.files(table)) if self._is_compact(table) else next(self._found(table), None) is not None
+
+    def partitions(self, table: str, place: str = EVERYWHERE) -> list[Path]:
         """The files of a table as they are recorded: some for each rank of each repetition."""
-        folder = self.path.joinpath(BY_NAME[table].name)
-        paths = folder.glob("rep=*/rank=*/part-*.parquet")
-        return sorted(path for path in paths if _PART.fullmatch("/".join(path.parts[-3:])))
+        return sorted(self._found(table, place))
+
+    def _found(self, table: str, place: str = EVERYWHERE) -> Iterator[Path]:
+        paths = self.path.joinpath(BY_NAME[table].name).glob(f"{place}/part-*.parquet")
+        return (path for path in paths if _PART.fullmatch("/".join(path.parts[-3:])))
+
+    def _is_compact(self, table: str) -> bool:
+        return f"{table}/{COMPACT}" in (self.manifest.parts or {})
 
     def shares(self, table: str, rep: int, rank: int) -> list[Share]:
         """Where the rows of one rank of one repetition are; empty when no file can hold any."""
-        part = (f"rep={rep}", f"rank={rank}")
-        paths = (path for path in self.files(table) if is_compact(path) or path.parts[-3:-1] == part)
-        return [Share(path, rep, rank) for path in paths]
+        return [Share(path, rep, rank) for path in self.files(table, f"rep={rep}/rank={rank}")]
 
     def save(self) -> None:
         """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment.

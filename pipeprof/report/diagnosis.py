@@ -117,7 +117,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
     diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
     diagnosis["suggestions"] += _stage_advice(split)
     if not phases and imported:
-        diagnosis["actions"], diagnosis["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
+        diagnosis["actions"], diagnosis["suggestions"] = [], [OPERATORS_ALONE if run.has("op") else NOTHING_IMPORTED]
     return diagnosis
 
 

@@ -33,7 +33,7 @@ def stored(run: Run) -> Answers | None:
     if problem is not None:
         run.manifest.warn(DAMAGED, f"{problem}. {_INSTEAD}")
         return None
-    if not run.files(TABLE):
+    if not run.has(TABLE):
         return None
     from pipeprof.record import compact, store  # noqa: PLC0415 - Arrow is slow to import; most runs have no answers
 

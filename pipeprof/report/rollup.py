@@ -39,7 +39,7 @@ def rollup_of(run: Run) -> pa.Table:
 
 def stored(run: Run) -> pa.Table | None:
     """The rollup that was written with the run; None without one, and when it was made of something else."""
-    if not run.files(TABLE):
+    if not run.has(TABLE):
         return None
     rollup, wanted = store.read(run, TABLE), compact.schema_of(TABLE)
     if not rollup.schema.equals(wanted) or rollup.column("made_of").unique().to_pylist() != [made_of(run)]:

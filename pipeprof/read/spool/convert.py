@@ -155,7 +155,7 @@ def _add_process(
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
-    leave_out(recognised.steps, operators.recorder_at_work(process))
+    leave_out(recognised.steps, operators.recorder_at_work(process), process.marks)
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)

@@ -6,7 +6,7 @@ rows of the iterator. A step ends where the next one asks for its batch; callbac
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -83,17 +83,22 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     return Steps(steps, evidence, _counts(own))
 
 
-def leave_out(steps: Sequence[Step], work: Sequence[tuple[int, int]]) -> None:
-    """Take time between two steps that was neither's (`work`: in order, ns) out of the one that it was counted in."""
+def leave_out(steps: Sequence[Step], work: Sequence[tuple[int, int]], marks: Sequence[Mark]) -> None:
+    """Take time in which the training stood still (`work`: in order, ns) out of the step at whose edge it lies.
+
+    At its beginning if nothing of the step was marked before it, at its end if nothing was after it; else it stays.
+    """
+    own = [mark for mark in marks if mark.kind in (Kind.FETCH, Kind.UPDATE, Kind.CALL)]
+    begins, ends = sorted(mark.begin for mark in own), sorted(mark.end for mark in own)
     starts = [step.start for step in steps]
     for begin, end in work:
         at = bisect_left(starts, end) - 1
         if begin >= end or at < 0 or steps[at].end <= begin:
             continue
         step = steps[at]
-        if begin - step.start < step.end - end:
+        if bisect_left(begins, step.start) == bisect_left(begins, begin):
             step.start = min(max(step.start, end), step.end)
-        else:
+        elif bisect_right(ends, end) == bisect_right(ends, step.end):
             step.end = max(begin, step.start)
 
 

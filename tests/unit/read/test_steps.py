@@ -325,12 +325,18 @@ def test_input_is_the_time_until_the_batch_and_inside_the_iterator_after_that(re
         ([(100, 130)], [(0, 100), (130, 200), (200, 300)]),  # at the beginning of a step, where Model's callbacks are
         ([(195, 200)], [(0, 100), (100, 195), (200, 300)]),  # at its end, before the next fetch
         ([(100, 120), (121, 130)], [(0, 100), (130, 200), (200, 300)]),  # one window closed, the next one opened
-        ([(150, 150)], [(0, 100), (100, 200), (200, 300)]),
+        (
+            [(150, 155)],
+            [(0, 100), (100, 200), (200, 300)],
+        ),  # between a fetch and an update: the hooks saw a step end there
+        ([(110, 110)], [(0, 100), (100, 200), (200, 300)]),
         ([(300, 350)], [(0, 100), (100, 200), (200, 300)]),
         ([(-50, -10)], [(0, 100), (100, 200), (200, 300)]),
     ],
 )
 def test_time_in_which_op_windows_were_written_is_no_steps(work, edges):
     steps = [Step("train", at, at + 100) for at in (0, 100, 200)]
-    leave_out(steps, work)
+    marks = [Mark(kind, 0, 0, 0, at + begin, at + begin + 10)
+             for at in (0, 100, 200) for kind, begin in ((Kind.FETCH, 40), (Kind.UPDATE, 70))]  # fmt: skip
+    leave_out(steps, work, marks)
     assert [(step.start, step.end) for step in steps] == edges

@@ -305,7 +305,7 @@ def test_an_idle_device_waits_for_launches_of_short_operators_or_for_something_e
     rows = [row | {"device_ops": 40, "device_op_ns": 40 * op_ns} for row in phases(forward=200)]
     found = diagnose_network(rows)
     assert (found["limit"], found["device"]) == ("host_gap", {"per_step": 2.0, "op_ns": op_ns})
-    assert [item["code"] for item in found["actions"]][0] == first
+    assert found["actions"][0]["code"] == first
     assert {item["facts"].get("limit") for item in found["evidence"]} == {"device_idle", "compute"}
 
 
