@@ -15,6 +15,7 @@ from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
+from pipeprof.report.memory.content import growth_of
 from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.run_account import run_account_of
@@ -91,6 +92,7 @@ def build(
             "op_totals": engine.rows("op/totals", group_by="type", top=top),
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
+            "memory_growth": growth_of(engine),
             "host": engine.rows("host/cpu_summary"),
             "cpu_account": account,
             "diagnosis": diagnosis_of(engine, run, waits, pipelines, account["contention"]),

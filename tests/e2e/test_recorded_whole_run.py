@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -61,3 +64,30 @@ def test_without_any_of_it_nothing_of_the_kind_is_the_answer(reported):
         row["part"] for row in content["run_account"]["parts"]
     }
     assert sum(row["dur_ns"] for row in content["run_account"]["parts"]) == run.manifest.reps[0].dur_ns
+
+
+def test_a_leak_is_said_before_why_the_training_is_slow(reported):
+    """1 MiB is kept in each of 180 steps."""
+    _, content = reported("leak")
+    (row,) = [row for row in content["memory_growth"] if row["name"] == "trainer"]
+    assert row["slope_bytes"] == pytest.approx(1 << 20, rel=0.1)
+    assert content["first_screen"]["sentence"].startswith("Memory leaks: it grows by ")
+    assert not reported("none")[1]["first_screen"]["sentence"].startswith("Memory leaks")
+
+
+def test_other_programs_that_begin_in_the_middle_are_named_in_the_first_sentence(pipeprof):
+    launcher, run = pipeprof.start(pipeprof.script("around.py", "late"), "--ops", "off", text=True)
+    assert any(line.strip() == "half" for line in launcher.stdout)
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        _, said = launcher.communicate()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert launcher.returncode == 0, said
+    content = json.loads(pipeprof.run("report", str(run), "--format", "json").stdout)
+    assert content["first_screen"]["sentence"].startswith("The training gets slower as it runs: ")
+    assert "other programs take more CPU" in content["first_screen"]["sentence"]
+    (drift,) = content["steps"]["drift"]
+    assert drift["at_step"] == pytest.approx(90, abs=15)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import around, causes, command, data, ended, process, step, unknown
+from pipeprof.report.answer.leak import leaking
 from pipeprof.report.answer.shape import Answer
 
 __all__ = ["Answer", "answer_of"]
@@ -17,6 +18,9 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """Why the command failed, else why the training is slow, else why nothing can be said."""
     given = _chosen(content)
     run = content["run"]
+    leak = "" if ended.has_failed(run) else leaking(content)
+    if leak and "memory" not in given.sentence:  # the steps may have become slower by it
+        given.sentence = f"{leak} {given.sentence}"
     given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose
     if not given.short_command:
         given.short_command, given.short_purpose = command.own(run, "report", "--full"), "shows everything"

@@ -30,10 +30,9 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     first. Raises UsageError when `skip_steps` leaves out every training step.
     """
     with Engine.open(run) as engine:
-        growth = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
-        if skip_steps and not growth and engine.rows("memory/growth", skip_steps=0, blocks=BLOCKS, z=Z):
+        judged = growth_of(engine, skip_steps)
+        if skip_steps and not judged and growth_of(engine):
             raise UsageError(f"--skip-steps {skip_steps} leaves no training step", "skip fewer")
-        judged = [words.worded(judge_growth(row)) for row in growth]
         curves = _curves(engine)
         content = {
             "schema_version": MEMORY_VERSION,
@@ -50,6 +49,12 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     content["ops_from"] = ("source" if run.manifest.source.startswith("import") else "pool") if content["ops"] else None
     content["not_measured"] = _not_measured(run, content)
     return content
+
+
+def growth_of(engine: Engine, skip_steps: int = 0) -> list[dict[str, Any]]:
+    """Of each process and pool whether it grows over the training steps, with the reason in words."""
+    rows = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
+    return [words.worded(judge_growth(row)) for row in rows]
 
 
 def ranks(run: Run) -> list[int]:

@@ -1,4 +1,4 @@
-"""A training that something interrupts: `around.py none|checkpoint|callback|eval|short`."""
+"""A training that something interrupts: `around.py none|checkpoint|callback|eval|short|leak|late`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,18 @@ class Watcher(Callback):
             time.sleep(PAUSE_S)
 
 
+class Keeps(Callback):
+    """Keeps 1 MiB of each step, and gives time to notice it."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    def on_train_step_end(self, _run_context):
+        self.kept.append(b"1" * (1 << 20))
+        time.sleep(0.06)
+
+
 class Narrow(nn.Cell):
     """Many layers, so that compiling takes longer than all its steps."""
 
@@ -69,14 +81,28 @@ def train():
     model = Model(
         net, parts.loss_function(), nn.Momentum(net.trainable_params(), 0.01, 0.9), metrics={"accuracy": nn.Accuracy()}
     )
-    callbacks = {"checkpoint": [SlowSave()], "callback": [Watcher()]}.get(WHO, [])
+    callback = {"checkpoint": SlowSave, "callback": Watcher, "leak": Keeps}.get(WHO)
     if WHO == "eval":
         model.fit(EPOCHS, parts.rows(STEPS), parts.rows(5).map(slow_row, "x", num_parallel_workers=1), dataset_sink_mode=False,
                   valid_dataset_sink_mode=False)  # fmt: skip
     else:
         rows = short_rows() if WHO == "short" else parts.rows(STEPS)
-        model.train(EPOCHS, rows, callbacks=callbacks, dataset_sink_mode=False)
+        model.train(EPOCHS, rows, callbacks=callback and [callback()], dataset_sink_mode=False)
 
 
-ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
-train()
+def train_by_hand():
+    """Takes 80 ms of CPU in each step, and says when half of them are done."""
+    net, loss = parts.network(), parts.loss_function()
+    optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+    step = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
+    for number, (x, y) in enumerate(parts.rows(EPOCHS * STEPS).create_tuple_iterator(num_epochs=1)):
+        optimizer(step(x, y)[1])
+        until = time.thread_time() + 0.08
+        while time.thread_time() < until:
+            pass
+        if number == EPOCHS * STEPS // 2:
+            print("half", flush=True)
+
+
+ms.set_context(mode=ms.PYNATIVE_MODE if WHO == "late" else ms.GRAPH_MODE, device_target="CPU")
+train_by_hand() if WHO == "late" else train()
