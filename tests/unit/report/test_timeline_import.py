@@ -89,7 +89,7 @@ def test_events_of_a_process_that_is_no_rank_are_counted(make_run, tmp_path):
 
 
 def test_many_ranks_need_few_open_files(make_run, tmp_path, monkeypatch):
-    count = 150
+    count = 100
     info = [{"rank": rank, "op_id": 0, "name": f"op {rank}", "type": "T", "device": "CPU"} for rank in range(count)]
     ops = [
         {"rank": rank, "op_id": 0, "start_ns": rank, "dur_ns": 5, "self_ns": 5, "track": "CPU"} for rank in range(count)
