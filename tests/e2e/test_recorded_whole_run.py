@@ -71,8 +71,8 @@ def test_a_leak_is_said_before_why_the_training_is_slow(reported):
     _, content = reported("leak")
     (row,) = [row for row in content["memory_growth"] if row["name"] == "trainer"]
     assert row["slope_bytes"] == pytest.approx(1 << 20, rel=0.1)
-    assert content["first_screen"]["sentence"].startswith("Memory leaks: it grows by ")
-    assert not reported("none")[1]["first_screen"]["sentence"].startswith("Memory leaks")
+    assert content["first_screen"]["sentence"].startswith("Memory grows by ")
+    assert not reported("none")[1]["first_screen"]["sentence"].startswith("Memory grows")
 
 
 def test_other_programs_that_begin_in_the_middle_are_named_in_the_first_sentence(pipeprof):

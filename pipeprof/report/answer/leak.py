@@ -20,5 +20,5 @@ def leaking(content: dict[str, Any]) -> str:
         return ""
     most = max(large, key=lambda row: row["grown_bytes"])
     shown = command.own(content["run"], "memory")
-    grown = f"{format_bytes(most['grown_bytes'])} in {most['span_steps']:,.0f} steps"
-    return f"Memory leaks: it grows by {format_bytes(most['slope_bytes'])} per step, {grown} (`{shown}`)."
+    pace, grown = format_bytes(most["slope_bytes"]), format_bytes(most["grown_bytes"])
+    return f"Memory grows by {pace} per step, {grown} in {most['span_steps']:,.0f} steps: a leak (`{shown}`)."
