@@ -8,8 +8,8 @@ from pipeprof.report.answer import command
 from pipeprof.units import format_bytes
 from pipeprof.verdict.memory import GROWING, is_own
 
-LEAST_BYTES = 64 << 20  # over the steps seen: MindSpore's own PyNative steps grow by some 40 KiB each
-LEAST_SHARE = 0.10  # of the memory at the first steps
+LEAST_BYTES = 64 << 20  # over the steps seen
+LEAST_SHARE = 0.25  # of the memory at the first steps
 
 
 def leaking(content: dict[str, Any]) -> str:
