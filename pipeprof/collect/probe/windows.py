@@ -14,6 +14,7 @@ COST_PER_EXECUTION_NS = 6_000
 MAX_EXECUTIONS = 20_000  # of one window
 MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each for ever
 FIRST_STEPS = 3
+ALL_STEPS, ALL_SHARE = 100, 4  # of each window of `--ops all`: so many, or that part of all steps before, if it is more
 NEVER = 1 << 62
 
 
@@ -40,6 +41,7 @@ class Windows:
         self.profiler = None
         self.schedule = None
         self.auto = False
+        self.all = False
         self.done = 0
         self.open_at = NEVER
         self.close_at = NEVER
@@ -81,7 +83,7 @@ class Windows:
         if schedule:
             self.schedule = Schedule(**schedule)
         elif mode == "all":
-            self.schedule = Schedule(active=100)
+            self.schedule, self.all = Schedule(active=ALL_STEPS), True
         else:
             self.auto = True
         self.open_at = 1 if self.auto else self.schedule.next_window(0)
@@ -222,6 +224,8 @@ class Windows:
         self._plan(executions, end - begin)
 
     def _plan(self, executions, stop_ns):
+        if self.all:  # MindSpore writes what it ever took of memory into each window, so few of them must be long
+            self.schedule = Schedule(skip_first=self.done, active=max(ALL_STEPS, self.done // ALL_SHARE))
         if not self.auto:
             self.open_at = self.schedule.next_window(self.done)
             return

@@ -115,6 +115,19 @@ def test_a_window_says_when_each_of_its_steps_ended_and_how_much_it_recorded(pro
     assert closed["executions"] == 7
 
 
+def test_all_steps_are_recorded_in_windows_that_become_longer(probe, rec):
+    """MindSpore writes all that it ever took of memory into each window: equal ones would grow with the square of time."""
+    made = windows_of(probe, rec, {"active": probe.windows.ALL_STEPS})
+    made.all = True
+    for _ in range(10_000):
+        made.step_done()
+    made.exit()
+    ticks = [event["ticks"] for event in events(rec) if event["e"] == "window"]
+    assert sum(len(one) - 1 for one in ticks) == 10_000
+    assert len(ticks[0]) - 1 == probe.windows.ALL_STEPS
+    assert len(ticks) < 25
+
+
 def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec):
     made = windows_of(probe, rec, {"active": 5})
     profiler = made.profiler
