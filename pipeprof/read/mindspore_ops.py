@@ -50,10 +50,11 @@ class PoolSample:
     active: int
 
 
-def read_folder(folder: Path) -> tuple[list[Execution], list[PoolSample]]:
+def read_folder(folder: Path, since_ns: int = 0) -> tuple[list[Execution], list[PoolSample]]:
     """Executions in order of start, and pool samples in order of time, of all ranks' files in a folder.
 
-    Both are empty when the folder has no such files. Raises SourceError for a damaged file.
+    Both are empty when the folder has no such files. Pool samples before `since_ns` (since the epoch) are left out.
+    Raises SourceError for a damaged file.
     """
     recorded: list[Execution] = []
     pool: list[PoolSample] = []
@@ -61,7 +62,7 @@ def read_folder(folder: Path) -> tuple[list[Execution], list[PoolSample]]:
         rank = path.stem.rpartition("_")[2]
         recorded += _with_launches(read_executions(path), folder / f"cpu_framework_{rank}.txt")
     for path in sorted(folder.glob("cpu_ms_memory_record_*.txt")):
-        pool += read_pool(path)
+        pool += read_pool(path, since_ns)
     return recorded, sorted(pool, key=lambda sample: sample.t_ns)
 
 
@@ -105,14 +106,17 @@ def launches(path: Path, longest: int = OPERATOR_BYTES) -> Iterator[tuple[str | 
         yield fields[0] or None, (fields[1:2] or [""])[0] or None, shapes or None
 
 
-def read_pool(path: Path) -> list[PoolSample]:
-    """Pool samples of one cpu_ms_memory_record file (comma-separated, in spite of its name)."""
+def read_pool(path: Path, since_ns: int = 0) -> list[PoolSample]:
+    """Pool samples of one cpu_ms_memory_record file (comma-separated, in spite of its name), from a time on."""
     rows = lines(path, longest=OPERATOR_BYTES)
     header = next(rows, "")
     if header and not header.startswith("Timestamp"):
         raise _damaged(path, 1, header, "Timestamp(ns),Total Allocated(Byte),...")
     samples = []
     for number, line in enumerate(rows, 2):
+        first = line.partition(",")[0]
+        if first.isdecimal() and int(first) < since_ns:
+            continue
         try:
             samples.append(PoolSample(*(_possible(int(field)) for field in line.split(",")[:4])))
         except (ValueError, TypeError) as error:

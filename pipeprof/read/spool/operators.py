@@ -122,7 +122,7 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     """
     offset = int(event["monotonic"]) - int(event["realtime"])
     try:
-        executions, pool = read_folder(folder)
+        executions, pool = read_folder(folder, skip_until[1] - offset)
     except SourceError as error:
         return str(error)
     for execution in executions:

@@ -125,6 +125,11 @@ def test_pool_samples_come_in_order_of_time(folder):
     assert [(one.t_ns, one.allocated, one.reserved, one.active) for one in pool] == [(10, 1, 2, 3), (20, 5, 6, 7)]
 
 
+def test_of_a_file_that_begins_with_older_samples_only_the_new_ones_are_read(folder):
+    path = folder(pool=HEADER + "10,1,2,3\n20,5,6,7\n30,8,9,9\n") / "cpu_ms_memory_record_0.txt"
+    assert [one.t_ns for one in read_pool(path, since_ns=20)] == [20, 30]
+
+
 @pytest.mark.parametrize("text", ["20,5,6,7\n", HEADER + "20,5,6\n", HEADER + "20,5,6,x\n"])
 def test_a_damaged_pool_file_is_refused_with_its_line(folder, text):
     path = folder(pool=text) / "cpu_ms_memory_record_0.txt"
