@@ -3,7 +3,7 @@
 -- The parts with adds_up add up to the step exactly; communication_overlapped lies inside them. A rank without recorded
 -- operators has no rows. See the view step_part for the parts.
 --
--- Reads: op, step_part, train_step
+-- Reads: op?, step_part, train_step
 -- Ranks: apart
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep              bigint   repetition

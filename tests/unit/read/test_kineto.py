@@ -416,4 +416,10 @@ def test_a_trace_with_python_functions_tells_its_torch_by_its_form(read, header,
 
 
 def test_a_trace_without_python_functions_need_not_tell(read):
-    assert read(training(), host_name="node").manifest.options == {}
+    assert "torch" not in read(training(), host_name="node").manifest.options
+
+
+@pytest.mark.parametrize(("loader", "expected"), [("_MultiProcessing", {"made_ahead": True}), ("_SingleProcess", {})])
+def test_whether_worker_processes_make_batches_ahead_is_noted(read, loader, expected):
+    events = json.loads(json.dumps(training()).replace("_MultiProcessing", loader))
+    assert read(events).manifest.options == expected
