@@ -113,6 +113,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
         beside=beside,
+        damaged=imported and run.manifest.state == "partial",
     )
     diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
     diagnosis["suggestions"] += _stage_advice(split)

@@ -56,13 +56,15 @@ def diagnose_network(
     mode: str | None = None,
     origin: str = RECORDED,
     beside: Sequence[Row] = (),
+    damaged: bool = False,
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
     diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `types`: diagnose/network_types; `mode`:
     pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on the
-    data. Where the step shares cores or the lock with others, its times are less sure, and growth says nothing.
+    data; `damaged`: events of the source are lost. Where the step shares cores or the lock with others, its times are
+    less sure, and growth says nothing.
     """
     diagnosis = _empty()
     diagnosis["top_ops"], diagnosis["top_types"] = top_ops(top), top_types(types)
@@ -82,6 +84,9 @@ def diagnose_network(
         advice.advise(diagnosis, comm, mode)
     _judge_warmup(diagnosis, warmups)
     _judge_growth(diagnosis, growth)
+    if damaged and diagnosis["device"] is not None:  # what is lost may be work of a device that seems idle
+        diagnosis["doubts"].insert(0, {"code": "lost_events"})
+        diagnosis["confidence"] = "low"
     diagnosis["doubts"] += crowded
     diagnosis["confidence"] = graded(crowded, diagnosis["confidence"])
     if diagnosis["limit"] == "not_measured":

@@ -1,9 +1,9 @@
 -- The operator types with most own time of the steps in which operators were recorded, as shares of those steps.
 --
--- Operators that run side by side have shares that may exceed 1 together. On a rank that has a device, an operator of
--- the host has the time of what it launched there; what nobody is known to have launched stands for itself.
+-- Operators that run side by side have shares that may exceed 1 together. See the view step_op
+-- for what counts as own time.
 --
--- Reads: op, op_info, step_part
+-- Reads: op_info, step_op, step_part
 -- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank
@@ -27,42 +27,15 @@ WITH whole AS (
   GROUP BY ALL
 ),
 
-device_rank AS (
-  SELECT
-    rep, rank,
-    TRUE AS has_device
-  FROM op
-  WHERE side = 'device' AND step IS NOT NULL
-  GROUP BY ALL
-),
-
-owned AS (
-  SELECT
-    rep, rank, step, op.op_id,
-    CASE
-      WHEN device_rank.has_device IS NULL OR op.side IS NULL THEN coalesce(op.self_ns, op.dur_ns)
-      WHEN op.side = 'host' THEN coalesce(op.device_self_ns, 0)
-      WHEN op.parent_id IS NULL THEN op.dur_ns
-      ELSE 0
-    END AS own_ns,
-    device_rank.has_device
-  FROM op
-  INNER JOIN step_part USING (rep, rank, step)
-  LEFT JOIN device_rank USING (rep, rank)
-),
-
 total AS (
   SELECT
     rep, rank, op_info.type, op_info.phase,
-    count(DISTINCT owned.op_id) AS operators,
+    count(DISTINCT step_op.op_id) AS operators,
     count(*) AS executions,
-    CAST(sum(owned.own_ns) AS BIGINT) AS self_ns
-  FROM owned
+    CAST(sum(step_op.own_ns) AS BIGINT) AS self_ns
+  FROM step_op
   INNER JOIN op_info USING (rep, rank, op_id)
-  WHERE
-    op_info.type IS NOT NULL
-    AND coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
-    AND (owned.has_device IS NULL OR owned.own_ns > 0)
+  WHERE op_info.type IS NOT NULL
   GROUP BY ALL
 ),
 

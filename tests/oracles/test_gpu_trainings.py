@@ -67,3 +67,11 @@ def test_device_times_are_torchs(training):
             ours[row["key"]] += (row["device_self_ns"] or 0) / 1e3
     theirs = {key: time for key, (_, time) in TRUTH["trainings"][name]["device_us"].items() if key != NO_WORK}
     assert {key: time for key, time in ours.items() if time} == pytest.approx(theirs, rel=1e-4, abs=0.5)
+
+
+def test_a_trace_that_is_cut_off_is_doubted(tmp_path):
+    """Kernels stand at its end, so that the device seems more idle than it was."""
+    cut = tmp_path / "cut.pt.trace.json.gz"
+    cut.write_bytes((HERE / "kernels_small.pt.trace.json.gz").read_bytes()[:300_000])
+    network = build(imported(tmp_path / "run", cut))["diagnosis"]["network"]
+    assert (network["confidence"], network["doubt_facts"][0]["code"]) == ("low", "lost_events")

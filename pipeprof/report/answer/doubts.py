@@ -130,6 +130,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         "there is no step without recording to compare with"
         + (", and recording slows the host down, not the device" if doubt.get("on_device") else "")
     ),
+    "lost_events": lambda _: "the trace is damaged, and what it lost may be work of the device",
     "inflated": lambda doubt: f"recording made these steps {doubt['times']:.2f} times as long",
     "pipeline_parallel": lambda _: "ranks send to each other, and in pipeline parallelism they differ by design",
     "once": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared: it may not happen again",

@@ -313,3 +313,12 @@ def test_without_a_device_nothing_is_said_of_one():
     found = diagnose_network(phases(forward=200))
     assert found["device"] is None
     assert found["actions"][0]["code"] == "compile_step"
+
+
+def test_what_a_damaged_trace_lost_may_be_work_of_a_device_that_seems_idle():
+    rows = [row | {"device_ops": 40, "device_op_ns": 400} for row in phases(forward=200)]
+    found = diagnose_network(rows, damaged=True)
+    assert (found["confidence"], found["doubts"][0]) == ("low", {"code": "lost_events"})
+    assert "lost_events" not in {
+        doubt["code"] for doubt in diagnose_network(phases(forward=200), damaged=True)["doubts"]
+    }
