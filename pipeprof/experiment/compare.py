@@ -10,7 +10,7 @@ from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
-from pipeprof.query.side import open_base, open_measures
+from pipeprof.query.side import check_exist, open_base, open_measures
 from pipeprof.query.sides import engine_of
 from pipeprof.record.note import sentence, unique
 from pipeprof.report.words import comparison, experiments, gate
@@ -43,6 +43,7 @@ def compare_places(
     allow_cross_machine: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """`compare_sides` of what lies at two places, judged as `judged_sides` says: runs, baselines or benchmark files."""
+    check_exist(*([] if base_ref else [base]), new)
     newer = open_measures(new)
     judged = judged_sides(base, base_ref, policy_file, newer.command)
     older = open_base(judged.base, newer)

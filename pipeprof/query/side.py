@@ -34,13 +34,19 @@ def open_measures(path: str | Path) -> Measures:
             f"`{text}` cannot be compared: it is not a complete JSON file of pytest-benchmark",
             "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
         )
-    if not local_path.exists():
-        raise RunError(
-            f"no such run, baseline or file: `{text}`",
-            "record a run with `pipeprof collect`, or a baseline with `pipeprof baseline write RUN --workload NAME`",
-        )
+    check_exist(text)
     measures = None if local_path.joinpath("run.json").is_file() else _baseline_or_benchmarks(local_path)
     return measures or measure(open_run(local_path))
+
+
+def check_exist(*paths: str | Path) -> None:
+    """Raises RunError with all of these that do not exist; what URLs name is not looked at."""
+    missing = [f"`{path}`" for path in paths if "://" not in str(path) and not Path(path).exists()]
+    if missing:
+        raise RunError(
+            f"no such run, baseline or file: {', '.join(missing)}",
+            "record a run with `pipeprof collect`, or a baseline with `pipeprof baseline write RUN --workload NAME`",
+        )
 
 
 def _measured_at(url: str) -> Measures | None:

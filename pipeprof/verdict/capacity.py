@@ -20,6 +20,7 @@ POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row 
 THREAD_QUEUE = 16  # rows that a worker thread of GeneratorDataset can prepare; fixed in MindSpore
 CPU_SHARE = 0.4  # of its working time that a worker computes; above, free cores limit the gain
 BESIDE_PYTHON = 4.0  # times less CPU that a loop's batch takes without Python beside it, no core idle: 3.8 was seen
+MOST_DELAYED = 0.95  # of the time that threads wanted a core: more is told of hardly any computing
 NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
 PREFETCH = 16  # MindSpore's default
 SOURCE = "GeneratorOp"
@@ -73,8 +74,9 @@ class Stage:
 class Loop:
     """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now.
 
-    `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured. `cpu_count`: most
-    workers that MindSpore allows; `cores`: those that the training may use, None: all of them.
+    `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured. `delay_share`: of
+    the time that its threads wanted a core, that in which they had none. `cpu_count`: most workers that MindSpore
+    allows; `cores`: those that the training may use, None: all of them.
     """
 
     stages: tuple[Stage, ...]
@@ -85,6 +87,12 @@ class Loop:
     cpu_count: int = 1
     gil_share: float | None = None
     cores: float | None = None
+    delay_share: float | None = None
+
+    @property
+    def consumer_undelayed(self) -> float:
+        """Batches/s that the consumer could take at most if its threads never waited for a core."""
+        return (self.consumer or 0.0) / (1 - min(self.delay_share or 0.0, MOST_DELAYED))
 
     @property
     def consumer_most(self) -> float | None:
@@ -166,7 +174,8 @@ def rate_now(loop: Loop, stage: Stage) -> float:
 def rate_with(stage: Stage, workers: int) -> float | None:
     """Capacity with that many workers, cores aside; None when it cannot be told."""
     if stage.op_type == SOURCE:
-        low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=PREFETCH)
+        size = stage.capacity or PREFETCH
+        low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=size)
         return low
     if stage.rate is None or stage.op_type not in SCALING:
         return stage.rate
@@ -181,26 +190,31 @@ def because(code: str, **facts: Any) -> Basis:
 def source_changed(
     stage: Stage, workers: int, *, processes: bool, prefetch: int
 ) -> tuple[float | None, float | None, list[Basis], Basis | None]:
-    """A source's capacity: t' = max(t / W', poll law)."""
+    """A source's capacity, least and most: t' = max(t / W', poll law).
+
+    While it waits to hand on a row, its threads make more: with shallower queues most is t / W'.
+    """
     rate = stage.rate or 0.0
     if not stage.rows:
         return None, None, [], because("rows_not_known")
     if workers == stage.workers and processes == stage.uses_processes and workers < 2:
         return rate, rate, [because("prefetch_unused")], None
     serial, row = _serial_row(stage)
-    if workers < 2 and serial is None:
+    shallower = workers > 1 and not processes and prefetch < (stage.capacity or PREFETCH)
+    if serial is None and (workers < 2 or shallower):
         return None, None, [], because("row_hidden")
     law = poll_row_ns(workers, processes=processes, prefetch=prefetch)
     basis = [row, because("not_polled") if workers < 2 else because("polled", workers=workers, least_ns=law)]
     if serial is None:  # limited by the polls: anything from nothing to what was seen
         seen = 1e9 / (rate * stage.rows) * stage.workers
         return 1e9 / (max(seen / workers, law) * stage.rows), 1e9 / (law * stage.rows), basis, None
-    together = 1 if stage.kind == "gil" and not processes else workers
-    most = 1e9 / (max(serial / together, law, 1.0) * stage.rows)
-    if stage.kind == "cpu" and not processes and workers > stage.workers and serial / together > law:
+    basis += [because("makes_meanwhile")] if shallower else []
+    alone = max(serial / (1 if stage.kind == "gil" and not processes else workers), 1.0)
+    least, most = (1e9 / (max(alone, polls) * stage.rows) for polls in (law, 0.0 if shallower else law))
+    if stage.kind == "cpu" and not processes and workers > stage.workers and alone > law:
         basis.append(because("may_hold_lock"))
-        return min(most, rate), most, basis, None
-    return most, most, basis, None
+        return min(least, rate), most, basis, None
+    return least, most, basis, None
 
 
 def _serial_row(stage: Stage) -> tuple[float | None, Basis]:
@@ -210,10 +224,17 @@ def _serial_row(stage: Stage) -> tuple[float | None, Basis]:
     between = 1e9 / ((stage.rate or math.inf) * (stage.rows or 1.0))
     if stage.workers < 2:
         return between, because("row_alone", row_ns=between)
-    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
-    if stage.kind != "poll" and between > NEAR_POLL * law:
+    if not is_polled(stage):
         return between * stage.workers, because("between_rows", row_ns=between, workers=stage.workers)
     return None, because("polls_limit_now")
+
+
+def is_polled(stage: Stage) -> bool:
+    """Whether it hands out rows about as fast as its workers are polled (`poll_row_ns`), however fast they are."""
+    if stage.op_type != SOURCE or stage.workers < 2 or not stage.rate or not stage.rows:
+        return False
+    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
+    return stage.kind == "poll" or 1e9 / (stage.rate * stage.rows) <= NEAR_POLL * law
 
 
 def lowest_rate(loop: Loop, changed: Stage, rate: float) -> tuple[float, int | str | None]:

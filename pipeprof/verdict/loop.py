@@ -29,6 +29,7 @@ def loop_of(rows: Sequence[Row], cores: float) -> Loop:
         process_cores=first.get("process_cores"),
         cpu_count=max(1, int(cores)) if cores else 1_000,
         gil_share=first.get("gil_share"),
+        delay_share=first.get("delay_share"),
         cores=room or None,
     )
 

@@ -105,7 +105,8 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
     processes = stage.uses_processes if change.processes is None else change.processes
     rate = rate_now(loop, stage)
     if stage.op_type == SOURCE:
-        return source_changed(stage, workers, processes=processes, prefetch=change.prefetch or PREFETCH)
+        prefetch = change.prefetch or stage.capacity or PREFETCH
+        return source_changed(stage, workers, processes=processes, prefetch=prefetch)
     if stage.kind == "burst":
         if workers == stage.workers and change.prefetch is not None:
             return None, None, [], because("stall_not_known")

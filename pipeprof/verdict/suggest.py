@@ -146,7 +146,7 @@ def most(row: Row, loop: Loop) -> float | None:
     ]
     if loop.consumer is not None and loop.consumer_most is not None:
         beside = BESIDE_WAITING if _waits(loop.consumer, loop) else BESIDE
-        others.append(max(loop.consumer * beside, loop.consumer_most))
+        others.append(max(loop.consumer * beside, loop.consumer_most, loop.consumer_undelayed))
     return max(1.0, min(others) / loop.rate) if others else None
 
 

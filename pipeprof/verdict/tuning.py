@@ -22,6 +22,7 @@ from pipeprof.verdict.capacity import (
     Loop,
     Stage,
     because,
+    is_polled,
     rate_now,
     rate_with,
 )
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 Goal = Literal["time", "memory", "cores"]
 
-SHALLOW = 2  # the queue that is tried where memory is to be saved
+SHALLOW = 2  # the queue that is tried where memory is to be saved, or a source is polled
 DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
@@ -69,6 +70,7 @@ def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> l
         for change in _changes(stage, loop)
     ]
     possible += _together(loop)
+    possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)
     possible += [one for stage in loop.stages for one in _reordered(stage, loop)]
     possible += [cached(point) for point in kept_rows(recorded.caches)]
@@ -93,11 +95,27 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
             saving += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
                       for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
     first = next(iter(loop.stages), None)
-    if goal == "memory" and first is not None and (first.capacity or PREFETCH) > SHALLOW:
-        change = Change(first.op_id, prefetch=SHALLOW)
-        saving.append(Candidate(key_of(change), (change,)))
+    if goal == "memory" and first is not None:
+        saving += _shallower(first)
     saving += _one_thread(environment) if goal == "cores" else []
     return sorted((replace(one, saves=True) for one in saving), key=_order_of_savings)
+
+
+def _shallow(loop: Loop) -> list[Candidate]:
+    """Shallow queues, where polls limit the threads of a source: while it waits to hand on a row, they make more.
+
+    Not beside worker processes, which keep no more rows than the queues have: they would be polled for each second row.
+    """
+    if any(stage.uses_processes for stage in loop.stages):
+        return []
+    return [replace(one, prediction=predict(loop, *one.changes)) for stage in loop.stages if is_polled(stage)
+            for one in _shallower(stage)]  # fmt: skip
+
+
+def _shallower(stage: Stage) -> list[Candidate]:
+    """Queues of two batches or rows for the whole pipeline, where they are deeper."""
+    change = Change(stage.op_id, prefetch=SHALLOW)
+    return [Candidate(key_of(change), (change,))] if (stage.capacity or PREFETCH) > SHALLOW else []
 
 
 def _order_of_savings(one: Candidate) -> tuple[Any, ...]:

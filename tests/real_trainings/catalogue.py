@@ -93,12 +93,14 @@ CASES = (
 
 
 PUBLIC = (
-    Case("public_mindcv_folder", "mindcv.folder", "model", script="mindcv_training.py folder"),
-    Case("public_mindyolo", "mindyolo.coco", "jit", script="mindyolo_training.py"),
-    Case("public_mindone", "mindone.sentences", "pynative", script="mindone_training.py"),
-    Case("public_lenet_fit", "mindspore.mnist", "model", script="lenet_training.py model"),
-    Case("public_lenet_pynative", "mindspore.mnist", "pynative", script="lenet_training.py pynative"),
-    Case("public_lenet_jit", "mindspore.mnist", "jit", script="lenet_training.py jit"),
+    Case("public_mindcv_folder", "mindcv.folder", "model", script="mindcv_training.py folder --epochs 6"),
+    Case("public_mindcv_cifar10", "mindcv.cifar10", "model", script="mindcv_training.py cifar10 --epochs 10"),
+    Case("public_mindcv_mixup", "mindcv.mixup", "model", script="mindcv_training.py mixup --epochs 10"),
+    Case("public_mindyolo", "mindyolo.coco", "jit", script="mindyolo_training.py --epochs 30"),
+    Case("public_mindone", "mindone.sentences", "pynative", script="mindone_training.py --epochs 4"),
+    Case("public_lenet_fit", "mindspore.mnist", "model", script="lenet_training.py model --epochs 12"),
+    Case("public_lenet_pynative", "mindspore.mnist", "pynative", script="lenet_training.py pynative --epochs 3"),
+    Case("public_lenet_jit", "mindspore.mnist", "jit", script="lenet_training.py jit --epochs 3"),
 )
 
 

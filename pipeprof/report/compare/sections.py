@@ -95,8 +95,11 @@ def _folded(family: str, metrics: Sequence[Content], named: Named, most: int | N
     found = [one["verdict"] for one in metrics]
     counts = ", ".join(f"{found.count(word)} {word}" for word in ORDER if word in found)
     shown = metrics[:most]
+    reasons = list({rows.reason(one) for one in metrics})
+    said = reasons if len(reasons) == 1 and reasons[0] else []  # one of all is said once
     more = [f"{len(metrics) - len(shown)} more are in the full report."] if len(shown) < len(metrics) else []
-    return Section(f"{family}: {counts}", notes=more, blocks=metric_blocks(shown, named, whole=True), folded=True)
+    blocks = metric_blocks(shown, named, whole=not said)
+    return Section(f"{family}: {counts}", notes=[*said, *more], blocks=blocks, folded=True)
 
 
 def _reasons(metrics: Sequence[Content], named: Named) -> list[str]:

@@ -72,6 +72,9 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"with {format_count(facts['workers'], 'worker')} at least {format_ns(facts['least_ns'])} pass between two "
         "rows: the source sleeps 100 ms whenever the next row is not ready"
     ),
+    "makes_meanwhile": lambda _: (
+        "while the source waits to hand on a row, its threads make more: shallower queues let it wait"
+    ),
     "not_polled": lambda _: "a source with one worker does not poll",
     "may_hold_lock": lambda _: f"more threads bring nothing if its Python code always holds {LOCK}",
     "holds_lock": lambda _: f"its Python code holds {LOCK}, so more threads only take turns",

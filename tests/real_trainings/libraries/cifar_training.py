@@ -14,9 +14,7 @@ from mindspore import dataset as ds
 from mindspore import dtype, nn
 from mindspore.dataset import transforms
 from mindspore.train import LossMonitor, Model
-from truth import Marks, tell
-
-EPOCHS = 2
+from truth import EPOCHS, Marks, tell
 
 
 def pipeline(path, rows, batch):

@@ -22,10 +22,9 @@ from mindspore.train import (
     SummaryCollector,
     TimeMonitor,
 )
-from truth import Marks, mark, tell
+from truth import EPOCHS, Marks, mark, tell
 
 BATCH = 32
-EPOCHS = 2
 ROWS = 1280
 
 

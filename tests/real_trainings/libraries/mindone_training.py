@@ -12,10 +12,9 @@ from mindone.transformers.trainer import Trainer
 from mindone.transformers.training_args import TrainingArguments
 from mindspore import nn
 from transformers import BertTokenizer, TrainerCallback
-from truth import mark, tell
+from truth import EPOCHS, mark, tell
 
 BATCH = 8
-EPOCHS = 2
 LONGEST = 32
 SENTENCES = 160
 WORDS = [f"word{number}" for number in range(200)]

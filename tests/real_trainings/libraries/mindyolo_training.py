@@ -9,10 +9,9 @@ from mindyolo.data import COCODataset, create_loader
 from mindyolo.utils.callback import BaseCallback
 from mindyolo.utils.train_step_factory import create_train_step_fn, get_gradreducer, get_loss_scaler
 from mindyolo.utils.trainer_factory import create_trainer
-from truth import mark, tell
+from truth import EPOCHS, mark, tell
 
 BATCH = 4
-EPOCHS = 2
 PICTURES = 40
 PIXELS = 128
 TRANSFORMS = [

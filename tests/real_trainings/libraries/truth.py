@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 from mindspore.train import Callback
 
+EPOCHS = int(sys.argv[sys.argv.index("--epochs") + 1]) if "--epochs" in sys.argv else 2
 STEPS: list[tuple[str, int | None, int]] = []
 
 

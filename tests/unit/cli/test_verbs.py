@@ -192,6 +192,7 @@ def test_the_version_is_told(call):
     [
         (["report", "/no/such/run"], "no such run: `/no/such/run`", 3),
         (["ops", "/no/such/run"], "no such run", 3),
+        (["compare", "/no/such/run", "/nor/this"], "no such run, baseline or file: `/no/such/run`, `/nor/this`", 3),
         (["sql", "/no/such/run", "SELECT 1"], "no such run", 3),
         (["collect"], "no command to run", 2),
         (["collect", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),

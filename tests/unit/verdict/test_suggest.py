@@ -75,7 +75,7 @@ def test_more_workers_of_a_source_come_with_the_pace_that_its_rows_must_not_have
 @pytest.mark.parametrize("kind", ["cpu", "gil"])
 @pytest.mark.parametrize(("row_ns", "advised"), [(12.5e6, True), (1e6, False)])
 def test_a_source_that_computes_goes_to_processes_unless_their_polls_are_slower(kind, row_ns, advised):
-    source = stage(op_type="GeneratorOp", kind=kind, rate=1e9 / (8 * row_ns), gil_share=0.9)
+    source = stage(op_type="GeneratorOp", kind=kind, rate=1e9 / (8 * row_ns), gil_share=0.9, capacity=16)
     found = named(advise(source), "python_multiprocessing")
     assert bool(found) == advised
     for item in found:

@@ -1,0 +1,64 @@
+"""Shallow queues: tried where polls limit the threads of a source, and nowhere beside worker processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.verdict.capacity import Change, Loop, Stage, is_polled, poll_row_ns
+from pipeprof.verdict.predict import predict
+from pipeprof.verdict.tuning import candidates, worth_trying
+
+ROWS = 8
+LAW = 1e9 / (poll_row_ns(2, processes=False) * ROWS)  # batches/s
+SOURCE = Stage(2, "GeneratorOp", node=2, workers=2, rate=LAW, rows=ROWS, kind="wait", is_python=True, capacity=16)
+BATCH = Stage(0, "BatchOp", node=0, rate=50 * LAW, rows=1.0)
+SHALLOW = "2:prefetch=2"
+
+
+def loop_of(source, *others):
+    return Loop(
+        (BATCH, *others, source), consumer=10 * LAW, rate=0.9 * LAW, free_cores=1.5, process_cores=0.5, cpu_count=2
+    )
+
+
+def tried(source, *others):
+    return list(worth_trying(candidates(loop_of(source, *others), {}), ()))
+
+
+def test_a_polled_source_is_tried_with_shallow_queues():
+    """Without a prediction where the polls hide what a row takes; else up to what its threads could make."""
+    (hidden,) = (one for one in tried(SOURCE) if one.key == SHALLOW)
+    assert hidden.is_unknown
+    (known,) = (one for one in tried(replace(SOURCE, row_ns=4e6)) if one.key == SHALLOW)
+    assert known.prediction.low == pytest.approx(1.0)
+    assert known.prediction.high == pytest.approx(2e9 / (4e6 * ROWS) / LAW)
+    assert [one["code"] for one in known.prediction.basis] == ["row_in_worker", "polled", "makes_meanwhile"]
+
+
+@pytest.mark.parametrize(("capacity", "prefetch"), [(16, 16), (16, 64), (2, 4)])
+def test_queues_that_become_no_shallower_change_nothing(capacity, prefetch):
+    source = replace(SOURCE, row_ns=4e6, capacity=capacity)
+    found = predict(loop_of(source), Change(2, prefetch=prefetch))
+    assert found.ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"workers": 1}, {"rate": LAW / 1.5}, {"capacity": 2}, {"uses_processes": True}],
+    ids=["one worker", "slower than the polls", "shallow already", "processes"],
+)
+def test_others_are_not(changed):
+    assert SHALLOW not in [one.key for one in tried(replace(SOURCE, **changed))]
+
+
+def test_nor_beside_worker_processes():
+    beside = Stage(1, "MapOp", node=1, workers=2, rate=40 * LAW, rows=ROWS, is_python=True, uses_processes=True)
+    assert SHALLOW not in [one.key for one in tried(SOURCE, beside)]
+
+
+def test_a_source_that_is_seen_to_wait_for_polls_is_polled_however_slow():
+    assert is_polled(replace(SOURCE, kind="poll", rate=LAW / 2))
+    assert not is_polled(replace(SOURCE, rate=LAW / 2))
+    assert not is_polled(replace(SOURCE, rows=None))
