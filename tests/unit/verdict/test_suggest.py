@@ -161,6 +161,8 @@ def test_the_bound_is_the_next_lowest_capacity():
     assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0 * BESIDE_WAITING)
     seldom = row | {"consumer_rate": 12.0}
     assert most(seldom, loop_of([seldom], 8.0)) == pytest.approx(1.2 * BESIDE)
+    delayed = seldom | {"delay_share": 0.5}  # its threads had a core for half of the time that they wanted one
+    assert most(delayed, loop_of([delayed], 8.0)) == pytest.approx(1.2 / 0.5)
     assert most(row, loop_of([row | {"consumer_rate": None}], 8.0)) is None
 
 
