@@ -73,7 +73,7 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "rows: the source sleeps 100 ms whenever the next row is not ready"
     ),
     "makes_meanwhile": lambda _: (
-        "while the source waits to hand on a row, its threads make more: shallower queues let it wait"
+        "but its threads go on while it waits to hand on a row, and shallower queues make it wait more often"
     ),
     "not_polled": lambda _: "a source with one worker does not poll",
     "may_hold_lock": lambda _: f"more threads bring nothing if its Python code always holds {LOCK}",
