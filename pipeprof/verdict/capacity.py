@@ -56,6 +56,11 @@ class Stage:
     node: int | None = None
 
     @property
+    def depth(self) -> int:
+        """Rows or batches that its queue holds: MindSpore's default where that is not known."""
+        return self.capacity or PREFETCH
+
+    @property
     def cpu_share(self) -> float | None:
         """Share of its working time that a worker of the operator computes: kappa = (cores / W) / rho."""
         if self.cores is None or not self.utilisation:
@@ -174,8 +179,7 @@ def rate_now(loop: Loop, stage: Stage) -> float:
 def rate_with(stage: Stage, workers: int) -> float | None:
     """Capacity with that many workers, cores aside; None when it cannot be told."""
     if stage.op_type == SOURCE:
-        size = stage.capacity or PREFETCH
-        low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=size)
+        low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=stage.depth)
         return low
     if stage.rate is None or stage.op_type not in SCALING:
         return stage.rate
@@ -200,7 +204,7 @@ def source_changed(
     if workers == stage.workers and processes == stage.uses_processes and workers < 2:
         return rate, rate, [because("prefetch_unused")], None
     serial, row = _serial_row(stage)
-    shallower = workers > 1 and not processes and prefetch < (stage.capacity or PREFETCH)
+    shallower = workers > 1 and not processes and prefetch < stage.depth
     if serial is None and (workers < 2 or shallower):
         return None, None, [], because("row_hidden")
     law = poll_row_ns(workers, processes=processes, prefetch=prefetch)

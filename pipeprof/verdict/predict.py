@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pipeprof.verdict.capacity import (
     CHEAP,
-    PREFETCH,
     SCALING,
     SOURCE,
     Basis,
@@ -105,8 +104,7 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
     processes = stage.uses_processes if change.processes is None else change.processes
     rate = rate_now(loop, stage)
     if stage.op_type == SOURCE:
-        prefetch = change.prefetch or stage.capacity or PREFETCH
-        return source_changed(stage, workers, processes=processes, prefetch=prefetch)
+        return source_changed(stage, workers, processes=processes, prefetch=change.prefetch or stage.depth)
     if stage.kind == "burst":
         if workers == stage.workers and change.prefetch is not None:
             return None, None, [], because("stall_not_known")

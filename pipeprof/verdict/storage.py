@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import CHEAP, PREFETCH, SOURCE, Loop, Stage, rate_now, source_changed
+from pipeprof.verdict.capacity import CHEAP, SOURCE, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.rules import LOCK_HELD
 
@@ -96,9 +96,7 @@ def cached(loop: Loop, stage: Stage, share: float) -> Stage:
     faster = replace(stage, rate=stage.rate / left, row_ns=row)
     if stage.op_type != SOURCE or stage.workers < 2:
         return faster
-    size = stage.capacity or PREFETCH
-    rate, _, _, _ = source_changed(faster, stage.workers, processes=stage.uses_processes, prefetch=size)
-    return replace(faster, rate=max(rate or 0.0, rate_now(loop, stage)))
+    return replace(faster, rate=max(rate_with(faster, stage.workers) or 0.0, rate_now(loop, stage)))
 
 
 def split(loop: Loop, load: Sequence[Row], without_reading: float, hand_over: float) -> dict[str, float]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Recorded, beside, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import (
     CPU_SHARE,
-    PREFETCH,
     SCALING,
     SOURCE,
     Change,
@@ -115,7 +114,7 @@ def _shallow(loop: Loop) -> list[Candidate]:
 def _shallower(stage: Stage) -> list[Candidate]:
     """Queues of two batches or rows for the whole pipeline, where they are deeper."""
     change = Change(stage.op_id, prefetch=SHALLOW)
-    return [Candidate(key_of(change), (change,))] if (stage.capacity or PREFETCH) > SHALLOW else []
+    return [Candidate(key_of(change), (change,))] if stage.depth > SHALLOW else []
 
 
 def _order_of_savings(one: Candidate) -> tuple[Any, ...]:
@@ -232,7 +231,7 @@ def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:
             yield Change(stage.op_id, processes=other)
         yield from (Change(stage.op_id, workers=number, processes=other) for number in numbers if number > 1)
     deep = stage.kind == "burst" or (stage.op_type == SOURCE and stage.uses_processes and stage.workers > 1)
-    if deep and (stage.capacity or PREFETCH) < DEEP:
+    if deep and stage.depth < DEEP:
         yield Change(stage.op_id, prefetch=DEEP)
 
 
