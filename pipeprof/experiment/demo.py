@@ -82,7 +82,7 @@ def _report(path: Path) -> dict[str, Any]:
 
 def _explain(content: dict[str, Any]) -> None:
     diagnosis, stages = content["diagnosis"], _stages(content)
-    _fact("Median step", format_ns(_median_step(content)))
+    _fact("Median step", format_ns(_step(content, "median_ns")))
     _aside("from the end of the step before to its own end; half of the steps take longer")
     _fact("Waiting for data", of_the_time(diagnosis, format_ratio))
     _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
@@ -120,7 +120,7 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
-    before, after = _median_step(slow), _median_step(fixed)
+    before, after = _step(slow, "median_ns"), _step(fixed, "median_ns")
     rows = [
         ("", "slow", "fixed"),
         ("median step", format_ns(before), format_ns(after)),
@@ -134,7 +134,9 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     for name, one, other in rows:
         print(f"  {name:<28}{one:>20}{other:>20}")
     if before is not None and after is not None and after < before * FASTER:
-        _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast.")
+        slower, faster = _step(slow, "mean_ns"), _step(fixed, "mean_ns")
+        on_average = f" in the median, {slower / faster:.1f} times on average" if slower and faster else ""
+        _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast{on_average}.")
         return True
     _say(f"The fix is not confirmed: a step did not get {percent(1 - FASTER)} shorter. The machine may be very busy.")
     return False
@@ -152,10 +154,10 @@ def _mask_work(slow: dict[str, Any], fixed: dict[str, Any]) -> tuple[str, str]:
     return one, other
 
 
-def _median_step(content: dict[str, Any]) -> float | None:
-    """None when the training was stopped in its warm-up."""
-    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
-    return float(rows[0]["median_ns"]) if rows else None
+def _step(content: dict[str, Any], figure: str) -> float | None:
+    """A figure of the training steps; None when the training was stopped in its warm-up."""
+    found = [row.get(figure) for row in content["steps"]["summary"] if row["kind"] == "train"]
+    return float(found[0]) if found and found[0] is not None else None
 
 
 def _outside_training(content: dict[str, Any]) -> float:
