@@ -149,10 +149,15 @@ def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
         )
     if wish.processes is not None and (op["op_type"] not in HAVE_PROCESSES or op["is_python"] is False):
         raise UsageError(f"`{name}` runs no Python that could be moved to processes", "try --workers")
-    unchanged = workers in (None, op["workers"]) and wish.processes in (None, bool(op["uses_processes"]))
-    if wish.prefetch is None and unchanged:
+    depths = {stage.capacity for stage in loop.stages if stage.capacity is not None}
+    if (
+        workers in (None, op["workers"])
+        and wish.processes in (None, bool(op["uses_processes"]))
+        and (wish.prefetch is None or depths == {wish.prefetch})  # it is of all operators
+    ):
+        queues = "" if wish.prefetch is None else f", prefetch size {wish.prefetch}"
         raise UsageError(
-            f"`{name}` already has these settings ({op['workers']} workers)", "name another setting to try"
+            f"`{name}` already has these settings (num_parallel_workers {op['workers']}{queues})", "name another setting to try"
         )
     return Change(op["op_id"], workers, wish.prefetch, wish.processes)
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
-BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen; of a stage
-# that mostly waits beside a slow one 1.13
-BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen
+BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
+BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
+# a stage that waits beside a slow one 1.46
 NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
 MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
@@ -140,7 +140,7 @@ def most(row: Row, loop: Loop) -> float | None:
     if not loop.rate:
         return None
     others = [
-        stage.rate * (BESIDE if _waits(stage.rate, loop) else 1.0)
+        stage.rate * (BESIDE_WAITING if _waits(stage.rate, loop) else 1.0)
         for stage in loop.stages
         if stage.rate is not None and stage.op_id != row["op_id"]
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -44,6 +45,14 @@ def test_it_names_the_planted_operator_and_confirms_the_fix(told):
     assert [row["kind"] for row in slow["steps"]["summary"]][-2] == "train"
     assert medians[1] < medians[0]
     assert f"a training step is {medians[0] / medians[1]:.1f} times as fast" in done.stdout
+
+
+def test_its_limit_holds_for_the_gain_that_it_measures(told):
+    done, *_ = told
+    words = " ".join(done.stdout.split())
+    (limit,) = re.findall(r"no change of `mask_from_storage` makes the training more than ([0-9.]+) times as fast", words)
+    gain, average = re.findall(r"a training step is ([0-9.]+) times as fast in the median, ([0-9.]+) times on average", words)[0]
+    assert 1.0 < float(average) <= float(limit), (gain, done.stdout)
 
 
 def test_the_planted_operator_works_no_more_than_its_workers_can(told):

@@ -42,7 +42,7 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert first.gain_low <= first.gain <= first.gain_high
     assert first.place == "a.py:1"
     assert "--op 1 --workers 3" in first.verify
-    assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0 * BESIDE))
+    assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0 * BESIDE_WAITING))
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
 
 
@@ -157,7 +157,7 @@ def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue
 def test_the_bound_is_the_next_lowest_capacity():
     row = stage()
     assert most(row, loop_of([row, stage(0, rate=15.0)], 8.0)) == pytest.approx(1.5)
-    assert most(row, loop_of([row, stage(0, rate=30.0)], 8.0)) == pytest.approx(3.0 * BESIDE)  # it mostly waits
+    assert most(row, loop_of([row, stage(0, rate=30.0)], 8.0)) == pytest.approx(3.0 * BESIDE_WAITING)  # it sleeps
     assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0 * BESIDE_WAITING)
     seldom = row | {"consumer_rate": 12.0}
     assert most(seldom, loop_of([seldom], 8.0)) == pytest.approx(1.2 * BESIDE)
