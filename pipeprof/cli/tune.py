@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also try changes that hand out the same rows in another order, compared over whole epochs.",
 )
+@click.option(
+    "--allow-random",
+    is_flag=True,
+    help="Also take changes under which random crops, flips and the like draw other numbers; labels must be the same.",
+)
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option
 @format_option(*FORMS)
@@ -47,6 +52,7 @@ def tune(
     goal: Goal,
     allow_unchecked: bool,  # noqa: FBT001
     allow_order: bool,  # noqa: FBT001
+    allow_random: bool,  # noqa: FBT001
     folder: Path | None,
     form: str,
     command: tuple[str, ...],
@@ -70,7 +76,7 @@ def tune(
     from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import document, tune_text
 
-    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order)
+    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order, allow_random)
     state, result_folder = run_tune(wish, TuneBench(command, goal), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(result_folder, content, tune_text.pull_request(content))

@@ -48,8 +48,8 @@ class ProbeOptions:
 
     `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
     ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
-    it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs
-    (probe/digest.py).
+    it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs, `other_seed`:
+    with other random numbers (probe/digest.py).
     `graph_lines`: which lines operators of graphs come from (probe/graphs.py).
     """
 
@@ -64,6 +64,7 @@ class ProbeOptions:
     run_id: str | None = None
     digest: int = 0
     digest_all: bool = False
+    other_seed: bool = False
     graph_lines: bool = False
 
 

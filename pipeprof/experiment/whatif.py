@@ -19,7 +19,7 @@ from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measu
 from pipeprof.experiment.signals import signals_held
 from pipeprof.report.words import predictions
 from pipeprof.report.words.speedup import prediction_lines
-from pipeprof.verdict.capacity import SOURCE, Change, Loop
+from pipeprof.verdict.capacity import SOURCE, Change, Loop, as_predicted
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
 from pipeprof.verdict.workers import enough_workers
@@ -155,11 +155,9 @@ def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
         and wish.processes in (None, bool(op["uses_processes"]))
         and (wish.prefetch is None or depths == {wish.prefetch})  # it is of all operators
     ):
-        queues = "" if wish.prefetch is None else f", prefetch size {wish.prefetch}"
-        raise UsageError(
-            f"`{name}` already has these settings (num_parallel_workers {op['workers']}{queues})", "name another setting to try"
-        )
-    return Change(op["op_id"], workers, wish.prefetch, wish.processes)
+        has = f"num_parallel_workers {op['workers']}" + (f", prefetch size {wish.prefetch}" if wish.prefetch else "")
+        raise UsageError(f"`{name}` already has these settings ({has})", "name another setting to try")
+    return as_predicted(Change(op["op_id"], workers, wish.prefetch, wish.processes), op)
 
 
 def _check_applied(runs: Sequence[Measured]) -> None:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     Content = Mapping[str, Any]
 
 MOST_NOT_WORTH = 8
+FAR = 10.0  # times its low end: an interval that says nothing
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
     "nothing_left": "every setting that may bring 2 % was tried",
+    "trials": "as many changes were tried as in one tuning, and there are more",
     "budget": "the time left was too short for another trial and the proof",
 }
 NEEDS = {"memory": "memory", "cores": "CPU time of a step"}
@@ -43,17 +45,24 @@ TRIALS = {
     "other_data": "other batches: it changes what the network sees",
     "unchecked": "faster, but its batches cannot be compared",
     "failed": "failed",
+    "unproven": "faster, but the whole set with it was not proven",
+}
+NOTHING_PROVEN = {
+    "lacks_time": "undecided: nothing was proven in the time",
+    "undecided": "undecided: the runs vary too much to tell whether a change helps; nothing is recommended",
+    "not_judged": "not judged: what was faster hands out batches that cannot be compared; --allow-unchecked takes it",
 }
 BATCHES = {
     "same": "the first batches are the same, in the same order",
     "permuted": "the rows of whole epochs are the same, in another order",
+    "random": "random operations draw other numbers, and all else in whole epochs is the same",
     "other": "the batches are not the same",
     "not_reproducible": "two unchanged runs hand out different batches, so changed ones cannot be compared",
     "not_seen": "too few batches were seen, so they cannot be compared",
 }
 BY_HAND = {
     "same_line": "one line makes several operators",
-    "outside": "its file is not below the working directory",
+    "outside": "its file is not below the working directory: pass it to the library's function that makes it",
     "no_libcst": "the package libcst is missing: pip install 'pipeprof[tune]'",
     "unreadable": "its file cannot be read",
     "moves_lines": "the edit would move other lines",
@@ -89,7 +98,9 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], [one for one in content["trials"] if one["verdict"] == "accepted"]
-    changes = "\n".join(f"- {markdown_code(setting.change(item))}" for one in trials for item in one["what"])
+    changes = "\n".join(
+        f"- {markdown_code(setting.change(item))}" for one in trials for item in one["what"] if _holds(item, content)
+    )
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     checked = BATCHES[final["batches"]]
@@ -101,17 +112,25 @@ def pull_request(content: Content) -> str:
     )
 
 
+def _holds(item: Mapping[str, Any], content: Content) -> bool:
+    """Whether an accepted change is part of the whole set: what stands behind a cache accepted later is not."""
+    if item["op_id"] is None or "prefetch" in item["change"]:
+        return True
+    nodes = {row["op_id"]: row["node"] for row in content["seen"][0]["operators"]}
+    return nodes.get(item["op_id"]) in {one["node"] for one in content["settings"]["operators"]}
+
+
 def _answer(content: Content) -> list[str]:
     final, verdict, less = content["final"], content["verdict"], NEEDS.get(content["goal"])
     took = format_ns(content["spent_s"] * NS_PER_S)
     ended = f"{ENDS.get(content['ended'], '')} ({took})"
-    if content["ended"] == "budget":
+    if content["lacks_time"]:
         ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
-    if final is None:
-        return ["undecided: nothing was proven in the time", ended]
+    if final is None or (verdict == "undecided" and not final["a"]):
+        return [NOTHING_PROVEN["lacks_time" if content["lacks_time"] else verdict], ended]
     gain = _figure(content)
     pairs = f"{format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
@@ -205,14 +224,18 @@ def _predicted(prediction: Mapping[str, Any]) -> str:
 def _measured(one: Mapping[str, Any]) -> str:
     if one["ratio"] is None:
         return "not measured"
-    between = "" if one["interval"] is None else f" ({one['interval'][0]:.2f} to {one['interval'][1]:.2f})"
+    low, high = one["interval"] or (0.0, 0.0)
+    between = f" ({low:.2f} to {high:.2f})" if high <= FAR * low else ""  # of two pairs that differ it may be 0 to 900
     return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
 
 
 def _permuting(content: Content) -> Section:
-    """How many candidates were left out for the order of the rows."""
+    """How many candidates were left out for the order of the rows, and what more may be allowed."""
     permuting = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
     said = [f"--allow-order would allow {len(permuting)} more: the same rows, in another order"] if permuting else []
+    came = {one["verdict"] for one in content["trials"]}
+    if not content.get("allow_random") and came & {"other_data", "unchecked"}:
+        said.append("if random crops, flips or the like make the batches differ: --allow-random compares all but those")
     return Section("", notes=said)
 
 

@@ -8,10 +8,13 @@ codes with numbers; report/words words them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.verdict.rules import CROWDED_CORES, CROWDED_IDLE, LOCK_HELD, LOCKED_CORES, SHORT_IDLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Basis = dict[str, Any]  # a code with its numbers
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
@@ -156,6 +159,15 @@ class Change:
     max_rowsize: int | None = None
 
 
+def as_predicted(change: Change, row: Mapping[str, Any]) -> Change:
+    """The change of an operator (a row with its type and `uses_processes`), with what its prediction takes for granted.
+
+    A source in threads stays in threads: with several workers MindSpore's default for a GeneratorDataset is processes.
+    """
+    stays = row.get("op_type") == SOURCE and change.processes is None and (change.workers or 1) > 1
+    return replace(change, processes=bool(row.get("uses_processes"))) if stays else change
+
+
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:
     """Shortest time between two rows of a GeneratorDataset with that many workers; 0 for one worker.
 
@@ -172,7 +184,7 @@ def rate_now(loop: Loop, stage: Stage) -> float:
     rate = stage.rate if stage.rate is not None else math.inf
     if stage.op_type != SOURCE or stage.workers < 2 or not stage.rows:
         return rate
-    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
+    law = poll_row_ns(stage.workers, processes=stage.uses_processes, prefetch=stage.depth)
     return min(rate, max(1e9 / (law * stage.rows), loop.rate or 0.0))
 
 
@@ -237,7 +249,7 @@ def is_polled(stage: Stage) -> bool:
     """Whether it hands out rows about as fast as its workers are polled (`poll_row_ns`), however fast they are."""
     if stage.op_type != SOURCE or stage.workers < 2 or not stage.rate or not stage.rows:
         return False
-    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
+    law = poll_row_ns(stage.workers, processes=stage.uses_processes, prefetch=stage.depth)
     return stage.kind == "poll" or 1e9 / (stage.rate * stage.rows) <= NEAR_POLL * law
 
 

@@ -70,13 +70,27 @@ def predict(loop: Loop, change: Change) -> Prediction:
     if low is None or high is None:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
-    slow, _ = lowest_rate(loop, stage, low)
-    fast, limited_by = lowest_rate(without_lock(loop, stage) if change.processes else loop, stage, high)
+    slower, faster = _elsewhere(loop, stage, change.prefetch)
+    slow, _ = lowest_rate(slower, stage, low)
+    fast, limited_by = lowest_rate(without_lock(faster, stage) if change.processes else faster, stage, high)
     basis += _missing(loop, stage)
     interval = _interval(slow / before, fast / before, before, loop, CORES_ERROR if stage.computes else MARGIN)
     unknown = [other for other in loop.stages if other.rate is None and not _is_cheap(other)]
     least = min(interval[0], 1.0) if unknown and interval[1] > 1.0 else interval[0]
     return _stated(least, interval, basis, limited_by, reason)
+
+
+def _elsewhere(loop: Loop, stage: Stage, prefetch: int | None) -> tuple[Loop, Loop]:
+    """The loop with what other sources make at that prefetch size, which is of all operators: least, and most."""
+    changed: list[list[Stage]] = [[], []]
+    for other in loop.stages:
+        low = high = other.rate
+        if prefetch is not None and other.op_type == SOURCE and other.op_id != stage.op_id and other.rate:
+            low, high, _, _ = source_changed(other, other.workers, processes=other.uses_processes, prefetch=prefetch)
+        for stages, rate in zip(changed, (low or other.rate, high), strict=True):
+            # As of one worker: what its polls allow is in the rate already.
+            stages.append(other if rate == other.rate else replace(other, rate=rate, workers=1))
+    return replace(loop, stages=tuple(changed[0])), replace(loop, stages=tuple(changed[1]))
 
 
 def _refusal(stage: Stage | None) -> Basis | None:

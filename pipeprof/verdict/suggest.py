@@ -278,8 +278,11 @@ def _predicted(
         return
     if prediction.ratio is None and (prediction.high or 0) < WORTH and prediction.high is not None:
         return
+    # Of a GeneratorDataset with several workers MindSpore's own default is processes, and this is predicted of threads.
+    threads = row["op_type"] == SOURCE and wanted > 1 and not row["uses_processes"]
     yield _of(
-        "workers", row, {"new_workers": wanted, "why": why, "prediction": _stated(prediction)},
+        "workers", row,
+        {"new_workers": wanted, "why": why, "prediction": _stated(prediction), "stays_threads": threads},
         parameter="num_parallel_workers", old=row["workers"], new=wanted, basis=prediction.basis, not_when=not_when,
         place=row["site"], verify=_verify(row, loop, f"--workers {wanted}"), **_gains(prediction),
     )  # fmt: skip

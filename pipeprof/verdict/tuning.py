@@ -251,7 +251,7 @@ def _together(loop: Loop) -> list[Candidate]:
     consumer = [loop.consumer] if loop.consumer is not None else []
     before = min([*rates.values(), *consumer], default=0.0)
     slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]
-    if len(slow) < 2 or before <= 0:
+    if len(slow) < 2 or before <= 0 or any(stage.op_type not in (SOURCE, *SCALING) for stage in slow):
         return []
     others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
     target = min([*others, *consumer], default=math.inf)

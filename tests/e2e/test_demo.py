@@ -50,8 +50,12 @@ def test_it_names_the_planted_operator_and_confirms_the_fix(told):
 def test_its_limit_holds_for_the_gain_that_it_measures(told):
     done, *_ = told
     words = " ".join(done.stdout.split())
-    (limit,) = re.findall(r"no change of `mask_from_storage` makes the training more than ([0-9.]+) times as fast", words)
-    gain, average = re.findall(r"a training step is ([0-9.]+) times as fast in the median, ([0-9.]+) times on average", words)[0]
+    (limit,) = re.findall(
+        r"no change of `mask_from_storage` makes the training more than ([0-9.]+) times as fast", words
+    )
+    gain, average = re.findall(
+        r"a training step is ([0-9.]+) times as fast in the median, ([0-9.]+) times on average", words
+    )[0]
     assert 1.0 < float(average) <= float(limit), (gain, done.stdout)
 
 

@@ -178,7 +178,11 @@ def test_errors_name_what_is_wrong(bound):
         (("--op", "wait_61_ms", "--workers", "2"), 2, "wait_60_ms"),
         (("--op", "wait_60_ms", "--workers", "4096"), 2, "--workers 4096"),
         (("--op", "wait_60_ms", "--workers", "1"), 2, "already"),
-        (("--op", "wait_60_ms", "--prefetch", "1"), 2, "already has these settings (num_parallel_workers 1, prefetch size 1)"),
+        (
+            ("--op", "wait_60_ms", "--prefetch", "1"),
+            2,
+            "already has these settings (num_parallel_workers 1, prefetch size 1)",
+        ),
     ):
         done, out = whatif(home, run, *words)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr

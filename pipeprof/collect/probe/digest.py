@@ -1,19 +1,26 @@
 """Fingerprints of batches: whether a changed pipeline hands out the same ones.
 
 Of a run that is timed those of the first batches of two epochs; of one that is not, of each whole epoch: one of all
-batches in their order, and the sum of those of all rows, which another order leaves as it is.
+batches in their order, and the sum of those of all rows, which another order leaves as it is. The same of
+each column: where random operations draw other numbers, labels must still be what they were.
 
-A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared.
+A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared. What
+random numbers do is seen by a run with other seeds, also of Python's and NumPy's generators.
 """
 
+import bisect
 import hashlib
+import random
+import sys
 
 from . import recorder
 
-SEED = 1
+SEED, OTHER_SEED = 1, 2
 UNSET = 5489  # MindSpore's seed where nobody set one
 MOST_TREES = 4  # of a place that makes iterators
 MOST_BYTES = 64 << 20  # of a tree's batches together
+MODULUS = 1 << 128
+SKETCH = 32  # fingerprints of a column: the least of all, by which two epochs are seen to share values
 
 _begun = []  # type: list[str]
 
@@ -57,16 +64,20 @@ class WholeEpochs:
         self._begin()
         recorder.REC.closing.append(self._closed)
 
-    def add(self, row):
+    def add(self, batch):
         """Take a batch in."""
         self.batches += 1
-        feed(self.ordered, row)
-        for one in rows_of(row):
+        names = sorted(batch) if isinstance(batch, dict) else range(len(batch))
+        rows = rows_of(batch)
+        self.ordered.update(("%d rows of %s;" % (len(rows), list(names))).encode())
+        for row in rows:
             state = hashlib.blake2b(digest_size=16)
-            feed(state, one)
+            for name, value in zip(names, [row[name] for name in names] if row is batch else row):
+                state.update(self.columns.setdefault(name, Column(name)).add(value))
             self.rows += 1
             # A sum, not an exclusive or: a row that is handed out twice must not look like none.
-            self.sum = (self.sum + int.from_bytes(state.digest(), "big")) % (1 << 128)
+            self.sum = (self.sum + int.from_bytes(state.digest(), "big")) % MODULUS
+            self.ordered.update(state.digest())
 
     def epoch_ended(self):
         """Tell the epoch; the next one begins."""
@@ -76,6 +87,7 @@ class WholeEpochs:
 
     def _begin(self):
         self.batches = self.rows = self.sum = 0
+        self.columns = {}
         self.ordered = hashlib.blake2b(digest_size=16)
 
     def _closed(self):
@@ -85,7 +97,40 @@ class WholeEpochs:
     def _tell(self, is_complete):
         facts = {"number": self.number, "site": self.site, "epoch": self.epoch, "whole": is_complete}
         facts.update(batches=self.batches, rows=self.rows, sum="%032x" % self.sum, ordered=self.ordered.hexdigest())
+        facts["columns"] = [column.facts() for column in self.columns.values()]
         recorder.REC.line("epoch_digest", **facts)
+
+
+class Column:
+    """One column of an epoch: in its order, as a sum, its types and shapes, and the least fingerprints of values."""
+
+    def __init__(self, name):
+        self.name = str(name)
+        self.ordered = hashlib.blake2b(digest_size=16)
+        self.sum = self.form = 0
+        self.least = []
+
+    def add(self, value):
+        """Take the value of a row in; returns its fingerprint."""
+        state = hashlib.blake2b(digest_size=16)
+        feed(state, value)
+        digest = state.digest()
+        self.ordered.update(digest)
+        self.sum = (self.sum + int.from_bytes(digest, "big")) % MODULUS
+        form = "%s %s" % (getattr(value, "dtype", type(value).__name__), getattr(value, "shape", ()))
+        form = hashlib.blake2b(form.encode(), digest_size=16).digest()
+        self.form = (self.form + int.from_bytes(form, "big")) % MODULUS
+        text = state.hexdigest()[:16]
+        at = bisect.bisect_left(self.least, text)
+        if at < SKETCH and self.least[at : at + 1] != [text]:
+            self.least.insert(at, text)
+            del self.least[SKETCH:]
+        return digest
+
+    def facts(self):
+        """For the record."""
+        sums = {"sum": "%032x" % self.sum, "form": "%032x" % self.form, "ordered": self.ordered.hexdigest()}
+        return dict(sums, name=self.name, least=self.least)
 
 
 def rows_of(batch):
@@ -105,7 +150,7 @@ def begin(number, site, hidden):
     if hidden or not (every or (most and _begun.count(site) < MOST_TREES)):
         return None
     if not _begun:
-        _seed()
+        _seed(options.get("other_seed"))
     _begun.append(site)
     return WholeEpochs(number, site) if every else Digests(number, site, int(most))
 
@@ -127,8 +172,14 @@ def feed(state, value):
     return len(data)
 
 
-def _seed():
+def _seed(is_other):
+    """Give MindSpore's dataset a seed where it has none; or other seeds to all that draw random numbers."""
     from mindspore.dataset import config
 
-    if config.get_seed() == UNSET:
+    if is_other:
+        config.set_seed(OTHER_SEED if config.get_seed() != OTHER_SEED else SEED)
+        random.seed(OTHER_SEED)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(OTHER_SEED)
+    elif config.get_seed() == UNSET:
         config.set_seed(SEED)

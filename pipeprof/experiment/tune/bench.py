@@ -89,8 +89,10 @@ class Bench(Protocol):
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
 
-    def rows(self, settings: Settings, folder: Path, longest_s: float | None) -> list[Epoch]:
-        """All epochs of a run that is not timed. Raises as `run` does."""
+    def rows(
+        self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
+    ) -> list[Epoch]:
+        """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
 
 
 class TuneBench:
@@ -111,7 +113,7 @@ class TuneBench:
         began = self.now()
         if not _is_complete(path):
             self._record(settings, path)
-        return _seen(path, self.now() - began)
+        return _seen(path, self.now() - began, settings.site)
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run; what is left of an interrupted one is thrown away."""
@@ -128,9 +130,11 @@ class TuneBench:
         later = None if done.later_rate is None else done.later_rate.per_second
         return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
 
-    def rows(self, settings: Settings, folder: Path, longest_s: float | None) -> list[Epoch]:
-        """All epochs of a run that is not timed. Raises as `run` does."""
-        done = self._run(settings, folder, ("b", 0), longest_s, digest_all=True)
+    def rows(
+        self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
+    ) -> list[Epoch]:
+        """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
+        done = self._run(settings, folder, ("b", 0), longest_s, digest_all=True, other_seed=other_seed)
         epochs = epochs_of(done.events("epoch_digest"), settings.site)
         has_cache = any(one.cache for one in settings.operators)
         return [] if has_cache and len(epochs) < 2 else epochs  # a first epoch is no proof that rows may be kept
@@ -205,7 +209,8 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def _seen(path: Path, seconds: float) -> Seen | None:
+def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
+    """What a recording says of the pipeline that is read at a place, as before; else of the one that is waited for."""
     with signals_held():
         from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
@@ -219,7 +224,7 @@ def _seen(path: Path, seconds: float) -> Seen | None:
             process = find_contention(engine.rows("host/account"), engine.rows("host/room"))
         if not pipelines:
             return None
-        pipeline = pipelines[0]
+        pipeline = next((one for one in pipelines if one.site == site), pipelines[0])
         made = store.read(run, "pipeline").to_pylist()
         keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
         epochs = {row["epoch"] for row in store.read(run, "step").to_pylist() if row["kind"] != "eval"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.experiment.tune.bench import environment
 from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.candidate import WORTH, kept_rows
+from pipeprof.verdict.capacity import as_predicted
 from pipeprof.verdict.tuning import candidates
 
 if TYPE_CHECKING:
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
     from pipeprof.verdict.candidate import Candidate, Recorded
+    from pipeprof.verdict.capacity import Change
     from pipeprof.verdict.tuning import Goal
+
+
+def changes_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[Change]:
+    """The changes of a candidate as they are made; `ops`: the recorded operators by op_id."""
+    return [as_predicted(one, ops.get(one.op_id, {})) for one in candidate.changes]
 
 
 def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The changes of a candidate: each operator, what it is, and its settings before and after."""
     items: list[dict[str, Any]] = []
-    for change in candidate.changes:
+    for change in changes_of(candidate, ops):
         row = ops.get(change.op_id, {})
         old = {
             "workers": row.get("workers"),

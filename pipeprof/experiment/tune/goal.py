@@ -28,6 +28,15 @@ def seconds_for(state: TuneState, pairs: int) -> float:
     return state.look_s + (pairs + 1 + LOOKS[0]) * 2 * state.run_s
 
 
+def lacks_time(state: TuneState) -> bool:
+    """Whether more time could change the result: a trial was cut short or not begun, or the proof has looks left."""
+    final = state.final
+    if state.ended == "budget" or final is None or final.error or len(final.a) >= LOOKS[-1]:
+        return state.ended == "budget"
+    is_open = final.verdict in (None, "inconclusive")
+    return is_open and state.may_take(final.batches, unchecked=True)
+
+
 def decided_word(trial: Trial, goal: Goal) -> Word | None:
     """What the pairs of a trial so far decide; None where they do not. Fills in its intervals."""
     speed = answer_of([b / a for a, b in zip(trial.a, trial.b, strict=True)], CHANGE)

@@ -17,7 +17,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import libcst
 
@@ -60,28 +60,39 @@ class Patch:
     shared: tuple[str, ...] = ()
 
 
-def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = ()) -> Patch:
-    """The settings as a patch of the files below `workdir`."""
+def patch_of(
+    settings: Settings, workdir: Path, other_sites: Collection[str] = (), operators: Sequence[Mapping[str, Any]] = ()
+) -> Patch:
+    """The settings as a patch of the files below `workdir`.
+
+    `operators`: all of the pipeline (`site`, `op_type`): a call that makes several of them is left alone.
+    """
     by_hand: list[ByHand] = []
     texts: dict[str, str] = {}
     places = Counter(one.place for one in settings.operators)
+    made = Counter((row["site"], row["op_type"]) for row in operators)
+    several = {one.place for one in settings.operators if places[one.place] > 1 or made[one.place, one.op_type] > 1}
     done = []
     for one in settings.operators:
         path, line = _path_and_line(one.place)
         if not _arguments(one):
             continue
-        why = "same_line" if places[one.place] > 1 else _changed(texts, workdir, path, line, one)
+        why = "same_line" if one.place in several else _changed(texts, workdir, path, line, one)
         if why:
             by_hand.append(ByHand(one.place, ", ".join(_arguments(one)), why))
         else:
             done.append(one.place)
     for one in settings.operators:  # last: lines move
-        if one.maps_after is not None and not _moved_up(texts, workdir, one):
+        if one.maps_after is None:
+            continue
+        if one.place in several or not _moved_up(texts, workdir, one):
             what = f".batch() in front of {format_count(one.maps_after, 'map')}"
-            by_hand.append(ByHand(one.place, what, "order"))
+            by_hand.append(ByHand(one.place, what, "same_line" if one.place in several else "order"))
+        else:
+            done.append(one.place)
     by_hand += _around(settings)
     diffs = [_diff(name, _read(workdir / name), text) for name, text in sorted(texts.items())]
-    return Patch("".join(diffs), tuple(by_hand), tuple(place for place in done if place in other_sites))
+    return Patch("".join(diffs), tuple(by_hand), tuple(place for place in dict.fromkeys(done) if place in other_sites))
 
 
 def _around(settings: Settings) -> list[ByHand]:

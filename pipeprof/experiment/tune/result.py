@@ -9,9 +9,8 @@ import msgspec
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.runs import json_text, write_json
-from pipeprof.experiment.tune.goal import ENOUGH, seconds_for
+from pipeprof.experiment.tune.goal import ENOUGH, lacks_time, seconds_for
 from pipeprof.experiment.tune.patch import patch_of
-from pipeprof.experiment.tune.rows import acceptable
 from pipeprof.experiment.tune.trial import is_proven
 
 if TYPE_CHECKING:
@@ -41,9 +40,11 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "command": state.command,
         "goal": state.goal,
         "allow_order": state.allow_order,
+        "allow_random": state.allow_random,
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,
+        "lacks_time": lacks_time(state),
         "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH), 3),
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
@@ -54,7 +55,8 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
     }
     if proven:
         others = [site for seen in state.seen for site in seen["other_sites"]]
-        content["patch"] = asdict(patch_of(state.settings, workdir, others))
+        operators = state.seen[0]["operators"]
+        content["patch"] = asdict(patch_of(state.settings, workdir, others, operators))
     return content
 
 
@@ -83,8 +85,11 @@ def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
         return "proven"
     final = state.final
     if final is None:
-        return "undecided" if state.ended == "budget" else "nothing_to_gain"
+        came = {trial.verdict for trial in state.trials}
+        if state.ended == "budget" or "undecided" in came:
+            return "undecided"
+        return "not_judged" if "unchecked" in came else "nothing_to_gain"
     unchecked = final.verdict != "improved"  # what is no gain needs no comparison
-    if final.error or not acceptable(final.batches, order=state.allow_order, unchecked=unchecked):
+    if final.error or not state.may_take(final.batches, unchecked=unchecked):
         return "not_judged"
     return "not_faster" if final.verdict in ("unchanged", "regressed") else "undecided"

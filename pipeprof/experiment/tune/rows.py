@@ -1,7 +1,8 @@
 """Whether a changed pipeline hands out the rows of the original: in whole epochs, and in the first batches. Pure.
 
 Two orders of the same rows have the same sum of the rows' fingerprints and as many rows; the same order has the same
-fingerprint of all batches, too.
+fingerprint of all batches, too. Where random operations draw other numbers, the columns that no other seed changes are
+compared so, and of the others only types and shapes.
 """
 
 from __future__ import annotations
@@ -16,17 +17,35 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune.bench import Ran
 
-Batches = Literal["same", "permuted", "other", "not_reproducible", "not_seen"]
+Batches = Literal["same", "permuted", "random", "other", "not_reproducible", "not_seen"]
 UNKNOWN: tuple[Batches, ...] = ("not_reproducible", "not_seen")
-WORSE: tuple[Batches, ...] = ("same", "permuted", "not_reproducible", "other")
+WORSE: tuple[Batches, ...] = ("same", "permuted", "random", "not_reproducible", "other")
+LIKE = 0.5  # share of the values of a column that another seed leaves as they are: below it, it is a random one
 
 
-def acceptable(batches: Batches, *, order: bool, unchecked: bool = False) -> bool:
+def acceptable(batches: Batches, *, order: bool, unchecked: bool = False, draws: bool = False) -> bool:
     """Whether a change that hands these out may be taken; `order`: the same rows in another order may, too.
 
-    `unchecked`: so may what could not be compared.
+    `unchecked`: so may what could not be compared. `draws`: so may rows of other random numbers.
     """
-    return batches == "same" or (batches == "permuted" and order) or (batches in UNKNOWN and unchecked)
+    allowed = {"permuted": order, "random": draws} | dict.fromkeys(UNKNOWN, unchecked)
+    return batches == "same" or allowed.get(batches, False)
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of an epoch, as fingerprints; `form`: of its types and shapes; `least`: the least of its values'."""
+
+    name: str
+    ordered: str
+    sum: str
+    form: str
+    least: tuple[str, ...]
+
+    def is_like(self, other: Column) -> bool:
+        """Whether most values are the same, by the least fingerprints of both (Broder 1997: bottom-k sketches)."""
+        least = sorted({*self.least, *other.least})[: max(len(self.least), len(other.least))]
+        both = {*self.least} & {*other.least}
+        return sum(one in both for one in least) >= LIKE * len(least)
 
 
 class Epoch(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +56,13 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     sum: str
     ordered: str
     whole: bool
+    columns: tuple[Column, ...] = ()
 
 
 def epochs_of(events: Iterable[Mapping[str, Any]], site: str | None) -> list[Epoch]:
     """The epochs of the iterators of a place (None: of all), in their order."""
     mine = sorted((one for one in events if one["site"] == (site or one["site"])), key=_turn)
-    return [Epoch(**{name: one[name] for name in Epoch.__struct_fields__}) for one in mine]
+    return [msgspec.convert(dict(one), Epoch) for one in mine]
 
 
 def _turn(event: Mapping[str, Any]) -> tuple[int, int]:
@@ -67,6 +87,34 @@ def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch]) -> tuple[B
             why = f"{other.rows} rows, not {one.rows}" if one.rows != other.rows else f"not all of its {one.rows} rows"
             return "other", f"epoch {number} has other rows than that of the original: {why} are the same"
         batches = worse(batches, word)
+    return batches, ""
+
+
+def compared_columns(
+    plain: Sequence[Epoch], reseeded: Sequence[Epoch], changed: Sequence[Epoch], *, order: bool
+) -> tuple[Batches, str]:
+    """What is left to compare where rows hold random numbers: `random` when all of it is the same; why, when not.
+
+    `reseeded`: the original's epochs with other random numbers. `order`: another order of the rows is none of its
+    business. `not_reproducible`: no column is without random numbers, so there is nothing to hold on to.
+    """
+    batches: Batches = "not_seen"
+    for number, (one, seeded, other) in enumerate(zip(plain, reseeded, changed, strict=False), 1):
+        if not (one.whole and other.whole) and one.batches != other.batches:
+            continue
+        why = f"epoch {number} has other rows than that of the original: "
+        if (one.rows, len(one.columns)) != (other.rows, len(other.columns)):
+            found, expected = (f"{epoch.rows} rows of {len(epoch.columns)} columns" for epoch in (other, one))
+            return "other", f"{why}{found}, not {expected}"
+        steady = [first.is_like(second) for first, second in zip(one.columns, seeded.columns, strict=False)]
+        if not any(steady):
+            return "not_reproducible", ""
+        for first, second, is_steady in zip(one.columns, other.columns, steady, strict=False):
+            same = first.sum == second.sum and (order or first.ordered == second.ordered)
+            if first.form != second.form or (is_steady and not same):
+                what = "values" if first.form == second.form else "types or shapes"
+                return "other", f"{why}the {what} of column `{first.name}`"
+        batches = "random"
     return batches, ""
 
 

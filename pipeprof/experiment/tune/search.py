@@ -13,6 +13,8 @@ import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as replace_fields
+
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
@@ -23,14 +25,15 @@ from pipeprof.experiment.tune.goal import (
     LOOKS,
     decided_word,
     is_hopeless,
+    lacks_time,
     policy_of,
     seconds_for,
     sides_of,
     take_verdict,
 )
-from pipeprof.experiment.tune.rows import UNKNOWN, Handed, acceptable, worse
-from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
-from pipeprof.experiment.tune.trial import ChangedSideError, new_trial, rates_of_sides, whole_epochs
+from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
+from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open_state, save_state
+from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
 from pipeprof.verdict.gate.looks import judge_looks
@@ -55,7 +58,8 @@ MOST_TRIALS = 24
 class TuneWish:
     """What the user asks for. `allow_unchecked`: also take changes whose batches could not be compared.
 
-    `allow_order`: also try changes that hand out the same rows in another order.
+    `allow_order`: also try changes that hand out the same rows in another order. `allow_random`: also take those under
+    which random operations draw other numbers.
     `goal`: a faster training, or one as fast that needs less memory or CPU time.
     """
 
@@ -66,6 +70,7 @@ class TuneWish:
     allow_unchecked: bool = False
     goal: Goal = "time"
     allow_order: bool = False
+    allow_random: bool = False
 
 
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
@@ -76,12 +81,12 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
-    key = tune_hash(wish.command, wish.workdir, wish.goal, allow_order=wish.allow_order)
-    folder = wish.workdir / (wish.folder or f"pipeprof-tune-{key}")
+    new = new_state(wish.command, wish.workdir, wish.goal, order=wish.allow_order, draws=wish.allow_random)
+    folder = wish.workdir / (wish.folder or f"pipeprof-tune-{new.tune}")
     with locked(folder):
-        state = open_state(folder, key, wish.command, wish.goal, allow_order=wish.allow_order)
+        state = open_state(folder, new)
         save_state(folder, state)
-        say(f"tuning {key} in `{folder.name}`")
+        say(f"tuning {new.tune} in `{folder.name}`")
         try:
             Tuning(wish, bench, folder, state, say).to_the_end()
         except KeyboardInterrupt:
@@ -113,20 +118,41 @@ class Tuning:
             self._next()
         if not self.state.settings.is_empty:
             self._prove()
+            self._fall_back()
         self.state.state = "finished"
         self._save()
 
     def _reopened(self) -> bool:
-        """Whether a tuning that ended for want of time goes on: only with a budget that it has not used up."""
-        final = self.state.final
-        undecided = final is not None and final.verdict == "inconclusive" and len(final.a) < LOOKS[-1]
-        if self.left_s < seconds_for(self.state, ENOUGH) or not (undecided or self.state.ended == "budget"):
+        """Whether a tuning goes on that ended for want of time or of leave: only with a budget that it has not used up.
+
+        Trials that the budget stopped, and those whose batches could not be compared once that is allowed, are made
+        again.
+        """
+        again = [one for one in self.state.trials if self._may_be_made_again(one)]
+        lacking = lacks_time(self.state)
+        if self.left_s < seconds_for(self.state, ENOUGH) or not (again or lacking):
             return False
         self.state.state = "open"
-        if self.state.ended == "budget":
+        if again or self.state.ended == "budget":
             self.state.ended = None
-            self.state.trials = [one for one in self.state.trials if one.stopped != "budget"]
+            self.state.trials = [one for one in self.state.trials if one not in again]
+            self.state.dropped += len(again)
         return True
+
+    def _may_be_made_again(self, trial: Trial) -> bool:
+        return trial.stopped == "budget" or (trial.verdict == "unchecked" and self.wish.allow_unchecked)
+
+    def _fall_back(self) -> None:
+        """What an earlier call proved stands where what came on top of it was not proven."""
+        proven, final = self.state.proven, self.state.final
+        if proven is None or final is None or is_proven(self.state, allow_unchecked=self.wish.allow_unchecked):
+            return
+        for trial in self.state.trials[proven.trials :]:
+            if trial.verdict == "accepted":
+                trial.verdict = "unproven"
+                if final.verdict is None and not final.error:  # there was no time: it is made again when there is
+                    trial.stopped, self.state.ended = "budget", "budget"
+        self.state.final = proven.final
 
     @property
     def left_s(self) -> float:
@@ -147,7 +173,8 @@ class Tuning:
         if candidate is None or len(tried) >= MOST_TRIALS:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.recorded.readers)
             cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
-            self._end("budget" if cut_short else "loop_limits" if limits else "nothing_left")
+            ended: Ended = "nothing_left" if candidate is None else "trials"
+            self._end("budget" if cut_short else "loop_limits" if limits else ended)
         elif self.left_s < seconds_for(self.state, ENOUGH):
             self._end("budget")
         else:
@@ -190,7 +217,7 @@ class Tuning:
     def _try(self, candidate: Candidate, seen: Seen) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
         trial = new_trial(candidate, seen, self.state)
-        folder = self.folder / f"trial-{len(self.state.trials)}"
+        folder = self.folder / f"trial-{self.state.dropped + len(self.state.trials)}"
         self.say(f"trying {setting.changes(trial.what)}{promised(trial.prediction)}")
         began = self.bench.now()
         try:
@@ -202,7 +229,10 @@ class Tuning:
         trial.seconds = self.bench.now() - began
         self.state.trials.append(trial)
         if trial.verdict == "accepted":
-            self.state.final = None  # what an earlier call proved was another set
+            final = self.state.final
+            if final is not None and is_proven(self.state, allow_unchecked=self.wish.allow_unchecked):
+                self.state.proven = Proven(final=final, trials=len(self.state.trials) - 1)  # by an earlier call
+            self.state.final = None
         self.say(f"  {outcome(trial)}")
         self._save()
 
@@ -217,16 +247,21 @@ class Tuning:
             batches = handed.add(*self._pair(before, trial, folder))
             trial.batches = trial.batches if trial.permutes else batches
             word = self._decided(trial)
-            stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or trial.batches == "other")
+            is_other = trial.batches == "other" and not self.wish.allow_random
+            stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or is_other)
             if self.left_s < seconds_for(self.state, 1) and len(trial.a) >= ENOUGH:
                 stopped = stopped or "budget"
-        if word == "accepted" and trial.batches == "not_reproducible" and self.wish.allow_order and not trial.permutes:
-            # The order differs from run to run without any change: whole epochs say whether the rows do.
+        if word == "accepted" and self._whole_epochs_may_tell(trial):
             trial.permutes = True
             trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
         trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
         trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
         trial.verdict = self._verdict(trial, word)
+
+    def _whole_epochs_may_tell(self, trial: Trial) -> bool:
+        """Whether other batches may be so by their order alone, or by random numbers, and that is allowed."""
+        by_itself = trial.batches == "not_reproducible" and (self.wish.allow_order or self.wish.allow_random)
+        return not trial.permutes and (by_itself or (trial.batches == "other" and self.wish.allow_random))
 
     def _decided(self, trial: Trial) -> Word | None:
         """What the pairs so far decide. What nothing was predicted of gets all of them only while they may help."""
@@ -242,7 +277,7 @@ class Tuning:
         return self._may_take(trial.batches)
 
     def _may_take(self, batches: Batches) -> bool:
-        return acceptable(batches, order=self.wish.allow_order, unchecked=self.wish.allow_unchecked)
+        return self.state.may_take(batches, unchecked=self.wish.allow_unchecked)
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
@@ -253,6 +288,7 @@ class Tuning:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
         longest, number = SLOWER * self.state.run_s + GRACE_S, len(of.a)
         after = of.settings if isinstance(of, Trial) else self.state.settings
+        before = replace_fields(before, site=after.site)  # both sides' batches are those of the training's iterator
         ran: dict[str, Ran] = {}
         for side in sides(number):
             settings, limit = (before, None) if side == "a" else (after, longest)
@@ -313,7 +349,7 @@ class Tuning:
                 return False
             final.rows_compared = True
             self._save()
-        return acceptable(final.batches, order=self.wish.allow_order, unchecked=True)
+        return self.state.may_take(final.batches, unchecked=True)
 
     def _judge(self, final: Final) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""

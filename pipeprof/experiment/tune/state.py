@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.tune.rows import Batches, Epoch  # noqa: TC001 - msgspec reads it
+from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
@@ -24,19 +24,22 @@ PLAIN = 0.6  # of the time of a recording, whose tables are written and read: wh
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
-Word = Literal["accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed"]
-Ended = Literal["nothing_left", "loop_limits", "budget", "no_pipeline"]
+Word = Literal[
+    "accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed", "unproven"
+]
+Ended = Literal["nothing_left", "trials", "loop_limits", "budget", "no_pipeline"]
 
 
 class Trial(msgspec.Struct, kw_only=True):
     """One candidate on top of what was accepted before: rates in steps/s, pair by pair.
 
     `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
+    `unproven`: accepted on top of what an earlier call proved, and the whole set with it was not proven.
     `hopeless`: the pairs decide nothing, and the best of them, as often as pairs are left, would not have it accepted.
     `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
     `need_a`, `need_b`: what each run needed of what is to be saved: CPU s of a step, or bytes; `saved`: the median of
     a / b, with its interval, as `ratio` and `interval` are of the speeds. `permutes`: it, or what was accepted before,
-    may hand out the rows in another order, so whole epochs are compared, before any pair.
+    may hand out the rows in another order or with other random numbers, so whole epochs are compared.
     """
 
     key: str
@@ -85,12 +88,19 @@ class Final(msgspec.Struct, kw_only=True):
     error: str = ""
 
 
+class Proven(msgspec.Struct, kw_only=True):
+    """What an earlier call proved: with its first so many trials."""
+
+    final: Final
+    trials: int
+
+
 class TuneState(msgspec.Struct, kw_only=True):
     """What `session.json` of a tuning holds. `tune` is the hash of the command and the folder it runs in.
 
-    `seen`: facts of each recording, the first one first. `look_s`: of the longest
-    recording; `run_seconds`: of every other run. `original`: epochs of an unchanged run. `reproducible`: what a second
-    one handed out against it, where that was asked.
+    `seen`: facts of each recording, the first one first. `look_s`: of the longest recording; `run_seconds`: of every
+    other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
+    what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -100,15 +110,19 @@ class TuneState(msgspec.Struct, kw_only=True):
     command: list[str]
     goal: Goal = "time"
     allow_order: bool = False
+    allow_random: bool = False
     started_at: str
     spent_s: float = 0.0
     look_s: float = 0.0
     run_seconds: list[float] = []
     original: list[Epoch] = []
+    reseeded: list[Epoch] = []
     reproducible: Batches | None = None
     seen: list[dict[str, Any]] = []
     trials: list[Trial] = []
+    dropped: int = 0
     final: Final | None = None
+    proven: Proven | None = None
 
     @property
     def settings(self) -> Settings:
@@ -120,21 +134,26 @@ class TuneState(msgspec.Struct, kw_only=True):
         """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
         return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
 
-
-def tune_hash(command: Sequence[str], cwd: Path, goal: Goal = "time", *, allow_order: bool = False) -> str:
-    """What makes two calls the same tuning; the budget only says how far it goes."""
-    text = msgspec.json.encode([list(command), str(cwd), __version__, goal, allow_order], order="sorted")
-    return hashlib.sha256(text).hexdigest()[:12]
+    def may_take(self, batches: Batches, *, unchecked: bool = False) -> bool:
+        """Whether a change that hands these out may be taken, with the leave that the user gave."""
+        return acceptable(batches, order=self.allow_order, unchecked=unchecked, draws=self.allow_random)
 
 
-def open_state(
-    folder: Path, key: str, command: Sequence[str], goal: Goal = "time", *, allow_order: bool = False
-) -> TuneState:
-    """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
+def new_state(command: Sequence[str], cwd: Path, goal: Goal = "time", *, order: bool, draws: bool) -> TuneState:
+    """A tuning that is about to begin. What it is for makes it another one; the budget only says how far it goes."""
+    text = msgspec.json.encode([list(command), str(cwd), __version__, goal, order, draws], order="sorted")
+    key = hashlib.sha256(text).hexdigest()[:12]
+    return TuneState(
+        tune=key, command=list(command), goal=goal, allow_order=order, allow_random=draws, started_at=now()
+    )
+
+
+def open_state(folder: Path, new: TuneState) -> TuneState:
+    """The tuning in a folder, or the new one. Raises RunError for that of another command, or a damaged one."""
     earlier = saved(folder, TuneState, SCHEMA_VERSION, "tuning", HINT)
     if earlier is None:
-        return TuneState(tune=key, command=list(command), goal=goal, allow_order=allow_order, started_at=now())
-    if earlier.tune != key:
+        return new
+    if earlier.tune != new.tune:
         raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
     return earlier
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.tune.facts import prediction_facts, what_of
-from pipeprof.experiment.tune.rows import acceptable, compared_epochs
+from pipeprof.experiment.tune.facts import changes_of, prediction_facts, what_of
+from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs
 from pipeprof.experiment.tune.state import Trial
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
 
@@ -44,7 +44,7 @@ def new_trial(candidate: Candidate, seen: Seen, state: TuneState) -> Trial:
             node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
             **{name: getattr(change, name) for name in CHANGEABLE},
         )
-        for change in candidate.changes
+        for change in changes_of(candidate, ops)
         if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
     ]  # fmt: skip
     prefetch = next((one.prefetch for one in candidate.changes if one.prefetch is not None), None)
@@ -69,7 +69,7 @@ def whole_epochs(
     `folders`: of the runs of the original, and of those with the settings. Raises ChangedSideError when these fail.
     """
     unchanged = Settings(site=settings.site)
-    if state.reproducible == "other":
+    if state.reproducible == "other" and not state.allow_random:
         return "not_reproducible", ""
     if not state.original:
         state.original = bench.rows(unchanged, folders[0], None)
@@ -80,6 +80,9 @@ def whole_epochs(
     word, why = compared_epochs(state.original, changed)
     if word not in ("permuted", "other"):
         return word, why
+    if word == "other" and state.allow_random:
+        state.reseeded = state.reseeded or bench.rows(unchanged, folders[0], None, other_seed=True)
+        return compared_columns(state.original, state.reseeded, changed, order=state.allow_order)
     if state.reproducible is None:  # a second unchanged run says whether it is the change that does it
         state.reproducible = compared_epochs(state.original, bench.rows(unchanged, folders[0], None))[0]
     by_itself = acceptable(state.reproducible, order=state.allow_order or word == "other")
@@ -89,9 +92,9 @@ def whole_epochs(
 def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
     """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches.
 
-    With --allow-order also with the same rows in another order.
+    With --allow-order also with the same rows in another order, with --allow-random with other random numbers.
     """
     final = state.final
     if final is None or final.verdict != "improved" or final.error:
         return False
-    return acceptable(final.batches, order=state.allow_order, unchecked=allow_unchecked)
+    return state.may_take(final.batches, unchecked=allow_unchecked)

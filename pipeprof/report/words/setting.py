@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def changes(what: Iterable[Mapping[str, Any]]) -> str:
@@ -17,7 +17,7 @@ def changes(what: Iterable[Mapping[str, Any]]) -> str:
 
 def change(item: Mapping[str, Any]) -> str:
     """Of one operator, or of what the command runs in."""
-    text = ", ".join(f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in item["change"].items())
+    text = values(item["change"])
     named = f" `{item['name']}`" if item["name"] else ""
     moved = item["change"].get("maps_after")
     if moved is not None:
@@ -27,6 +27,14 @@ def change(item: Mapping[str, Any]) -> str:
     if "cache" in item["change"]:
         text = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
     return f"{item['op']}{named}: {text}"
+
+
+def values(changed: Mapping[str, Sequence[Any]]) -> str:
+    """`workers 1 -> 2, processes no`: what stays as it is, is one value."""
+    return ", ".join(
+        f"{name} {_value(new)}" if old == new else f"{name} {_value(old)} -> {_value(new)}"
+        for name, (old, new) in changed.items()
+    )
 
 
 def _value(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.words import setting
 from pipeprof.units import format_count
 from pipeprof.verdict.speedup import MOST_PAIRS, PARTS
 
@@ -77,7 +78,7 @@ def _listed(rates: Sequence[float]) -> str:
 def prediction_lines(content: Mapping[str, Any]) -> list[str]:
     """What is changed and what that should bring."""
     op, predicted = content["op"], content["prediction"]
-    change = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in content["change"].items())
+    change = setting.values(content["change"])
     named = f" `{op['name']}`" if op["name"] else ""
     lines = [f"change: {op['op_type']} {op['op_id']}{named}: {change}", f"predicted: {_gain(predicted)}"]
     lines += [f"  {basis}" for basis in predicted["basis"]]

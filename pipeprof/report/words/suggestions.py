@@ -70,9 +70,9 @@ def _workers(facts: Facts) -> tuple[str, str]:
         f"to {why.get('rows_per_second', 0):.0f} rows/s",
         "cpu_short": "CPU is short, and fewer workers are enough",
     }[why["code"]]
-    return f"set num_parallel_workers of {op_label(facts['op'])} to {facts['new_workers']} (now {facts['workers']})", (
-        reason
-    )
+    threads = ", with python_multiprocessing=False" if facts.get("stays_threads") else ""
+    change = f"to {facts['new_workers']} (now {facts['workers']}){threads}"
+    return f"set num_parallel_workers of {op_label(facts['op'])} {change}", reason
 
 
 def _processes(facts: Facts) -> tuple[str, str]:

@@ -164,6 +164,43 @@ def test_other_rows_have_another_sum(digest, rec, seeds, other):
     assert first["sum"] != second["sum"]
 
 
+def test_each_column_has_its_own_fingerprints(digest, rec, seeds):
+    rec._options = {"digest_all": True}
+    noise = [[np.array([7, 8], np.float32), np.array([1, 0], np.int32)], batch_of(3, 4)]
+    watched(digest, [batch_of(1, 2), batch_of(3, 4)], noise)
+    (picture, label), (other, same) = (one["columns"] for one in epochs(rec))
+    assert label == same
+    assert [picture[name] == other[name] for name in ("name", "form", "sum", "ordered")] == [True, True, False, False]
+    assert len(picture["least"]) == 4
+    assert len(label["least"]) == 2
+    assert picture["least"] == sorted(picture["least"])
+
+
+def test_columns_of_dicts_have_their_names(digest, rec, seeds):
+    rec._options = {"digest_all": True}
+    watched(digest, [{"label": np.ones(2), "image": np.ones((2, 3))}, {"label": np.ones(1), "image": np.ones((1, 3))}])
+    (one,) = epochs(rec)
+    assert [column["name"] for column in one["columns"]] == ["image", "label"]
+    assert one["rows"] == 3
+
+
+@pytest.mark.parametrize(("set_before", "given"), [([], 2), ([77], 2), ([2], 1)])
+def test_other_seeds_are_given_to_all_that_draw(digest, rec, seeds, set_before, given):
+    import random
+
+    seeds += set_before
+    rec._options = {"digest_all": True, "other_seed": True}
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002 - what scripts use
+    first = random.random(), np.random.rand()  # noqa: NPY002, S311
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    digest.begin(0, "train.py:7", False)
+    assert seeds[-1] == given
+    drawn = random.random(), np.random.rand()  # noqa: NPY002, S311
+    assert all(one != other for one, other in zip(first, drawn, strict=True))
+
+
 def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(digest, rec, seeds):
     rec._options = {"digest_all": True}
     watched(digest, [batch_of(1, 2)], ended=False)

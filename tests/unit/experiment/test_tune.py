@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tune_fake import FakeBench, by_workers, pipeline, workers_of
+from tune_fake import SITE, FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.journal import SESSION
@@ -333,6 +334,92 @@ def test_a_trial_that_the_budget_cut_short_is_no_proof_that_nothing_is_to_be_gai
     assert [one.stopped for one in state.trials] == ["budget"]
     assert state.ended == "budget"
     assert final_word(state, tmp_path) == "undecided"
+
+
+def test_a_proof_that_had_no_time_is_made_with_a_larger_budget(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    # A recording and two pairs of runs of 5 s, then a slow recording of what limits now: no time is left for the proof.
+    bench = FakeBench(loop, by_workers(loop))
+    bench.look_s = [10.0, 100.0]
+    state, _ = tune(bench, 140.0)
+    assert (state.ended, state.final.a, state.final.verdict) == ("loop_limits", [], None)
+    content = content_of(state, tmp_path, allow_unchecked=False)
+    assert (content["verdict"], content["lacks_time"]) == ("undecided", True)
+    more, _ = tune(FakeBench(loop, by_workers(loop)), content["next_budget_s"])
+    assert final_word(more, tmp_path) == "proven"
+    assert not content_of(more, tmp_path, allow_unchecked=False)["lacks_time"]
+
+
+def test_what_was_proven_stays_when_more_time_proves_nothing_more(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    assert is_proven(state)
+    proven = state.settings
+    # The same tuning, as if its first step had been proven when the time was over; the runs of what comes now are noise.
+    first = next(number for number, one in enumerate(state.trials) if one.verdict == "accepted")
+    path = tmp_path / "tuned" / SESSION
+    content = json.loads(path.read_text())
+    content |= {"ended": "budget", "trials": content["trials"][: first + 1], "seen": content["seen"][:1]}
+    path.write_text(json.dumps(content))
+    less = Settings(**{**msgspec.to_builtins(proven), "operators": state.trials[first].settings.operators})
+    bench = FakeBench(loop, by_workers(loop))
+    bench.proof_noise = 3.0
+    again, _ = tune(bench)
+    assert any(one.verdict == "unproven" for one in again.trials)
+    assert is_proven(again)
+    assert again.settings.operators == less.operators
+    assert final_word(again, tmp_path) == "proven"
+
+
+def test_leave_that_is_given_later_counts(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+
+    def random_batches():
+        bench = FakeBench(loop, by_workers(loop))
+        bench.handed = lambda _settings, number: (f"random {number}",)
+        return bench
+
+    state, _ = tune(random_batches())
+    assert final_word(state, tmp_path) == "not_judged"
+    assert state.trials[0].verdict == "unchecked"
+    again, _ = tune(random_batches(), allow_unchecked=True)
+    assert final_word(again, tmp_path, allow_unchecked=True) == "proven"
+    once_more, said = tune(random_batches(), allow_unchecked=True)
+    assert "finished" in said[-1]
+    assert len(once_more.trials) == len(again.trials)
+
+
+def test_runs_that_vary_too_much_are_no_proof_that_nothing_is_to_be_gained(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, lambda _settings: 20.0, noise=0.4, seed=3))
+    assert "undecided" in {one.verdict for one in state.trials}
+    assert state.settings.is_empty
+    assert final_word(state, tmp_path) == "undecided"
+
+
+def test_both_sides_show_the_batches_of_the_trainings_own_iterator(tune):
+    """A loop that validates with an iterator of its own hands out those, too."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    tune(bench)
+    assert {settings.site for _, _, settings in bench.runs} == {SITE}
+
+
+def test_an_end_after_many_trials_does_not_say_that_nothing_is_left(tune, monkeypatch):
+    monkeypatch.setattr(search, "MOST_TRIALS", 1)
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, lambda _settings: 20.0))
+    assert (len(state.trials), state.ended) == (1, "trials")
+
+
+def test_a_source_whose_workers_change_stays_in_threads_where_it_ran_in_threads(tune):
+    """MindSpore's default for a source of several workers is processes."""
+    loop = pipeline(6, 6, 40, consumer=100.0)
+    state, _ = tune(FakeBench(loop, lambda _settings: 20.0))
+    of_workers = [one for one in state.trials if one.key.startswith("2:workers=") and "processes" not in one.key]
+    assert of_workers
+    assert {one.processes for trial in of_workers for one in trial.settings.operators} == {False}
+    assert {tuple(trial.what[0]["change"]["processes"]) for trial in of_workers} == {(False, False)}
 
 
 def test_a_state_that_is_damaged_or_of_another_command_is_refused(tune, tmp_path):

@@ -151,6 +151,29 @@ def test_a_line_that_makes_two_operators_is_left_alone(tmp_path):
     assert [one.why for one in found.by_hand] == ["same_line", "same_line"]
 
 
+@pytest.mark.parametrize(("made", "why"), [(("MapOp", "MapOp"), ["same_line"]), (("MapOp", "GeneratorOp"), [])])
+def test_a_call_that_makes_more_operators_than_are_changed_is_left_alone(tmp_path, made, why):
+    """`for f in (one, two): data = data.map(f)` of which one is to have more workers."""
+    path = tmp_path / "train.py"
+    path.write_text("data = data.map(f)\n")
+    one = OperatorSetting(node=1, op_type="MapOp", place=f"{path}:1", workers=2)
+    rows = [{"site": f"{path}:1", "op_type": kind} for kind in made]
+    found = patch_of(Settings(operators=(one,)), tmp_path, (), rows)
+    assert [entry.why for entry in found.by_hand] == why
+    assert bool(found.diff) is not bool(why)
+
+
+def test_a_batch_is_not_moved_where_its_call_makes_several(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("data = data.map(f)\ndata = data.batch(8)\n")
+    one = OperatorSetting(node=0, op_type="BatchOp", place=f"{path}:2", maps_after=1)
+    rows = [{"site": f"{path}:2", "op_type": "BatchOp"}]
+    moved = patch_of(Settings(operators=(one,)), tmp_path, {f"{path}:2"}, rows)
+    assert moved.shared == (f"{path}:2",)
+    left = patch_of(Settings(operators=(one,)), tmp_path, (), rows * 2)
+    assert (left.diff, [entry.why for entry in left.by_hand]) == ("", ["same_line"])
+
+
 def test_files_of_others_are_not_touched(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "lib.py").write_text("data = data.map(f)\n")

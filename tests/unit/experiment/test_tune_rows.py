@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tune_fake import SITE, FakeBench, by_workers, epoch, pipeline, workers_of
+from tune_fake import SITE, FakeBench, by_workers, column, epoch, pipeline, workers_of
 
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.tune.result import content_of
-from pipeprof.experiment.tune.rows import acceptable, compared_epochs, epochs_of, worse
+from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs, epochs_of, worse
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import Settings
@@ -52,13 +52,62 @@ def test_the_epochs_of_a_place_come_in_their_order():
     assert len(epochs_of(events, None)) == 4
 
 
-@given(st.lists(st.sampled_from(["same", "permuted", "not_reproducible", "other", "not_seen"]), min_size=1))
+@given(st.lists(st.sampled_from(["same", "permuted", "random", "not_reproducible", "other", "not_seen"]), min_size=1))
 def test_one_bad_comparison_outweighs_all_others(words):
     found = "not_seen"
     for word in words:
         found = worse(found, word)
-    order = ["not_seen", "same", "permuted", "not_reproducible", "other"]
+    order = ["not_seen", "same", "permuted", "random", "not_reproducible", "other"]
     assert found == max(words, key=order.index)
+
+
+def augmented(drawn, label="", **more):
+    """An epoch of pictures that were drawn at random, and of labels."""
+    return epoch(
+        f"{drawn}{label}{more}", f"{drawn}{label}", columns=[column("image", drawn), column("label", label, **more)]
+    )
+
+
+PLAIN, SEEDED = [augmented("one")], [augmented("two")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "order", "expected"),
+    [
+        (augmented("three"), False, "random"),
+        (augmented("one"), False, "random"),
+        (augmented("three", "other"), False, "other"),
+        (augmented("three", order="another order"), False, "other"),
+        (augmented("three", order="another order"), True, "random"),
+        (augmented("three", form="float64"), True, "other"),
+        (epoch("x", "y", columns=[column("image", "three", form="smaller"), column("label")]), False, "other"),
+        (epoch("x", "y", columns=[column("label")]), False, "other"),
+        (epoch("x", "y", number=95, columns=[column("image", "three"), column("label")]), False, "other"),
+        (epoch("x", "y", whole=False, columns=[column("image", "three"), column("label")]), False, "random"),
+    ],
+)
+def test_where_some_columns_are_random_the_others_are_compared(changed, order, expected):
+    word, why = compared_columns(PLAIN, SEEDED, [changed], order=order)
+    assert word == expected
+    assert bool(why) is (expected == "other")
+
+
+def test_where_every_column_is_random_there_is_nothing_to_hold_on_to():
+    plain, seeded, changed = ([epoch("x", drawn, columns=[column("image", drawn)])] for drawn in ("1", "2", "3"))
+    assert compared_columns(plain, seeded, changed, order=False) == ("not_reproducible", "")
+    assert compared_columns([], seeded, changed, order=False) == ("not_seen", "")
+
+
+def test_an_epoch_that_drops_other_rows_under_another_seed_is_like_it():
+    """`.shuffle()` and `drop_remainder`: most labels, or numbers of rows, are still there."""
+    kept = replace_least(column("id"), range(20, 52)), replace_least(column("id", "seeded"), range(24, 56))
+    assert kept[0].is_like(kept[1])
+    assert not kept[0].is_like(replace_least(column("id"), range(60, 92)))
+
+
+def replace_least(one, numbers):
+    return type(one)(name=one.name, ordered=one.ordered, sum=one.sum, form=one.form,
+                     least=tuple(f"{number:03d}" for number in numbers))  # fmt: skip
 
 
 @pytest.fixture
@@ -229,6 +278,41 @@ def test_a_run_that_fails_while_rows_are_compared_is_a_candidate_that_failed(tun
     bench.whole = whole
     state = tune(bench, allow_order=True)
     assert {(one.verdict, one.error) for one in of_the_reader(state)} == {("failed", "it ran out of files")}
+
+
+def drawing():
+    """A map in C++ whose random numbers depend on how many workers it has."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda settings, _number: (f"drawn by {workers_of(settings, 1)}",)
+    bench.whole = lambda settings, _number: [augmented(f"drawn by {workers_of(settings, 1)}")]
+    bench.reseeded = lambda _settings: [augmented("seeded")]
+    return bench
+
+
+def test_random_numbers_of_another_number_of_workers_need_leave(tune, tmp_path):
+    state = tune(drawing())
+    assert state.settings.is_empty
+    assert state.trials[0].verdict == "other_data"
+    bench = drawing()
+    state = tune(bench, folder="allowed", allow_random=True)
+    assert workers_of(state.settings, 1) >= 4
+    assert state.final.batches == "random"
+    assert is_proven(state)
+    assert verdict(state, tmp_path) == "proven"
+    assert bench.compared.count(Settings(site=SITE)) == 2  # as it is, and with other seeds: asked once
+
+
+def test_with_that_leave_labels_that_move_are_still_other_batches(tune, tmp_path):
+    bench = drawing()
+    bench.whole = lambda settings, _number: [
+        augmented(f"drawn by {workers_of(settings, 1)}", order="in order" if settings.is_empty else "moved")
+    ]
+    state = tune(bench, allow_random=True)
+    assert state.settings.is_empty
+    first = state.trials[0]
+    assert (first.verdict, first.batches) == ("other_data", "other")
+    assert "the values of column `label`" in first.error
 
 
 def test_leave_makes_it_another_tuning(tune):

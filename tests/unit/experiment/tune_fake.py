@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
-from pipeprof.experiment.tune.rows import Epoch
+from pipeprof.experiment.tune.rows import Column, Epoch
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
 
@@ -15,8 +15,14 @@ SITE = "train.py:30"
 TYPES = ("BatchOp", "MapOp", "GeneratorOp")
 
 
-def epoch(order="in order", rows="all rows", number=96, *, whole=True):
-    return Epoch(batches=12, rows=number, sum=rows, ordered=order, whole=whole)
+def epoch(order="in order", rows="all rows", number=96, *, whole=True, columns=()):
+    return Epoch(batches=12, rows=number, sum=rows, ordered=order, whole=whole, columns=tuple(columns))
+
+
+def column(name, drawn="", form="float32", order="in order"):
+    """A column whose values depend on what was drawn; "" for none."""
+    least = tuple(f"{name} {drawn} {number}" for number in range(8))
+    return Column(name=name, ordered=f"{drawn} {order}", sum=drawn, form=form, least=least)
 
 
 def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python=True):
@@ -35,7 +41,7 @@ def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python
 class FakeBench:
     """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
 
-    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared. `breaks`:
+    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared, `reseeded(settings)`: with other seeds. `breaks`:
     settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
     """
 
@@ -45,11 +51,13 @@ class FakeBench:
         self.clock, self.runs, self.looks = 0.0, [], []
         self.handed = lambda _settings, _number: ("one", "two")
         self.whole = lambda _settings, _number: [epoch()]
+        self.reseeded = lambda _settings: [epoch("x", "reseeded")]
         self.compared = []
         self.breaks = lambda _settings: False
         self.stop_after = None
         self.need = lambda _settings: None
         self.caches, self.epochs = (), 1
+        self.look_s, self.proof_noise = [], None
         self.later = lambda rate, _settings: rate
 
     def now(self):
@@ -59,7 +67,7 @@ class FakeBench:
         if path.exists():
             return self._seen(settings)
         path.mkdir(parents=True)
-        self.clock += 2 * self.run_s
+        self.clock += self.look_s.pop(0) if self.look_s else 2 * self.run_s
         self.looks.append(settings)
         return self._seen(settings)
 
@@ -70,15 +78,16 @@ class FakeBench:
         self.runs.append((folder.name, name, settings))
         if self.breaks(settings):
             raise WorkloadError("it does not pickle")
-        rate = self.truth(settings) * self.random.lognormvariate(0.0, self.noise)
+        noise = self.proof_noise if self.proof_noise and folder.name == "final" else self.noise
+        rate = self.truth(settings) * self.random.lognormvariate(0.0, noise)
         need = self.need(settings)
         need = None if need is None else need * self.random.lognormvariate(0.0, self.noise)
         return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need, self.later(rate, settings))
 
-    def rows(self, settings, folder, longest_s):  # noqa: ARG002 - the real one takes them
+    def rows(self, settings, folder, longest_s, *, other_seed=False):  # noqa: ARG002 - the real one takes them
         self.clock += self.run_s
         self.compared.append(settings)
-        return self.whole(settings, len(self.compared))
+        return self.reseeded(settings) if other_seed else self.whole(settings, len(self.compared))
 
     def _seen(self, settings):
         new = {one.node: one for one in settings.operators}

@@ -21,7 +21,7 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "the first batches are the same, in the same order" in text
     assert "MapOp 1 `rotate`: workers 1 -> 2" in text
     assert "  +a = a.map(f, num_parallel_workers=2)" in text
-    assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory)" in text
+    assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory: pass" in text
     assert "note: train.py:9 makes operators of other pipelines, too" in text
     assert "Written into tuned: patch.diff" in text
     assert "pipeprof report tuned/look-0" in text
@@ -91,7 +91,7 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
     ("verdict", "final", "begins"),
     [
         ("nothing_to_gain", None, "nothing to gain"),
-        ("undecided", None, "undecided: nothing was proven"),
+        ("undecided", None, "undecided: the runs vary too much"),
         ("undecided", FINAL | {"verdict": "inconclusive"}, "undecided: x1.90"),
         ("not_faster", FINAL | {"verdict": "regressed", "ratio": 0.9}, "not faster: x0.90"),
         ("not_judged", FINAL | {"batches": "other"}, "not judged: the batches are not the same"),
@@ -119,9 +119,47 @@ def test_every_trial_is_listed_with_what_was_believed_and_what_came_out(verdict)
 
 
 def test_who_ran_out_of_time_learns_how_much_more_is_enough():
-    text = " ".join(text_of(content("undecided", None, [trial("undecided", stopped="budget")], ended="budget")).split())
+    text = " ".join(
+        text_of(
+            content("undecided", None, [trial("undecided", stopped="budget")], ended="budget", lacks_time=True)
+        ).split()
+    )
     assert "(1 min 01 s); the same command with --budget 3m or more goes on" in text
     assert "the time was over before the pairs decided" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lacks_time", "begins"),
+    [
+        ("undecided", True, "undecided: nothing was proven in the time"),
+        ("undecided", False, "undecided: the runs vary too much"),
+        ("not_judged", False, "not judged: what was faster hands out batches that cannot be compared"),
+    ],
+)
+@pytest.mark.parametrize("final", [None, FINAL | {"a": [], "b": [], "ratio": None, "verdict": None}])
+def test_where_no_pair_was_run_no_figure_is_missed(verdict, lacks_time, begins, final):
+    if final is not None and verdict == "not_judged":
+        pytest.skip("said with why, above")
+    text = text_of(content(verdict, final, lacks_time=lacks_time))
+    assert text.startswith(begins)
+    assert "no figure" not in text
+    assert ("the same command with --budget" in text) is lacks_time
+
+
+def test_who_may_allow_random_numbers_learns_it_and_an_endless_interval_is_left_out():
+    tried = trial("other_data", interval=[0.002, 855.0])
+    text = " ".join(text_of(content("nothing_to_gain", None, [tried])).split())
+    assert "--allow-random compares all but those" in text
+    assert "x1.90 in 2 pairs" in text
+    assert "--allow-random" not in text_of(content("nothing_to_gain", None, [tried], allow_random=True))
+
+
+def test_the_paragraph_lists_what_is_in_the_proven_set_alone():
+    """A cache that was accepted later does without what stands behind it."""
+    behind = [dict(WHAT[0], op="GeneratorOp 2", op_id=2)]
+    text = tune_text.pull_request(content("proven", FINAL, [trial("accepted", what=behind), trial("accepted")]))
+    assert "MapOp 1" in text
+    assert "GeneratorOp 2" not in text
 
 
 def test_variables_are_listed_as_they_are_set():

@@ -67,6 +67,22 @@ def test_processes_of_a_source_poll_more_rarely_with_a_larger_prefetch():
     assert predict(loop(slow, consumer=1e6), Change(9, prefetch=64)).ratio == pytest.approx(4.0)
 
 
+def test_a_prefetch_size_is_of_all_operators():
+    """Worker processes of a source keep no more rows than the queues: shallow ones slow it down, whatever is asked."""
+    beside = source(8, workers=2, row_ms=4.0, uses_processes=True, capacity=16)
+    slow = op(1, rate=20.0)  # limits, until the source polls for each second row: 5 batches/s
+    found = predict(loop(slow, beside, consumer=1e6), Change(1, prefetch=2))
+    assert found.ratio == pytest.approx(0.25)
+    assert predict(loop(slow, beside, consumer=1e6), Change(1, prefetch=16)).ratio == pytest.approx(1.0)
+
+
+def test_the_polls_of_a_source_are_those_of_its_own_queue():
+    """8 processes that keep 64 rows: 1,280 rows/s, where 16 would be 640."""
+    deep = op(9, "GeneratorOp", 8, rate=60.0, rows=32, uses_processes=True, capacity=64)
+    found = predict(loop(op(1, rate=25.0), deep, consumer=200.0), Change(1, workers=2))
+    assert found.ratio == pytest.approx(2.0)
+
+
 def test_every_source_with_two_workers_is_capped():
     other = op(8, "GeneratorOp", 2, rate=500.0, rows=8)  # its lines say 500, the polls let 40 through
     found = predict(loop(op(0, rate=20.0), other, rate=20.0), Change(0, workers=8))

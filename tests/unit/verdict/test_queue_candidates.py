@@ -53,6 +53,14 @@ def test_others_are_not(changed):
     assert SHALLOW not in [one.key for one in tried(replace(SOURCE, **changed))]
 
 
+def test_operators_that_are_about_equally_slow_are_changed_together_unless_one_does_not_scale():
+    slow = Stage(1, "MapOp", node=1, rate=LAW / 4, rows=ROWS)
+    reader = Stage(2, "MindRecordOp", node=2, workers=4, rate=1.05 * LAW / 4, rows=ROWS, is_python=False)
+    source = replace(SOURCE, workers=1, rate=1.05 * LAW / 4, row_ns=1e9 / (1.05 * LAW / 4 * ROWS))
+    assert any("+" in one.key for one in tried(source, slow))
+    assert not any("+" in one.key or "2:workers=1" in one.key for one in tried(reader, slow))
+
+
 def test_nor_beside_worker_processes():
     beside = Stage(1, "MapOp", node=1, workers=2, rate=40 * LAW, rows=ROWS, is_python=True, uses_processes=True)
     assert SHALLOW not in [one.key for one in tried(SOURCE, beside)]
