@@ -6,7 +6,7 @@ import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.tune.bench import TuneBench
-from pipeprof.experiment.tune.rows import compared_epochs
+from pipeprof.experiment.tune.rows import compared_columns, compared_epochs
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
@@ -119,3 +119,68 @@ def test_rows_of_whole_epochs(pipeprof_in, monkeypatch, name):
         return
     found, why = compared_epochs(plain, bench.rows(settings, home.folder / "rows", None))
     assert (found, bool(why)) == (expected, expected == "other"), why
+
+
+AUGMENTED = '''"""Pictures that are cropped and flipped at random, in C++; validated by an iterator of its own in between."""
+
+import numpy as np
+from mindspore import dataset as ds
+from mindspore.dataset import vision
+
+PICTURES = np.random.default_rng(0).integers(0, 255, (24, 12, 12, 3), dtype=np.uint8)
+LABELS = np.arange(24, dtype=np.int32) % 3
+
+
+def made(pictures, labels):
+    data = ds.NumpySlicesDataset((pictures, labels), ["x", "y"], shuffle=True)
+    data = data.map([vision.RandomCrop(8), vision.RandomHorizontalFlip()], ["x"], num_parallel_workers=1)
+    return data.batch(4, num_parallel_workers=1)
+
+
+train, valid = made(PICTURES, LABELS), made(PICTURES[:8], LABELS[:8])
+for _ in range(2):
+    for x, y in train.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        pass
+    for x, y in valid.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        pass
+'''
+READ = "    for x, y in train"
+
+
+@pytest.fixture(scope="module")
+def augmented(pipeprof_in):
+    """`augmented(name, **options)`: whole epochs of that training, with settings of one operator if there are any."""
+    home = pipeprof_in("augmented")
+    script = home.folder / "train.py"
+    script.write_text(AUGMENTED, encoding="utf-8")
+    line = next(number for number, text in enumerate(AUGMENTED.splitlines(), 1) if text.startswith(READ))
+    bench = TuneBench([home.python, str(script)])
+
+    def settings(*operators):
+        return Settings(site=f"{script}:{line}", operators=operators)
+
+    return bench, settings, home.folder
+
+
+def test_what_random_operations_draw_is_told_from_labels(augmented):
+    bench, settings, folder = augmented
+    two_workers = OperatorSetting(node=1, op_type="MapOp", workers=2)
+    original = bench.rows(settings(), folder / "original", None)
+    seeded = bench.rows(settings(), folder / "seeded", None, other_seed=True)
+    drawn = bench.rows(settings(two_workers), folder / "drawn", None)
+    assert [(one.batches, one.rows) for one in original] == [(6, 24), (6, 24)]
+    assert compared_epochs(original, drawn)[0] == "other"
+    assert compared_columns(original, seeded, drawn, order=False) == ("random", "")
+    steady = [one.is_like(other) for one, other in zip(original[0].columns, seeded[0].columns, strict=True)]
+    assert steady == [False, True]
+
+
+def test_a_pair_shows_the_batches_of_the_training_alone_on_both_sides(augmented):
+    """A loop that validates hands out those rows, too."""
+    bench, settings, folder = augmented
+    changed = settings(OperatorSetting(node=0, op_type="BatchOp", workers=2))
+    first, second = (
+        bench.run(one, folder / "pair", (side, 0), None) for side, one in zip("ab", [settings(), changed], strict=True)
+    )
+    assert first.batches == second.batches
+    assert len(first.batches) == 12
