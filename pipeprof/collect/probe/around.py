@@ -88,7 +88,7 @@ def tell_compiled(executor, args, begin, end):
     function = getattr(executor, "fn", None)
     if function is None:
         owner, args = args[0], args[1:]
-        label, key = type(owner).__name__, id(owner)
+        label, key = type(owner).__name__, hash((id(owner), getattr(owner, "create_time", None)))
     else:
         owner = getattr(executor, "obj", None)
         code = getattr(getattr(function, "__func__", function), "__code__", None)

@@ -7,6 +7,7 @@ registered when the previous one is gone; trees that overlap have fetches but no
 
 import os
 import re
+import shutil
 import sys
 import threading
 import weakref
@@ -215,6 +216,10 @@ class Trees:
         os.mkdir(temporary)
         self.manager.save(temporary)
         os.rename(temporary, os.path.join(folder, name))
+        for old in os.listdir(folder):  # each save has all samples; somebody may be reading the one before
+            number = old.rpartition("-")[2]
+            if number.isdigit() and int(number) < self.saves - 1:
+                shutil.rmtree(os.path.join(folder, old), ignore_errors=True)
 
 
 def install(module):

@@ -16,7 +16,7 @@ HOOKS = {
     "mindspore.hal.stream": ("syncs", "install_stream"),
     "mindspore.runtime.stream": ("syncs", "install_stream"),
     "mindspore.train.callback._callback": ("steps", "install_callbacks"),
-    "mindspore.train.model": ("around", "install_model"),
+    "mindspore.train.model": ("steps", "install_model"),
     "mindspore.train.serialization": ("around", "install_serialization"),
     "mindspore.nn.cell": ("steps", "install_cell"),
     "mindspore.nn.optim.optimizer": ("steps", "install_optimizer"),

@@ -4,6 +4,7 @@ While the training runs, `LOOP` counts the steps only to open and close op windo
 """
 
 import atexit
+import functools
 import sys
 import types
 
@@ -11,6 +12,7 @@ from . import around, graphs, numpy_two, recorder, sections, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
+ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
 GRADIENT_MODULES = ("mindspore.ops.composite", "mindspore.ops.function.grad", "mindspore.common._grad_function")
 SUPPORTED = ((2, 7), (2, 10))
 
@@ -31,13 +33,18 @@ class Loop:
         self.fetched = False
         self.last = None  # the unit that was updated last
         self.closing = None  # the unit that ends a step when no fetch separates steps
+        self.open = []  # how the trainings and evaluations of Model that go on will end
+        self.left = []  # how those end that an exception has left: told once the process goes on
 
     def before_fetch(self, tree):
         """The loop asks for a batch: whatever was updated since the last one was a step."""
         if self.model:
             return
+        if self.left:
+            self.end_left()
         if self.pending or (self.fetched and not self.updates_seen and tree.rows):
             self._boundary()
+            windows.WINDOWS.hand_over()
         self.fetched = True
 
     def before_update(self, unit):
@@ -57,6 +64,20 @@ class Loop:
         self.last = unit
         if not self.fetched and unit == self.closing:
             self._boundary()
+
+    def abandon(self, depth):
+        """An exception leaves Model: MindSpore tells no end of what was open beyond `depth`."""
+        self.left += reversed(self.open[depth:])
+        del self.open[depth:]
+        self.model = self.open.count(recorder.TRAIN_END)
+
+    def end_left(self):
+        """The exception was caught, and something else goes on."""
+        left, self.left = self.left, []
+        for kind in left:
+            now = recorder.now()
+            recorder.REC.mark(kind, 0, 0, 0, now, now)
+        windows.WINDOWS.pause()
 
     def _boundary(self):
         self.pending.clear()
@@ -146,6 +167,28 @@ def install_callbacks(module):
             setattr(manager, name, _callback(getattr(manager, name), kind))
 
 
+def install_model(module):
+    """Hook what runs a training or an evaluation of Model, which may be left by an exception."""
+    around.install_model(module)
+    for name in ("train", "fit", "eval", "_eval_in_fit"):
+        original = getattr(module.Model, name, None)
+        if original is not None:
+            setattr(module.Model, name, _left_or_ended(original))
+
+
+def _left_or_ended(original):
+    @functools.wraps(original)
+    def run(*args, **kwargs):
+        depth = len(LOOP.open)
+        try:
+            return original(*args, **kwargs)
+        except BaseException:
+            LOOP.abandon(depth)
+            raise
+
+    return run
+
+
 def _callback(original, kind):
     def called(self, run_context):
         rec = recorder.REC
@@ -155,12 +198,14 @@ def _callback(original, kind):
             around.time_callbacks(self)
         begin = recorder.now()
         try:
-            return original(self, run_context)
+            result = original(self, run_context)
         finally:
             end = recorder.now()
             try:
                 if rec.folder is None:
                     rec.open()
+                if LOOP.left:
+                    LOOP.end_left()
                 args = run_context.original_args()  # a dict; its attributes raise KeyError when they are not set yet
                 epoch, step = int(args.get("cur_epoch_num") or 0), int(args.get("cur_step_num") or 0)
                 rec.mark(kind, 0, epoch, step, begin, end)
@@ -172,6 +217,8 @@ def _callback(original, kind):
                     _model_event(kind)
             except Exception:
                 rec.failed("callback")
+        windows.WINDOWS.hand_over()
+        return result
 
     called.__wrapped__ = original
     return called
@@ -202,6 +249,10 @@ def tell_context():
 
 
 def _model_event(kind):
+    if kind in ENDS:
+        LOOP.open.append(ENDS[kind])
+    elif kind in LOOP.open:
+        del LOOP.open[LOOP.open.index(kind) :]
     if kind == recorder.TRAIN_BEGIN:
         tell_context()
         LOOP.model += 1
@@ -217,7 +268,7 @@ def install_optimizer(module):
     original = base.__call__
 
     def __call__(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (OPTIMIZER, id(self)), OPTIMIZER, _always)
+        return _timed(original, self, args, kwargs, (OPTIMIZER, *identity(self)), OPTIMIZER, _always)
 
     __call__.__wrapped__ = original
     base.__call__ = __call__
@@ -230,7 +281,7 @@ def install_cell(module):
     original = cell.compile_and_run
 
     def compile_and_run(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (GRAPH, id(self)), GRAPH, cell_updates)
+        return _timed(original, self, args, kwargs, (GRAPH, *identity(self)), GRAPH, cell_updates)
 
     compile_and_run.__wrapped__ = original
     cell.compile_and_run = compile_and_run
@@ -275,9 +326,8 @@ def _install_jit(jit):
     original = jit.__call__
 
     def __call__(self, *args, **kwargs):
-        function = getattr(self, "fn", None)
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
-        return _timed(original, self, args, kwargs, (JIT, code, id(self.obj)), JIT, jit_updates)
+        key = (JIT, *identity(getattr(self, "fn", None)), *identity(self.obj))
+        return _timed(original, self, args, kwargs, key, JIT, jit_updates)
 
     __call__.__wrapped__ = original
     jit.__call__ = __call__
@@ -314,6 +364,24 @@ def _install_compile(executor, cache):
     executor.compile = compiled
 
 
+def identity(thing):
+    """What tells a cell or a function from others: also from one that takes its address later, or shares its code.
+
+    Of a function its code and that of the functions in its closure; of a cell when it was made, as MindSpore does.
+    """
+    function = getattr(thing, "__func__", thing)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return id(thing), getattr(thing, "create_time", None)
+    inner = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            inner.append(getattr(cell.cell_contents, "__code__", None))
+        except ValueError:  # empty yet
+            inner.append(None)
+    return code, *inner
+
+
 def _timed(original, self, args, kwargs, key, flag, decide):
     rec = recorder.REC
     if rec.off or LOOP.inside:
@@ -322,16 +390,19 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         number, updates = _units.get(key) or _unit(key, self, decide)
         if rec.folder is None:
             rec.open()
+        if LOOP.left:
+            LOOP.end_left()
         updated = updates and not LOOP.model  # otherwise the callbacks of Model tell the steps
         if updated:
             LOOP.before_update(number)
     except Exception:
         rec.failed("call")
         return original(self, *args, **kwargs)
-    LOOP.inside += 1
-    LOOP.calls += 1
     if flag == OPTIMIZER and windows.WINDOWS.folder is not None:
         windows.WINDOWS.settle()  # so that what led to the gradients lies before the update
+    windows.WINDOWS.hand_over()
+    LOOP.inside += 1
+    LOOP.calls += 1
     sections.SECTIONS.update = flag == OPTIMIZER
     begin = recorder.now()
     done = False

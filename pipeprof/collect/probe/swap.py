@@ -21,21 +21,22 @@ class Swap:
 
     def begin(self):
         """Point descriptor 2 at the scratch file."""
-        if self.saved is not None:
-            return False
-        if self.scratch is None:
-            self.scratch = _scratch(recorder.REC.folder)
-        saved = os.dup(2)
-        os.dup2(self.scratch, 2)
-        self.saved = saved
+        with self.lock:  # else another thread's call could take the scratch file for the real one
+            if self.saved is not None:
+                return False
+            if self.scratch is None:
+                self.scratch = _scratch(recorder.REC.folder)
+            saved = os.dup(2)
+            os.dup2(self.scratch, 2)
+            self.saved = saved
         return True
 
     def end(self):
         """Point it back, pass on what is not ours, and return everything that was printed."""
         with self.lock:
-            saved, self.saved = self.saved, None
-            os.dup2(saved, 2)
-            os.close(saved)
+            os.dup2(self.saved, 2)
+            os.close(self.saved)
+            self.saved = None
             data = self._take()
             self._pass_on(data, 2)
         return data

@@ -2,6 +2,9 @@
 
 There is one op recorder per process, so no window is taken once the script uses a profiler itself. A window opens and
 closes between two steps, after everything launched before has finished, so that every execution lies in its step.
+
+Waiting for what was launched can raise an error of the training's own, which MindSpore then forgets. It is kept, and
+raised in the training (`hand_over`): nothing here may swallow it.
 """
 
 import os
@@ -38,6 +41,7 @@ class Windows:
 
     def __init__(self):
         self.executor = None
+        self.error = None  # of the training, met while we waited for it
         self.profiler = None
         self.schedule = None
         self.auto = False
@@ -123,7 +127,7 @@ class Windows:
 
     def _advance(self, done):
         if self.folder is not None:
-            self._sync()
+            self.settle()
             if self.auto and self.warmup == 1 and lines.LINES.barely_begun:
                 self.warmup, self.close_at = 2, self.close_at + 1  # a step that had nothing but its update
             if len(self.ticks) >= self.warmup or not lines.LINES.barely_begun:
@@ -142,7 +146,7 @@ class Windows:
         """Training is over for now (evaluation or the end may follow): close what is open."""
         if self.folder is not None and not recorder.REC.off:
             try:
-                self._sync()
+                self.settle()
                 self._close()
             except Exception:
                 recorder.REC.failed("window")
@@ -152,7 +156,7 @@ class Windows:
     def _open(self):
         rec = recorder.REC
         rec.open()
-        self._sync()
+        self.settle()
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.mkdir(folder)
@@ -168,10 +172,10 @@ class Windows:
             self.profiler.enable_profile_memory()
         self.folder = folder
         rec.event("window_open", number=self.count, warmup=warmup, begin=self.began, began=recorder.now())
-        sections.SECTIONS.open(self._sync)
+        sections.SECTIONS.open(self.settle)
         self.ticks, self.watched = [recorder.now()], False
         if by_line:
-            lines.LINES.start(self._sync)
+            lines.LINES.start(self.settle)
         self._watch()
 
     def _wants_lines(self):
@@ -190,7 +194,7 @@ class Windows:
         """A step of the window begins: what is watched in one step alone may be watched in this one."""
         try:
             if not self.watched and self._wants_cells():
-                cells.CELLS.start(self._sync)
+                cells.CELLS.start(self.settle)
                 self.watched = cells.CELLS.on
             if self._wants_operands():
                 operands.OPERANDS.start()
@@ -238,14 +242,18 @@ class Windows:
 
     def settle(self):
         """Inside a window: wait for what the step launched, so that it lies in the step."""
+        if self.executor is None or self.error is not None:
+            return
         try:
-            self._sync()
-        except Exception:
-            recorder.REC.failed("window")
-
-    def _sync(self):
-        if self.executor is not None:
             self.executor.sync()
+        except Exception as error:
+            self.error = error
+
+    def hand_over(self):
+        """Raise what the training raised while we waited for it, where the training is."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
 
 
 def _executions(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -61,3 +62,14 @@ def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, mo
         trees.still(clock[0])
     assert saved[0] == 1
     assert all(late - early >= 0.08 * early for early, late in pairwise(saved))
+
+
+def test_a_save_takes_the_place_of_the_one_before_the_last(probe, rec):
+    """Each has all samples: all of them together would fill the disk."""
+    rec.open()
+    trees = probe.dataset.Trees(SimpleNamespace(save=lambda _folder: None), None, 100)
+    trees.current = SimpleNamespace(number=0)
+    for _ in range(5):
+        trees._save("part")
+    folder = Path(rec.folder) / "tree-0"
+    assert sorted(path.name for path in folder.iterdir()) == ["part-4", "part-5"]
