@@ -27,6 +27,7 @@ from . import (
     steps,
     swap,
     where,
+    windows,
 )
 
 GETTERS = frozenset(
@@ -431,6 +432,7 @@ def _install_stop(iterator):
                 _guarded("tree", TREES.finish, tree)
             if not rec.off:
                 _guarded("tree", _closed, tree)
+                windows.WINDOWS.loop_left()
         return original(self)
 
     stop.__wrapped__ = original

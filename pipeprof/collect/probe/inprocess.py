@@ -7,7 +7,7 @@ before the first and after the last, a recorder that is off stands in, so that e
 import os
 import sys
 
-from . import dataset, forks, imports, operands, recorder, steps, windows
+from . import around, dataset, forks, graphs, imports, operands, recorder, sections, steps, syncs, windows
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -127,6 +127,9 @@ def begin(root, options):
     inside = steps.LOOP.inside  # calls that are under way
     steps.LOOP = steps.Loop()
     steps.LOOP.inside = inside
+    for told in (syncs._site_numbers, around._classes, sections.SECTIONS._numbers):
+        told.clear()  # what numbers mean is told once in each recording
+    graphs._count[0] = 0
     windows.WINDOWS = OwnWindows(windows.WINDOWS.executor)
     recorder.REC = rec
     rec.open()
@@ -181,7 +184,10 @@ def end(options, waiting):
         except Exception:
             rec.failed("tree")
     rec.end()
+    error, windows.WINDOWS.error = windows.WINDOWS.error, None
     wait(options, waiting)
+    if error is not None:  # of the training, met when its last window was closed
+        raise error
 
 
 def warn(code, text):

@@ -2,8 +2,6 @@
 
 from . import recorder, windows
 
-WHY = "the script uses mindspore.profiler itself: op windows were left to it"
-
 
 def install_classes(module):
     """From the moment the script makes a profiler object, no more windows of ours."""
@@ -40,18 +38,20 @@ def _before(owner, name, call):
 
 def _forbid(_self):
     if not recorder.REC.off:
-        windows.WINDOWS.forbid(WHY)
+        windows.WINDOWS.forbid(windows.LEFT_TO_USER)
 
 
 def _started(self):
+    windows.USERS_PROFILES[0] += 1  # also while nothing is recorded: a recording may begin meanwhile
     if recorder.REC.off:
         return
-    windows.WINDOWS.forbid(WHY)
+    windows.WINDOWS.forbid(windows.LEFT_TO_USER)
     context = getattr(self, "_prof_ctx", None)
     folder = getattr(context, "framework_path", None)
     recorder.REC.event("user_profile", folder=str(folder) if folder else None, **recorder.clock())
 
 
 def _stopped(_self):
+    windows.USERS_PROFILES[0] = max(0, windows.USERS_PROFILES[0] - 1)
     if not recorder.REC.off:
         recorder.REC.event("user_profile_end")

@@ -31,6 +31,8 @@ class Loop:
         self.updates_seen = False
         self.pending = set()
         self.fetched = False
+        self.feeding = set()  # iterators whose batches led to updates
+        self.since = set()  # those that were asked for a batch since the last step ended
         self.last = None  # the unit that was updated last
         self.closing = None  # the unit that ends a step when no fetch separates steps
         self.open = []  # how the trainings and evaluations of Model that go on will end
@@ -45,6 +47,10 @@ class Loop:
         if self.pending or (self.fetched and not self.updates_seen and tree.rows):
             self._boundary()
             windows.WINDOWS.hand_over()
+        elif tree.number in self.since and self.feeding and tree.number not in self.feeding:
+            windows.WINDOWS.pause()  # a second batch that leads to no update: this is no training
+            windows.WINDOWS.hand_over()
+        self.since.add(tree.number)
         self.fetched = True
 
     def before_update(self, unit):
@@ -52,6 +58,7 @@ class Loop:
         if self.model:
             return
         self.updates_seen = True
+        self.feeding |= self.since
         if unit in self.pending:
             self.closing = self.last
             self._boundary()
@@ -81,6 +88,7 @@ class Loop:
 
     def _boundary(self):
         self.pending.clear()
+        self.since.clear()
         self.fetched = False
         windows.WINDOWS.step_done()
 
@@ -258,6 +266,8 @@ def _model_event(kind):
         LOOP.model += 1
     elif kind == recorder.TRAIN_END:
         LOOP.model = max(0, LOOP.model - 1)
+        windows.WINDOWS.pause()
+    elif kind == recorder.EVAL_BEGIN:
         windows.WINDOWS.pause()
 
 

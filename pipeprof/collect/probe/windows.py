@@ -19,6 +19,8 @@ MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each
 FIRST_STEPS = 3
 ALL_STEPS, ALL_SHARE = 100, 4  # of each window of `--ops all`: so many, or that part of all steps before, if it is more
 NEVER = 1 << 62
+LEFT_TO_USER = "the script uses mindspore.profiler itself: op windows were left to it"
+USERS_PROFILES = [0]  # of the script's own that go on
 
 
 class Schedule:
@@ -70,6 +72,9 @@ class Windows:
             return
         if "start" in os.environ.get("MS_PROFILER_OPTIONS", ""):
             self.forbid("MS_PROFILER_OPTIONS is set: op windows were left to the script's own profiler")
+            return
+        if USERS_PROFILES[0]:
+            self.forbid(LEFT_TO_USER)
             return
         try:
             import mindspore._c_expression as expression
@@ -124,6 +129,11 @@ class Windows:
             lines.LINES.stop()
         except Exception:
             recorder.REC.failed("watch")
+
+    def loop_left(self):
+        """An iterator is given up: what follows may be no training, and is not to run line by line."""
+        if self.folder is not None and sections.SECTIONS.mine:
+            self._unwatch()
 
     def _advance(self, done):
         if self.folder is not None:

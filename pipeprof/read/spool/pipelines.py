@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
+from pipeprof.read.spool.calls import add_calls
 from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Process
 from pipeprof.units import NS_PER_MS, ns_from_text
 
@@ -81,7 +82,7 @@ def add_pipelines(
         if not pipeline.is_sampled:
             _add_unsampled(out, pipeline, trees.get(pipeline.key))
     _add_service(process, out, pipelines)
-    _add_calls(process, out, pipelines)
+    add_calls(process, out, pipelines)
     _find_workers(process, out, pipelines)
     return pipelines
 
@@ -341,34 +342,6 @@ def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
     except ValueError:
         return None
     return figures if all(value is None or abs(value) <= LATEST for value in figures.values()) else None
-
-
-def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
-    """The timed calls of the user's Python: an operator's functions are called one after the other for each row."""
-    groups: dict[tuple[int, int, int], list[Mapping[str, Any]]] = {}
-    for event in process.all("calls"):
-        groups.setdefault((int(event["t"]), int(event["pipeline"]), int(event["node"])), []).append(event)
-    for (time_ns, number, node), unordered in sorted(groups.items(), key=lambda item: item[0]):
-        parts = sorted(unordered, key=lambda part: part.get("part") or 0)
-        op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
-        if op_id is None:
-            continue
-        one = parts[0] if len(parts) == 1 else {}
-        out.add(
-            "op_service", pipeline_id=pipelines[number].pipeline_id, op_id=op_id, t_ns=out.at(time_ns), source="hook",
-            avg_ns=sum(part["wall"] // part["timed"] for part in parts), max_ns=one.get("max"), min_ns=one.get("min"),
-            rows=max(part["calls"] for part in parts), batches=max(part["batches"] for part in parts),
-            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts), delay_ns=_of_a_row(parts, "delay"),
-            read_bytes=_of_a_row(parts, "read"), in_bytes=_of_a_row(parts[:1], "given"),
-            out_bytes=_of_a_row(parts[-1:], "made"),
-        )  # fmt: skip
-
-
-def _of_a_row(parts: Sequence[Mapping[str, Any]], name: str) -> int | None:
-    """Of a row in all functions together; None when one of them does not say."""
-    if any(part.get(name) is None for part in parts):
-        return None
-    return sum(int(part[name]) // int(part["timed"]) for part in parts)
 
 
 def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:

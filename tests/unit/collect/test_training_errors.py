@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from importlib import import_module
 
 import pytest
 
@@ -51,8 +52,8 @@ def test_an_error_met_between_two_steps_is_raised_by_the_fetch(broken, rec):
     loop = broken.steps.LOOP
     loop.pending.add(0)
     with pytest.raises(ValueError, match="label 77"):
-        loop.before_fetch(types.SimpleNamespace(rows=1))
-    loop.before_fetch(types.SimpleNamespace(rows=1))
+        loop.before_fetch(types.SimpleNamespace(rows=1, number=0))
+    loop.before_fetch(types.SimpleNamespace(rows=1, number=0))
 
 
 class Context:
@@ -101,7 +102,7 @@ def test_a_loop_after_a_training_that_was_left_counts_again(probe, rec, model):
     kinds = probe.recorder
     assert marks.count(kinds.TRAIN_END) == 0  # the process may end of it
     assert probe.steps.LOOP.model == 0
-    probe.steps.LOOP.before_fetch(types.SimpleNamespace(rows=0))
+    probe.steps.LOOP.before_fetch(types.SimpleNamespace(rows=0, number=0))
     assert [kind for kind in marks if kind != kinds.PART] == [kinds.TRAIN_BEGIN, kinds.TRAIN_END]
 
 
@@ -134,3 +135,14 @@ def test_units_are_told_apart_by_more_than_an_address(probe):
     assert identity(first)[1:] != identity(second)[1:]
     assert identity(None) == identity(None)
     assert identity(print) == identity(print)
+
+
+def test_an_error_met_when_a_recording_ends_is_raised_there(probe, rec, tmp_path):
+    inprocess = import_module(f"{probe.package.__name__}.inprocess")
+    inprocess._hooked.append(True)
+    (tmp_path / "own").mkdir()
+    inprocess.begin(str(tmp_path / "own"), {"ops": "off"})
+    probe.windows.WINDOWS.error = ValueError("label 77")
+    with pytest.raises(ValueError, match="label 77"):
+        inprocess.end({}, waiting=False)
+    assert probe.recorder.REC.off

@@ -1,0 +1,101 @@
+"""What ends a window early: an evaluation, a validation loop, a loop that is left, and a profile of the script's own."""
+
+from __future__ import annotations
+
+import types
+from importlib import import_module
+
+import pytest
+
+
+class Counted:
+    """In place of the windows: how often they were told to pause, and whether one is open."""
+
+    def __init__(self):
+        self.paused, self.folder = 0, "open"
+
+    def pause(self):
+        self.paused += 1
+
+    def step_done(self):
+        pass
+
+    def hand_over(self):
+        pass
+
+
+@pytest.fixture
+def counted(probe):
+    probe.windows.WINDOWS = Counted()
+    return probe.windows.WINDOWS
+
+
+def tree(number):
+    return types.SimpleNamespace(number=number, rows=1)
+
+
+def step(loop, *trees, unit=0):
+    for one in trees:
+        loop.before_fetch(one)
+    loop.before_update(unit)
+    loop.after_update(unit)
+
+
+def test_a_validation_loop_ends_the_window(probe, counted):
+    loop = probe.steps.Loop()
+    for _ in range(3):
+        step(loop, tree(0))
+    loop.before_fetch(tree(1))
+    assert counted.paused == 0  # a batch of another data set may lead to an update
+    loop.before_fetch(tree(1))
+    assert counted.paused == 1
+
+
+@pytest.mark.parametrize("trees", [(0, 1), (0, 0, 0), (0, 1, 1)], ids=["two data sets", "accumulation", "both"])
+def test_batches_that_lead_to_updates_end_none(probe, counted, trees):
+    loop = probe.steps.Loop()
+    for _ in range(4):
+        step(loop, *map(tree, trees))
+    assert counted.paused == 0
+
+
+def test_an_evaluation_of_model_ends_the_window(probe, rec, counted):
+    probe.steps._model_event(probe.recorder.EVAL_BEGIN)
+    assert counted.paused == 1
+
+
+def test_a_profile_of_the_script_is_remembered_while_nothing_is_recorded(probe, rec):
+    guard = probe.profiler_guard
+    windows, warnings = probe.windows.Windows(), []
+    rec.warn = lambda code, _text: warnings.append(code)
+    rec.off = True
+    guard._started(object())
+    rec.off = False
+    windows.prepare()
+    assert (warnings, windows.open_at) == (["ops_left_to_user"], probe.windows.NEVER)
+    guard._stopped(object())
+    assert probe.windows.USERS_PROFILES == [0]
+
+
+def test_a_loop_that_is_left_is_not_run_line_by_line_any_more(probe, rec):
+    windows, stopped = probe.windows.Windows(), []
+    probe.lines.LINES.stop = lambda: stopped.append("lines")
+    probe.cells.CELLS.stop = lambda: stopped.append("cells")
+    windows.loop_left()
+    assert stopped == []
+    windows.folder = "open"
+    probe.sections.SECTIONS.on, probe.sections.SECTIONS._thread = True, import_module("_thread").get_ident()
+    windows.loop_left()
+    assert stopped == ["cells", "lines"]
+
+
+def test_numbers_mean_something_in_every_recording_of_a_process(probe, rec, tmp_path):
+    inprocess, syncs, around = (
+        import_module(f"{probe.package.__name__}.{name}") for name in ("inprocess", "syncs", "around")
+    )
+    inprocess._hooked.append(True)
+    syncs._site_numbers["a"], around._classes[int], probe.sections.SECTIONS._numbers["b"] = 1, 0, 1
+    (tmp_path / "own").mkdir()
+    inprocess.begin(str(tmp_path / "own"), {"ops": "off"})
+    assert (syncs._site_numbers, around._classes, probe.sections.SECTIONS._numbers) == ({}, {}, {})
+    inprocess.end({}, waiting=False)

@@ -1,0 +1,53 @@
+"""Timed calls of the user's Python as service times of operators: of a map with several functions, their sum for a row."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pipeprof.read.spool.calls import add_calls
+
+S = 1_000_000_000
+
+
+def told(at, part=None, calls=1, wall=S, **more):
+    return {
+        "t": int(at * S), "pipeline": 0, "node": 1, "part": part, "calls": calls, "batches": 0, "timed": calls, "wall": calls * wall,
+        "cpu": calls * wall // 2, "delay": None, "read": None, "given": None, "made": None, "max": wall, "min": wall,
+    } | more  # fmt: skip
+
+
+def rows_of(*events):
+    rows = []
+    out = SimpleNamespace(add=lambda _table, **row: rows.append(row), at=lambda ns: ns)
+    process = SimpleNamespace(all=lambda _name: events)
+    add_calls(process, out, {0: SimpleNamespace(op_ids={1: 7}, pipeline_id=3)})
+    return rows
+
+
+def test_the_functions_of_a_row_add_up_where_each_stretch_has_both():
+    (one,) = rows_of(told(1, 0, calls=4, wall=S // 10), told(1, 1, calls=4, wall=S // 5))
+    assert (one["op_id"], one["rows"], one["avg_ns"]) == (7, 4, S // 10 + S // 5)
+
+
+def test_slow_functions_that_end_in_different_stretches_add_up_as_well():
+    """`.map([decode, augment])` of 1 s each: every half second one of the two ends a call, if any does."""
+    rows = rows_of(*(told(at, at % 2) for at in range(1, 9)))
+    assert [row["rows"] for row in rows] == [1, 1, 1, 1]
+    assert {row["avg_ns"] for row in rows} == {2 * S}
+    assert {row["cpu_ns"] for row in rows} == {S}
+
+
+@pytest.mark.parametrize("parts", [(0, 1, 0), (0, 0, 1), (0, 1, 1, 0)])
+def test_no_call_is_lost_and_none_is_a_row_of_its_own(parts):
+    rows = rows_of(*(told(at, part, batches=1) for at, part in enumerate(parts, 1)))
+    assert sum(row["rows"] for row in rows) == max(map(parts.count, parts))
+    assert {row["avg_ns"] for row in rows} == {2 * S}
+
+
+def test_a_single_function_has_a_row_for_each_stretch_and_its_extremes():
+    rows = rows_of(told(1, wall=S), told(2, wall=3 * S), told(2.5, wall=2 * S))
+    assert [(row["t_ns"], row["avg_ns"], row["max_ns"]) for row in rows] == [
+        (S, S, S), (2 * S, 3 * S, 3 * S), (int(2.5 * S), 2 * S, 2 * S),
+    ]  # fmt: skip
