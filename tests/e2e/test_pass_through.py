@@ -379,3 +379,39 @@ def test_worker_processes_give_the_same_rows_and_errors(pipeprof, kind, steps, h
     assert found[0] == found[1]
     assert done.returncode == plain.returncode
     assert any("broken on purpose" in line for line in found[1]) == (how == "fail")
+
+
+FAILS_UNSEEN = """
+import sys
+
+import mindspore as ms
+import mindspore.dataset as ds
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+data = ds.NumpySlicesDataset(np.ones((32, 8), np.float32), ["x"], shuffle=False).batch(4)
+net = nn.Dense(8, 4)
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+step = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+try:
+    for number, (x,) in enumerate(data.create_tuple_iterator()):
+        _, gradients = step(x)
+        if number == 2:
+            ops.gather_d(x, 1, Tensor(np.full((4, 1), 99), ms.int32))  # out of range; nobody asks for what it gives
+        optimizer(gradients)
+except RuntimeError:
+    print("raised in step", number)
+    sys.exit(3)
+print("went on to the end")
+"""
+
+
+@pytest.mark.mindspore
+def test_an_error_of_an_operator_that_nobody_reads_is_raised_in_its_step(pipeprof, tmp_path):
+    """PyNative launches operators ahead, and an error waits until somebody does: in an op window that is the probe."""
+    script = tmp_path / "unseen.py"
+    script.write_text(FAILS_UNSEEN, encoding="utf-8")
+    plain, recorded = both(pipeprof, [pipeprof.python, str(script)], text=True)
+    assert plain.stdout.splitlines()[-1:] == ["raised in step 2"]
+    assert (recorded.returncode, recorded.stdout) == (plain.returncode, plain.stdout) == (3, plain.stdout)
