@@ -125,10 +125,16 @@ def read_inputs(env: dict[str, str]) -> Inputs:
 
 
 def default_base(env: dict[str, str]) -> str:
-    """The commit that this event is a change of: the base of a pull request, or what was there before a push."""
+    """The commit that this event is a change of: the base of a pull request, or what was there before a push.
+
+    Of a pull request GitHub checks out a merge with the base branch as it is now, which may have more than the base
+    that the event names: what was merged since would be taken for a part of the change.
+    """
     event = read_event(env)
+    pull = event.get("pull_request") or {}
     for found in (
-        (event.get("pull_request") or {}).get("base"),
+        {"sha": merged_into((pull.get("head") or {}).get("sha"))},
+        pull.get("base"),
         {"sha": (event.get("merge_group") or {}).get("base_sha")},
         {"sha": event.get("before")},
     ):
@@ -136,6 +142,12 @@ def default_base(env: dict[str, str]) -> str:
         if isinstance(sha, str) and re.fullmatch(r"[0-9a-f]{40,64}", sha) and set(sha) != {"0"}:
             return sha
     return ""
+
+
+def merged_into(head: object) -> str:
+    """The commit that HEAD merges `head` into; empty when HEAD is no merge of it."""
+    commits = (git("rev-list", "--parents", "--max-count=1", "HEAD") or "").split()
+    return commits[1] if len(commits) == 3 and commits[2] == head else ""
 
 
 def read_event(env: dict[str, str]) -> dict[str, Any]:
@@ -198,12 +210,17 @@ def judged_by(inputs: Inputs) -> list[str]:
 
 def git_knows(*words: str) -> bool:
     """Whether `git rev-parse` finds what is asked for; False without git."""
+    return git("rev-parse", *words) is not None
+
+
+def git(*words: str) -> str | None:
+    """What git prints; None when it fails, or is not there."""
+    command = ["git", "--no-replace-objects", *words]
     try:
-        return not subprocess.run(
-            ["git", "--no-replace-objects", "rev-parse", *words], capture_output=True, check=False
-        ).returncode
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError:
-        return False
+        return None
+    return None if done.returncode else done.stdout
 
 
 def lies_here(path: str) -> bool:

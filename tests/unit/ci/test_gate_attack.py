@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from action_steps import Runner
+from comparisons import comparison
 from git_repository import GitRepository
 
 from pipeprof.cli import cli
@@ -99,6 +100,42 @@ def test_a_noisy_machine_does_not_let_such_a_pull_request_pass(tmp_path, recorde
     comment = runner.artifact("comment.md").read_text().replace("\\", "")
     assert "this change adds the policy `pipeprof.toml`" in comment
     assert "does not pass undecided" in comment
+
+
+@pytest.fixture
+def merged(tmp_path):
+    """A checkout of a pull request as GitHub makes it: merged with a main that went on since the event."""
+    runner = Runner(tmp_path)
+    repository = GitRepository(runner.work)
+    repository.old = repository.commit({"train.py": "fast()\n"})
+    repository.git("checkout", "--quiet", "-b", "change")
+    repository.head = repository.commit({"README": "better\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.main = repository.commit({"other.py": "slow()\n"})
+    repository.git("checkout", "--quiet", "--detach")
+    repository.git("merge", "--quiet", "--no-ff", "--message", "merge", "change")
+    runner.event["pull_request"] |= {"base": {"sha": repository.old}, "head": {"sha": repository.head}}
+    runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged"))}}
+    return runner, repository
+
+
+def base_of(runner):
+    outcome = runner.run()
+    assert outcome.exit_code == 0, outcome.log
+    return runner.calls()[-1]["words"][1].removeprefix("--base-ref=")
+
+
+def test_what_main_got_meanwhile_is_not_held_against_the_change(merged):
+    runner, repository = merged
+    assert base_of(runner) == repository.main
+    runner.event["pull_request"]["head"]["sha"] = "c" * 40  # a merge of something else
+    assert base_of(runner) == repository.old
+
+
+def test_the_base_of_a_checkout_that_is_no_merge_is_that_of_the_event(merged):
+    runner, repository = merged
+    repository.git("checkout", "--quiet", "--detach", repository.head)
+    assert base_of(runner) == repository.old
 
 
 def refused(runner, **inputs):
