@@ -21,11 +21,11 @@ def gate(monkeypatch):
     return module
 
 
-class Stderr:
+class Stdout:
     """Takes its time for each line."""
 
     def __init__(self):
-        self.begun, self.lines = threading.Event(), []
+        self.begun, self.lines, self.buffer = threading.Event(), [], self
 
     def write(self, text):
         self.begun.set()
@@ -37,13 +37,28 @@ class Stderr:
 
 
 def test_a_line_that_is_being_passed_on_is_out_before_the_log_is_closed(gate, monkeypatch):
-    stderr, log = Stderr(), gate.Log()
-    monkeypatch.setattr(gate, "sys", SimpleNamespace(stderr=stderr))
+    stdout, log = Stdout(), gate.Log()
+    monkeypatch.setattr(gate, "sys", SimpleNamespace(stdout=stdout))
     endless = SimpleNamespace(readline=lambda _most: b"::error::late\n")
     reader = threading.Thread(target=log.pass_on, args=(endless,))
     reader.start()
-    stderr.begun.wait()
+    stdout.begun.wait()
     log.close()
-    passed = len(stderr.lines)
+    passed = len(stdout.lines)
     reader.join()
-    assert len(stderr.lines) == passed > 0
+    assert len(stdout.lines) == passed > 0
+
+
+def test_the_log_has_the_guards_and_what_they_stand_around_on_one_stream(gate, monkeypatch, tmp_path, capfd):
+    program = tmp_path / "pipeprof"
+    program.write_text("#!/bin/sh\nprintf '::error::out\\n'\nprintf '::error::\\303\\251\\377' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(gate, "program", lambda: str(program))
+
+    code, tail = gate.run(["any"], None)
+
+    out, err = capfd.readouterr()
+    first, *between, last = out.splitlines()
+    assert (code, err) == (0, "")
+    assert between == ["::error::out", "::error::\u00e9\ufffd"] == tail.splitlines()
+    assert first == f"::stop-commands::{last.strip(':')}"
