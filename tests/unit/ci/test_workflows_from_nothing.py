@@ -62,6 +62,20 @@ def test_a_run_that_waits_is_cancelled_by_none_but_a_newer_one_of_its_own():
     assert all(len(set(names)) == 1 for names in groups.values())
 
 
+def test_the_branch_of_baselines_holds_nothing_else_and_all_of_them(forge):
+    """Whatever git ignores, and also when a folder of the repository is called as the workload is."""
+    ignores = {".gitignore": "*.parquet\n", "train/model.py": "", "train/parts/layer.py": ""}
+    forge.main = forge.origin.commit(ignores, "a folder called train")
+    for _ in range(2):
+        job = forge.push(BASELINE)
+        assert job.green, job.log
+    kept = forge.origin.git("ls-tree", "-r", "--name-only", "performance-baselines").splitlines()
+    assert {path.split("/")[0] for path in kept} == {"train"}
+    assert {path.rpartition("/")[2] for path in kept} >= {"baseline.json", "measures.parquet", "history.jsonl"}
+    assert len({path.split("/")[1] for path in kept}) == 1, kept
+    assert "2 measurements" in job.summary
+
+
 @pytest.mark.slow
 def test_each_merge_tells_since_when_it_is_slower(forge):
     for number in range(11):
