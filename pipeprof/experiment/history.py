@@ -23,6 +23,7 @@ from pipeprof.record.listing import runs_in
 from pipeprof.record.machine import machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.objects import without_secrets
+from pipeprof.record.run import MANIFEST
 from pipeprof.report.words.comparison import METRICS, because
 from pipeprof.verdict.gate.causes import OF_STEPS, cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
@@ -44,8 +45,9 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
     """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
 
     `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline
-    or of a workload's baselines, or a folder or URL of runs. `say` is told what takes long. Commits are looked up in
-    the repository of the working directory.
+    or of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the same and
+    holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in the
+    repository of the working directory.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """
@@ -70,22 +72,29 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
 def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
     """The measurements, oldest first, and what could not be read."""
     folder = Path(source)
-    if "://" not in source and folder.is_dir() and not _holds_baselines(folder):
-        return _of_runs(folder, say)
     if "://" in source:
         below = stored_entries(source, say)
         if below is not None:
             return below
-    if "://" in source or folder.is_dir():
+    if "://" in source or _holds_baselines(folder):
         parts = [baseline.parts_of(one) for one in _baselines_at(source)]
+    elif _holds_runs(folder):
+        return _of_runs(folder, say)
     else:
-        parts = [(root, workload, machine) for workload, machine in baseline.names(root, source)]
+        parts = [(root, workload, machine) for workload, machine in (baseline.names(root, source) if root else ())]
+        if not parts and folder.is_dir():
+            return _of_runs(folder, say)
     entries = [entry for one in parts for entry in baseline.read_history(*one)]
     return sorted(entries, key=lambda entry: entry.created_at or ""), []
 
 
 def _holds_baselines(folder: Path) -> bool:
     return baseline.is_baseline(folder) or any(folder.glob(f"*/{baseline.MANIFEST}"))
+
+
+def _holds_runs(folder: Path) -> bool:
+    """Another folder may be called as a workload is, by chance: the repository's `train/`."""
+    return folder.joinpath(MANIFEST).is_file() or any(folder.glob(f"*/{MANIFEST}"))
 
 
 def _baselines_at(source: str) -> list[str]:

@@ -149,5 +149,16 @@ def test_a_short_history_says_that_it_is_too_short(repository, call):
     assert "changes are looked for in series of 10 measurements and more" in " ".join(text.split())
 
 
+def test_a_folder_without_runs_is_not_taken_for_the_workload_of_its_name(repository, call, make_run):
+    written(repository)
+    repository.write({"net/model.py": "", "net/parts/layer.py": ""})
+    code, text = call("net", "--format", "json")
+    assert (code, json.loads(text)["measurements"]) == (0, MANY)
+    run = make_run({})
+    run.path.rename(repository.root / "net" / "nightly")
+    assert "in `net/nightly`" in call("net")[1]  # which holds nothing, but is a run
+    assert call("net/parts")[1] == "nothing was measured in `net/parts`"
+
+
 def test_nothing_measured_is_an_error_that_says_what_to_give(call):
     assert call("net") == (3, "nothing was measured in `net`")
