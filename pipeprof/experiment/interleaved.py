@@ -176,12 +176,13 @@ class Interleaved:
         return self.judged[1]
 
     def conclude(self) -> dict[str, Any]:
-        """The result, written to `compare.json`. Raises MeasureError when there is nothing to judge."""
+        """The result, written to `compare.json`. Raises MeasureError when nothing was measured or no check was made."""
         session = self.session
-        if session.pairs == 0:
+        unchecked = session.stopped == "budget" and not session.looks
+        if session.pairs == 0 or unchecked:  # a check that nobody planned would be one more chance of a false alarm
             why = sentence(self.budget_note) if self.budget_note else "nothing was measured yet"
             raise MeasureError(why, "give more time with --budget")
-        if session.stopped in ("decided", "looks") or (session.stopped == "budget" and session.looks):
+        if session.stopped in ("decided", "looks", "budget"):
             session.state = "finished"  # all alpha is used, or all is said
         content = self.judge()
         own = noted([*self.notes, *session_notes(session), *self._why_stopped()])
@@ -212,8 +213,6 @@ class Interleaved:
     def _why_stopped(self) -> list[Note]:
         """Why there are no more repetitions, where nothing is decided."""
         session, last = self.session, self.policy.looks[-1]
-        if session.stopped == "budget" and not session.looks and self.budget_note:
-            return [self.budget_note]
         if session.stopped == "budget":
             used = {"budget_s": self.policy.budget_s, "used_s": round(session.spent, 1)}
             return [note("session_planned", runs=session.pairs, last=last, **used)]

@@ -164,6 +164,14 @@ def test_crashed_workload_is_red_whatever_fail_on_says(runner):
     assert_not_judged(runner.run(mode="baseline", workload="w"), 5, "Traceback: boom")
 
 
+def test_a_budget_without_a_check_is_red_and_says_how_much_is_needed(runner):
+    said = "error: stopped early: the check after 4 runs per side needs about 60 s more\nhint: --budget\n"
+    runner.plan = {"ab": {"exit": 3, "stderr": said}}
+    outcome = runner.run(fail_on="regressed")
+    assert_not_judged(outcome, 3, "the check after 4 runs per side needs about 60 s more")
+    assert "needs about 60 s more" in outcome.annotations[0][2]
+
+
 def test_usage_error_is_red(runner):
     runner.plan = {"ab": {"stderr": "error: unknown key `alhpa` in pyproject.toml\n", "exit": 2}}
     assert_not_judged(runner.run(), 2, "set up wrongly", "alhpa")

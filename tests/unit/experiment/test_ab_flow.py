@@ -241,11 +241,23 @@ def test_a_budget_without_a_look_is_an_error_that_says_how_long(home):
     assert len(bench.ran) == 2
 
 
+def test_pairs_without_a_check_within_the_budget_are_no_answer(home):
+    bench = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 100.0)
+    with pytest.raises(MeasureError, match="the check after 3 runs per side needs about") as caught:
+        home.call(bench, budget_s=130.0)
+    assert caught.value.exit_code == 3
+    assert len([name for name in bench.ran if name.startswith("new")]) > 1
+    assert bench.compares == []
+    assert not (home.folder / "compare.json").exists()
+    again = FakeBench(compare=says("unchanged", 3))
+    assert home.call(again, budget_s=900.0)["session"]["stopped"] == "decided"
+
+
 def test_repetitions_that_become_slower_do_not_overrun_the_budget(home):
     bench = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 40.0)
-    content = home.call(bench, budget_s=100.0)
+    with pytest.raises(MeasureError, match="of the time budget of 100 s"):
+        home.call(bench, budget_s=100.0)
     assert bench.time - 1000 <= 100.0 + 40.0
-    assert content["session"]["stopped"] == "budget"
 
 
 def test_progress_tells_pace_and_expected_end(home):
