@@ -10,9 +10,10 @@ from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
 from pipeprof.units import format_change, format_count, format_ns
+from pipeprof.verdict.gate.causes import stated_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     Metric = Mapping[str, Any]
 
@@ -36,7 +37,7 @@ FINE = ("unchanged", "improved", "acknowledged")
 
 def text(content: dict[str, Any], most: int) -> str:
     """Markdown: at most ten lines, then a fold with the whole comparison (`most` rows of what is not primary)."""
-    cause = _cause(content)
+    cause = _cause_line(content)
     lines = [
         f"### Performance{_of(content)}: {_title(content)}", "", *_table(content), *([cause, ""] if cause else []),
         f"**What to do:** {_to_do(content)}", "",
@@ -127,14 +128,21 @@ def _warm_up(metric: Metric) -> Mapping[str, Any] | None:
     return next((fact for fact in facts if fact.get("code") == "few_jobs"), None)
 
 
-def _cause(content: Mapping[str, Any]) -> str:
-    """The first line of the explanation with its places in both revisions; only where something is decided."""
-    found = why.lines(dict(content))
-    if not found or content["verdict"] not in ("regressed", "improved"):
+def _cause(content: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The entry of the explanation that the headline names, too; none where nothing is decided, or no entry tells."""
+    lead = _lead(content)
+    if lead is None or content["verdict"] not in ("regressed", "improved"):
+        return None
+    return stated_cause(lead["verdict"], lead["name"], lead.get("ratio"), content.get("explanation") or [])
+
+
+def _cause_line(content: Mapping[str, Any]) -> str:
+    """The cause with its places in both revisions; empty without one."""
+    cause = _cause(content)
+    if cause is None:
         return ""
-    first = content["explanation"][0]
-    sure = "Cause" if first.get("proven", True) else "Probable cause"
-    return f"**{sure}:** {plain(found[0].text)}{_places(first)}"
+    sure = "Cause" if cause.get("proven", True) else "Probable cause"
+    return f"**{sure}:** {plain(why.line(cause).text)}{_places(cause)}"
 
 
 def _places(entry: Mapping[str, Any]) -> str:
@@ -147,9 +155,10 @@ def _places(entry: Mapping[str, Any]) -> str:
 
 def _to_do(content: Mapping[str, Any]) -> str:
     """One sentence for the reviewer."""
-    verdict, place = content["verdict"], _place_of_cause(content)
+    verdict, cause = content["verdict"], _cause(content)
     if verdict == "regressed":
-        look = f"look at {_name(place)}" if place else "look at the cause"
+        place = cause and cause.get("place_new")
+        look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
         return (
             f"{look} before this is merged. If it is wanted, accept it by an entry `acknowledge` in "
             "`pipeprof.toml`, with a reason and a date."
@@ -203,11 +212,6 @@ def _needed(content: Mapping[str, Any]) -> int | None:
 
 def _percent(share: object) -> str:
     return f"{share * 100:.0f} %" if isinstance(share, (int, float)) else "a large size"
-
-
-def _place_of_cause(content: Mapping[str, Any]) -> str | None:
-    entries: Sequence[Mapping[str, Any]] = content.get("explanation") or []
-    return entries[0].get("place_new") if entries else None
 
 
 def _edits(content: Mapping[str, Any]) -> str:

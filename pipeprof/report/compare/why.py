@@ -49,7 +49,7 @@ def lines(content: dict[str, Any]) -> list[Line]:
     single = [entry for entry in entries if id(entry) not in hidden]
     room = MOST_LINES - len(folded)
     shown = single if len(single) <= room else single[: room - 1]
-    found = [*map(_line, shown), *(Line(_summed_up(group)) for group in folded)]
+    found = [*map(line, shown), *(Line(_summed_up(group)) for group in folded)]
     rest = len(single) - len(shown)
     return [*found, Line(f"and {rest} more: --format json")] if rest else found
 
@@ -75,7 +75,8 @@ def _summed_up(group: Sequence[Entry]) -> str:
     return f"{len(group)} operators have other names: another library version?"
 
 
-def _line(entry: Entry) -> Line:
+def line(entry: Entry) -> Line:
+    """One entry of the explanation."""
     share = entry.get("share")
     part = "-" if share is None else f"{_whole(share)} %"
     said = entry.get("text") or f"{entry.get('what') or entry.get('name') or ''} {entry.get('change', '')}"

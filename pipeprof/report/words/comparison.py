@@ -73,7 +73,7 @@ def _moved(one: MetricVerdict, ratio: float) -> str:
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
-    cause = stated_cause(one, entries)
+    cause = stated_cause(one.verdict, one.name, one.ratio, entries)
     return because(cause and (_replacement(cause, entries) or cause))
 
 

@@ -52,11 +52,11 @@ def lead(verdict: Verdict) -> MetricVerdict | None:
     return next(iter(same or primary), None)
 
 
-def stated_cause(one: MetricVerdict, entries: Sequence[Entry]) -> Entry | None:
+def stated_cause(verdict: str, metric: str, ratio: float | None, entries: Sequence[Entry]) -> Entry | None:
     """The cause of what a metric did; None for a verdict without a cause, and for what no part of a step explains."""
-    if one.verdict not in BECAUSE or one.name not in OF_STEPS or one.ratio is None:
+    if verdict not in BECAUSE or metric not in OF_STEPS or ratio is None:
         return None
-    return cause(entries, grew=one.ratio > 1)
+    return cause(entries, grew=ratio > 1)
 
 
 def cause(entries: Sequence[Entry], *, grew: bool) -> Entry | None:

@@ -76,6 +76,27 @@ def test_only_what_is_decided_has_a_cause():
     assert any(line.startswith("**Probable cause:**") for line in shown(unsure))
 
 
+def test_a_cause_is_named_only_where_the_headline_has_one():
+    by_memory = caused()
+    by_memory["metrics"][0]["verdict"], by_memory["metrics"][2]["verdict"] = "unchanged", "regressed"
+    shrank = caused()
+    shrank["explanation"][0]["change"] = "shrank"
+    for content in (by_memory, shrank):
+        lines = shown(content)
+        assert not any("ause:**" in line for line in lines)
+        assert any("look for the cause before this is merged" in line for line in lines)
+
+
+def test_cause_and_place_are_of_the_same_entry():
+    content = caused()
+    first = content["explanation"][0] | {"change": "shrank", "text": "the forward pass shrank", "name": "forward"}
+    content["explanation"].insert(0, first | {"place_new": "model.py:7"})
+    (cause,) = [line for line in shown(content) if line.startswith("**Cause:**")]
+    assert cause.startswith("**Cause:** the wait for map `decode` grew 2.1x: ")
+    assert cause.endswith("; at `data.py:41` (before: `data.py:38`)")
+    assert any("look at `data.py:41` before" in line for line in shown(content))
+
+
 def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
     open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
     text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
