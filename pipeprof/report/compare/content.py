@@ -151,9 +151,24 @@ class Trust(_Part):
     edits: list[Edit] = []
 
 
+class Finds(_Part):
+    """What the last check of a session was expected to find, at the spread that was seen."""
+
+    repetitions: int | None = None
+    change: Number = None
+    spread: Number = None
+
+
+class Plan(_Part):
+    """The checks of a session: what is shown of them."""
+
+    finds: Finds | None = None
+
+
 class Session(_Part):
     """What a session of `pipeprof ab` took."""
 
+    plan: Plan | None = None
     seconds: Number = None
     discarded: list[str] = []
     disturbed: list[str] = []

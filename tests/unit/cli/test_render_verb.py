@@ -75,3 +75,26 @@ def test_newer_version_is_refused_and_additions_are_not(tmp_path):
 def test_saved_content_comes_back_as_it_was():
     content = comparison()
     assert compare_content.read(json.dumps(content).encode(), "x") == content
+
+
+PLAN = {"looks": [[5, 0.002], [20, 0.006]], "finds": {"repetitions": 20, "change": 0.17, "spread": 0.12}}
+
+
+def undecided(plan):
+    session = {"seconds": 740.0, "discarded": [], "disturbed": [], "stopped": "looks", "plan": plan}
+    return comparison("inconclusive", session=session)
+
+
+@pytest.mark.parametrize("form", ["github-comment", "github-summary", "html"])
+def test_how_far_an_undecided_session_saw_is_in_every_form(tmp_path, form):
+    path = tmp_path / "compare.json"
+    path.write_text(json.dumps(undecided(PLAN)))
+    said = call(path, "--to", form).output
+    assert "the step time varies by 12.0 % from run to run here" in said.replace("The step", "the step")
+
+
+@pytest.mark.parametrize("plan", [7, {"finds": {"spread": "<b>"}}, {"finds": {"repetitions": 1.5}}, {"finds": []}])
+def test_a_plan_that_is_none_is_refused(tmp_path, plan):
+    path = tmp_path / "damaged.json"
+    path.write_text(json.dumps(undecided(plan)))
+    assert isinstance(call(path, "--to", "markdown").exception, RunError)
