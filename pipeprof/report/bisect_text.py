@@ -50,7 +50,7 @@ def _sentences(content: Row) -> Iterator[str]:
     if content["stopped"] == "budget":
         yield "the budget ended before it was decided: the same command with more --budget or --most-runs goes on"
     for one in content["cannot_be_measured"]:
-        yield f"{_named(one)} could not be measured: its command failed"
+        yield f"{_named(one)} could not be measured: its command failed, or ran without {metric}"
 
 
 def _answer(content: Row) -> str:

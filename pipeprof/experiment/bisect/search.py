@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
-from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.errors import MeasureError, PipeprofError, UsageError, WorkloadError
 from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, variables
 from pipeprof.experiment.bisect.result import result
 from pipeprof.experiment.bisect.state import (
@@ -191,7 +191,7 @@ class _Running:
         )
 
     def _repeat(self, at: int, *, discard: bool) -> None:
-        """One repetition of a commit, confirmed in the state. A commit whose command fails is broken; not the ends."""
+        """One repetition of a commit, confirmed in the state. A commit without a value is broken; not the ends."""
         state, commit = self.state, self.state.commits[at]
         run = state.enter(at)
         state.save(self.folder)
@@ -202,22 +202,26 @@ class _Running:
             with checked_out(self.workspace, [arm], self.folder) as folders:
                 workdir = folders["new"]
                 self.bench.run(self.wish.command, variables(self.workspace, arm, workdir), workdir, path)
-        except WorkloadError as error:
-            run.state, run.seconds = "failed", self.bench.now() - began
+            run.seconds = self.bench.now() - began
+            run.value = self._remember(None if discard else at, path)
+        except (WorkloadError, MeasureError) as error:
+            run.state, run.seconds = "failed", run.seconds or self.bench.now() - began
             commit.broken = at not in (0, len(state.commits) - 1)
             state.save(self.folder)
             if not commit.broken:
-                end = "good" if at == 0 else "bad"
-                raise WorkloadError(
-                    f"the command failed at the {end} commit `{commit.revision[:10]}`: {error.message}", error.hint
-                ) from error
+                raise self._of_end(at, error) from error
             self.say(f"{commit.revision[:10]} cannot be measured: {error.message}")
             return
-        run.seconds = self.bench.now() - began
-        run.value = self._remember(None if discard else at, path)
         run.state = "discarded" if discard else "counted"
         state.save(self.folder)
         self._tell(at, run.value, discard=discard)
+
+    def _of_end(self, at: int, error: WorkloadError | MeasureError) -> PipeprofError:
+        """The error of a repetition at the good or the bad commit, which it names."""
+        if isinstance(error, MeasureError):
+            return MeasureError(error.message, error.hint)
+        where = f"{'good' if at == 0 else 'bad'} commit `{self.state.commits[at].revision[:10]}`"
+        return WorkloadError(f"the command failed at the {where}: {error.message}", error.hint)
 
     def _remember(self, at: int | None, path: Path) -> float:
         """The metric of a repetition; the rest is kept for the cause. Raises MeasureError without the metric."""

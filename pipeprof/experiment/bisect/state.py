@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 
 class Commit(msgspec.Struct, kw_only=True):
-    """A commit by its full hash; `broken`: its command failed, so it cannot be measured."""
+    """A commit by its full hash; `broken`: its command failed, or had not the metric."""
 
     revision: str
     subject: str
@@ -55,7 +55,7 @@ class Bisection(Journal, kw_only=True):
         return [places.count(at) for at in range(len(self.commits))]
 
     def measurable(self) -> list[int]:
-        """Places of the commits whose command does not fail."""
+        """Places of the commits that are not broken."""
         return [at for at, commit in enumerate(self.commits) if not commit.broken]
 
     def usual_seconds(self) -> dict[int, float]:

@@ -116,6 +116,34 @@ def test_a_commit_that_fails_is_left_out_and_its_neighbour_not_blamed_for_it(rep
     assert {one["subject"] for one in content["cannot_be_measured"]} == {f"commit {SLOW - 1}", f"commit {SLOW}"}
 
 
+class NoMetricBench(CommitBench):
+    """A commit without a step time, too, runs to its end."""
+
+    def run(self, command, env, workdir, path, slow_down=None):
+        try:
+            super().run(command, env, workdir, path, slow_down)
+        except WorkloadError:
+            (path / "step").write_text("none")
+
+    def measure(self, path):
+        if (path / "step").read_text() != "none":
+            return super().measure(path)
+        return Measures(
+            label=str(path), workload="train", reps={0: Repetition(order=0)}, values={"peak_memory": {0: 1.0}}
+        )
+
+
+def test_a_commit_that_runs_without_the_metric_is_left_out_too(repository):
+    revisions, said = commits(repository, broken=(SLOW,)), []
+    content = call(revisions, NoMetricBench(), said)
+    assert [one["revision"] for one in content["range"]] == revisions[SLOW : SLOW + 2]
+    assert [one["subject"] for one in content["cannot_be_measured"]] == [f"commit {SLOW}"]
+    assert [run["state"] for run in content["session"]["repetitions"]].count("failed") == 1
+    assert sum(f"{revisions[SLOW][:10]} cannot be measured: `{STEP}` was not measured" in line for line in said) == 1
+    with pytest.raises(MeasureError, match=f"`{STEP}` was not measured"):
+        call(revisions[: SLOW + 1], NoMetricBench(), folder=repository.root / "b")
+
+
 def test_no_change_is_said_and_no_commit_is_named(repository):
     content = call(commits(repository, slow=99), CommitBench())
     assert (content["verdict"], content["exit_code"], content["commit"], content["range"]) == ("no_change", 3, None, [])
