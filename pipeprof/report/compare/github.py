@@ -72,11 +72,14 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
 
 
 def _weight(metric: dict[str, Any], level: str | None) -> str | None:
-    """How a metric is annotated, if at all: one that informs warns, also in a comparison that passes."""
+    """How a metric is annotated, if at all: one that informs warns, also in a comparison that passes.
+
+    Only one that decides is an error; what explains, or is only counted, has its place in the other forms.
+    """
     family, verdict = metric.get("family"), metric["verdict"]
     if family == "informing":
         return "warning" if verdict == "regressed" else None
-    if family == "secondary" or level is None:
+    if family != "primary" or level is None:
         return None
     return "error" if verdict in rows.FAILURES else "warning" if verdict == "inconclusive" else None
 

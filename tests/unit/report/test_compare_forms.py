@@ -278,6 +278,16 @@ def test_annotations_are_few_and_only_about_what_matters():
     assert all("\n" not in line for line in compare_github.annotation_lines(hostile()))
 
 
+@pytest.mark.parametrize("verdict", ["inconclusive", "improved", "regressed"])
+def test_what_does_not_decide_is_no_error_and_hides_no_reason(verdict):
+    counts = [metric(f"count/{n}", "regressed", family="deterministic") for n in range(12)]
+    lines = compare_github.annotation_lines(comparison(verdict, metrics=[metric(verdict=verdict), *counts]))
+    assert not any("count/" in line for line in lines)
+    assert "the wait for map `decode` grew 2.1x" in lines[-1]
+    deciding = comparison("regressed", metrics=[metric("count/0", "regressed"), *counts])
+    assert [line.startswith("::error") for line in compare_github.annotation_lines(deciding)] == [True, True, False]
+
+
 def test_comment_is_found_again():
     assert compare_github.comment(comparison()).startswith("<!-- pipeprof-gate:demo -->\n")
     assert compare_github.marker(comparison()) == compare_github.marker(comparison("improved"))
