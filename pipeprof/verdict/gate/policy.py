@@ -193,6 +193,8 @@ def _wrong_rules(policy: Policy) -> list[tuple[bool, str]]:
         for key in ("min_effect", "floor", "margin"):
             value = getattr(rule, key)
             checks.append((not 0 <= value < math.inf, f"{key} of `{name}` is {value}, expected 0 or more"))
+        varies = rule.family == "deterministic" and not rule.exact
+        checks.append((varies, f"family of `{name}` is deterministic and exact is false, expected exact = true"))
     primary = sum(rule.family == "primary" and not rule.exact for rule in policy.metrics.values())
     text = f"{primary} primary metrics, at most {MOST_PRIMARY} can fail a comparison"
     return [*checks, (primary > MOST_PRIMARY, text)]

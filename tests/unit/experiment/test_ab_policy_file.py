@@ -73,6 +73,12 @@ def test_a_named_file_of_any_name_is_read(tmp_path):
         ("pipeprof.toml", "[metrics.data_wait]\nmin_effect = nan\n", "min_effect of `data_wait` is nan"),
         ("pipeprof.toml", "[metrics.data_wait]\nmargin = inf\n", "margin of `data_wait` is inf"),
         ("pipeprof.toml", "[metrics.data_wait]\nfloor = -1\n", "floor of `data_wait` is -1"),
+        (
+            "pipeprof.toml",
+            '[metrics.loss]\nfamily = "deterministic"\n',
+            "family of `loss` is deterministic and exact is false, expected exact = true",
+        ),
+        ("pipeprof.toml", '[metrics."count/Conv2D"]\nexact = false\n', "family of `count/Conv2D` is deterministic"),
         ("pipeprof.toml", "detect = -0.5\n", "detect"),
         ("pipeprof.toml", "detect = nan\n", "detect"),
         ("pipeprof.toml", "least_jobs = 1\n", "least_jobs"),
