@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipeprof.record.note import Note
 
 MOST_BYTES = 1 << 26
+MOST_SECONDS = 9.2e9  # before and after 1970: in ns they fit into 64 bits
 HINT = "write it with `pytest --benchmark-json FILE`"
 
 
@@ -126,10 +127,14 @@ def _content(path: Path, kind: Any) -> Any:
 
 
 def _time(file: _File, path: Path) -> int:
+    """When it was written, ns as of all runs; its text has microseconds."""
     try:
-        return int(dt.datetime.fromisoformat(file.datetime.replace("Z", "+00:00")).timestamp() * 1000)
-    except ValueError as error:
+        seconds = dt.datetime.fromisoformat(file.datetime.replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError) as error:
         raise SourceError(f"time `{file.datetime}` in `{path}` cannot be read", HINT) from error
+    if abs(seconds) >= MOST_SECONDS:
+        raise SourceError(f"time `{file.datetime}` in `{path}`, expected a year from 1678 to 2261", HINT)
+    return round(seconds * 1e6) * 1000
 
 
 def _job(file: _File, about: dict[str, Any]) -> str:

@@ -68,7 +68,9 @@ def without_old(measures: Measures, keep_jobs: int | None, keep_days: float | No
     newest = latest[jobs[0]]
     remaining = jobs[:keep_jobs]
     if keep_days is not None and newest > SOME_TIME_NS:
-        remaining = [job for job in remaining if newest - latest[job] <= keep_days * DAY_NS]
+        known = [job for job in remaining if latest[job] > SOME_TIME_NS]  # older pipeprof stored benchmarks without
+        expired = {job for job in known if newest - latest[job] > keep_days * DAY_NS}
+        remaining = [job for job in remaining if job not in expired]
     if len(remaining) == len(jobs):
         return measures, 0
     reps = {at: rep for at, rep in measures.reps.items() if rep.job in remaining}

@@ -7,6 +7,7 @@ import pytest
 from pipeprof.errors import SourceError, UsageError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
+from pipeprof.record.baseline_append import appended, without_old
 from pipeprof.record.note import sentence
 
 
@@ -30,6 +31,40 @@ def test_every_file_is_a_repetition_in_the_order_of_time(tmp_path):
     assert found.reps[0].order < found.reps[1].order
     assert found.jobs == {found.reps[0].job}
     assert found.git == {"revision": "abc", "dirty": False}
+
+
+def test_its_place_in_time_is_that_of_other_runs(tmp_path):
+    found = read_benchmarks([write(tmp_path / "a.json", when="2026-01-01T00:00:00.123457+00:00")], "x")
+    assert found.reps[0].order == 1_767_225_600_123_457_000
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T00:00:00+00:00", "0001-01-01T00:00:00+00:00", "0001-01-01T00:00:00", "x"])
+def test_a_time_that_cannot_be_is_named(tmp_path, when):
+    with pytest.raises(SourceError, match=f"time `{when[:4]}.*a.json"):
+        read_benchmarks([write(tmp_path / "a.json", when=when)], "x")
+
+
+def test_old_benchmarks_leave_a_baseline_and_those_without_a_time_stay(tmp_path):
+    days = ("2026-01-01", "2026-03-01", "2026-03-02")
+    machine = {"node": "box", "cpu": {"count": 2}}
+    sides = [
+        read_benchmarks(
+            [
+                write(
+                    tmp_path / f"{at}.json", at + 1.0, f"{day}T00:00:00+00:00", machine_info=machine | {"job": f"j{at}"}
+                )
+            ],
+            "x",
+        )
+        for at, day in enumerate(days)
+    ]
+    joined = appended(appended(sides[0], sides[1]), sides[2])
+    assert without_old(joined, None, 30)[0].jobs == {"j1", "j2"}
+    sides[0].reps[0].order //= 10**6  # ms, as it was stored once
+    joined = appended(appended(sides[0], sides[1]), sides[2])
+    assert [rep.job for rep in sorted(joined.reps.values(), key=lambda rep: rep.order)] == ["j0", "j1", "j2"]
+    assert without_old(joined, None, 30)[0].jobs == {"j0", "j1", "j2"}
+    assert without_old(joined, 2, 30)[0].jobs == {"j1", "j2"}
 
 
 def test_a_real_file_is_read(pytester_benchmark):
