@@ -34,13 +34,17 @@ MOST_PAGES = 30
 MOST_ARTIFACTS = 20  # workloads of one run
 UNEXPECTED = (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError)
 # Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
-POLICIES = ("pipeprof.toml", "pyproject.toml")
+POLICY, PROJECT = "pipeprof.toml", "pyproject.toml"
 BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
 CHECKS = re.compile(
     r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
     r"(azure|bitbucket)-pipelines\.yml"
 )
-KINDS = ("policy", "baseline", "ci")
+POSSIBLE = "possible_policy"  # a file that may be one, or hold one
+KINDS = ("policy", "baseline", POSSIBLE, "ci")
+TABLE = re.compile(r"\s*\[\[?([^\[\],#]+)\]\]?\s*(#.*)?")
+# In a changed line, or in the name of its table: the gate's own, or what may hide it: escapes, and texts over lines.
+GATE = re.compile(r"pipeprof|\\|\"\"\"|'''")
 CHANGES = {"added": "added", "removed": "removed"}
 TIMEOUT_S = 30
 
@@ -155,16 +159,13 @@ def pull_request(api: Api, given: bytes, run: dict[str, Any]) -> int:
 
 
 def edited(api: Api, number: int) -> list[dict[str, Any]]:
-    """Files of policies, baselines and checks that the pull request edits, as the comparison's `trust` lists them.
-
-    A pyproject.toml counts when the part of it that GitHub shows speaks of pipeprof, or GitHub shows none.
-    """
+    """Files of policies, baselines and checks that the pull request edits, as the comparison's `trust` lists them."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for page in range(1, MOST_PAGES + 1):
         files = api.ask(f"pulls/{number}/files?per_page=100&page={page}")
         for file in files:
             for path in filter(None, (file.get("filename"), file.get("previous_filename"))):
-                kind = kind_of(str(path), str(file.get("patch", "pipeprof")))
+                kind = kind_of(str(path), file.get("patch"))
                 if kind:
                     place = str(path).rpartition("/")[0] if kind == "baseline" else str(path)
                     change = CHANGES.get(str(file.get("status")), "edited")
@@ -174,31 +175,56 @@ def edited(api: Api, number: int) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda one: (KINDS.index(one["kind"]), one["path"]))
 
 
-def kind_of(path: str, patch: str) -> str:
-    """policy, baseline, ci, or nothing."""
+def kind_of(path: str, patch: object) -> str:
+    """One of KINDS, or nothing. `patch` is the part of the file that GitHub shows; it shows none of a large one.
+
+    Which file the check was given as its policy only the run says, so any TOML may be it.
+    """
     name = path.rpartition("/")[2]
-    if name in POLICIES:
-        return "policy" if name == POLICIES[0] or "pipeprof" in patch else ""
+    if name == POLICY:
+        return "policy"
     if name in BASELINES:
         return "baseline"
-    return "ci" if CHECKS.fullmatch(path) else ""
+    if CHECKS.fullmatch(path):
+        return "ci"
+    untouched = name == PROJECT and isinstance(patch, str) and leaves_gate(patch)
+    return POSSIBLE if name.endswith(".toml") and not untouched else ""
+
+
+def leaves_gate(patch: str) -> bool:
+    """Whether a patch shows that the gate's table of a pyproject.toml stays: each changed line is in another one."""
+    table: str | None = None  # not known
+    for line in patch.split("\n"):
+        sign, text = line[:1], line[1:]
+        if sign == "@":
+            table = "" if re.match(r"@@ -[01][ ,]", line) else None  # a file begins outside of all tables
+            continue
+        if sign in ("+", "-") and (table is None or GATE.search(f"{table} {text}")):
+            return False
+        header = TABLE.fullmatch(text)
+        table = header[1] if header else table
+    return True
 
 
 def with_edits(comparison: bytes, seen: list[dict[str, Any]]) -> bytes:
-    """The comparison with what GitHub saw first among its `trust.edits`; as it is when it is no comparison."""
+    """The comparison with what GitHub saw first among its `trust.edits`; as it is when it is no comparison.
+
+    Where the run tells of the same file, its words stand there: they have the settings.
+    """
     try:
         content = json.loads(comparison)
         trust = content.get("trust") or {"policy": {"origin": "unknown"}}
         told = {(one["kind"], one["path"]): one for one in trust.get("edits") or []}
-        edits = [told.pop((one["kind"], one["path"]), one) for one in seen]
+        keys = [(one["kind"].replace(POSSIBLE, "policy"), one["path"]) for one in seen]
+        edits = [told.pop(key, one) for key, one in zip(keys, seen, strict=True)]
         trust["edits"] = [*edits, *told.values()]
         return json.dumps(content | ({"trust": trust} if trust["edits"] else {})).encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return comparison
 
 
-def body_of(comparison: bytes) -> tuple[str, str]:
-    """(text, verdict), made by `pipeprof render`, which refuses what is no comparison and escapes every word."""
+def body_of(comparison: bytes) -> tuple[str, bool]:
+    """(text, whether it has nothing to say), by `pipeprof render`: it refuses what is none and escapes every word."""
     program = shutil.which("pipeprof") or shutil.which("pipeprof", path=str(Path(sys.executable).parent))
     if program is None:
         raise Refused("there is no `pipeprof` on PATH")
@@ -211,7 +237,9 @@ def body_of(comparison: bytes) -> tuple[str, str]:
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode or not text.startswith(MARK):
         raise Refused("the artifact's compare.json is no comparison")
-    return text, str(json.loads(comparison)["verdict"])
+    content = json.loads(comparison)
+    edits = (content.get("trust") or {}).get("edits") or []
+    return text, content["verdict"] == "unchanged" and not any(one["kind"] in KINDS for one in edits)
 
 
 def finish(text: str, run: dict[str, Any]) -> str:
@@ -252,9 +280,8 @@ def comment_on(api: Api, run: dict[str, Any], artifact: int, login: str) -> str:
     """Writes the comment of one artifact; says what it did."""
     given, comparison = read_artifact(api, artifact)
     number = pull_request(api, given, run)
-    seen = edited(api, number)
-    text, verdict = body_of(with_edits(comparison, seen))
-    return post(api, number, finish(text, run), login, quiet=verdict == "unchanged" and not seen)
+    text, quiet = body_of(with_edits(comparison, edited(api, number)))
+    return post(api, number, finish(text, run), login, quiet=quiet)
 
 
 def main() -> int:

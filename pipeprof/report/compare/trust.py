@@ -21,9 +21,10 @@ def edits(content: dict[str, Any]) -> list[str]:
 
 def title(content: dict[str, Any]) -> str:
     """What stands over the edits. Most changes edit the script that is measured: that alone is nothing to warn of."""
-    found = (content.get("trust") or {}).get("edits") or []
-    measured_alone = all(one.get("kind") == "workload" for one in found)
-    return f"This change edits {'what is measured' if measured_alone else 'what it is judged by'}"
+    kinds = {one.get("kind") for one in (content.get("trust") or {}).get("edits") or []}
+    if kinds <= {"workload"}:
+        return "This change edits what is measured"
+    return f"This change {'may edit' if kinds <= {'workload', 'possible_policy'} else 'edits'} what it is judged by"
 
 
 def basis(content: dict[str, Any]) -> list[str]:
@@ -66,6 +67,8 @@ def _edit(edit: dict[str, Any]) -> str:
         return f"this change {verb} the policy {name}{_what_changes(edit)}: that counts once it is merged"
     if edit.get("kind") == "baseline":
         return f"this change {verb} the baseline in {name}: that counts once it is merged"
+    if edit.get("kind") == "possible_policy":
+        return f"this change {verb} {name}, which may hold settings of the gate: they count once it is merged"
     if edit.get("kind") == "ci":
         return f"this change {verb} {name}, which may say what is measured and how"
     return f"this change {verb} {name}, which the measured command names"

@@ -85,8 +85,9 @@ def test_nothing_is_said_about_nothing(comment, github):
 
 
 def test_what_a_pull_request_edits_is_asked_of_github_not_of_its_own_run(comment, github):
-    patch = "+[tool.pipeprof.gate]\n+alpha = 0.1"
-    github.files = [{"filename": name, "status": "modified", "patch": "+x"} for name in ("a.py", "b/pyproject.toml")]
+    patch = "@@ -8,2 +8,4 @@\n [tool.ruff]\n line-length = 120\n+[tool.pipeprof.gate]\n+alpha = 0.1"
+    other = "@@ -8,2 +8,3 @@\n [tool.ruff]\n line-length = 120\n+preview = true"
+    github.files = [{"filename": name, "status": "modified", "patch": other} for name in ("a.py", "b/pyproject.toml")]
     github.files += [
         {"filename": "pyproject.toml", "status": "modified", "patch": patch},
         {"filename": "baselines/w/m/baseline.json", "status": "added"},
@@ -98,10 +99,62 @@ def test_what_a_pull_request_edits_is_asked_of_github_not_of_its_own_run(comment
     lines = [line for line in github.comments[0]["body"].splitlines() if line.startswith("- this change")]
     assert [line.partition(":")[0].partition(",")[0] for line in lines] == [
         "- this change edits the policy `pipeprof.toml`",
-        "- this change edits the policy `pyproject.toml`",
         "- this change adds the baseline in `baselines/w/m`",
+        "- this change edits `gate.toml`",
+        "- this change edits `pyproject.toml`",
         "- this change removes `.github/workflows/gate.yml`",
     ]
+
+
+HUNK = "@@ -40,7 +40,7 @@ metric = 1\n"
+ACKNOWLEDGED = (
+    ' metric = "data_wait"\n max_ratio = 2.0\n reason = "wanted"\n-expires = "2026-01-01"\n+expires = "9999-01-01"\n'
+)
+OTHER = " [tool.ruff]\n line-length = 100\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "possible"),
+    [
+        (None, True),  # too large to be shown
+        (HUNK + ACKNOWLEDGED, True),
+        (HUNK + " [[tool.pipeprof.gate.acknowledge]]\n" + ACKNOWLEDGED, True),
+        (HUNK + OTHER + "+[tool.pipeprof.gate]\n+alpha = 0.1", True),
+        (HUNK + OTHER + '+[tool."\\u0070ipeprof".gate]\n+alpha = 0.1', True),
+        (HUNK + OTHER + '+x = """\n [tool.pipeprof.gate]\n alpha = 0.1\n [tool.ty]\n+"""', True),
+        (HUNK + " looks = [5]\n+[tool.ty]\n alpha = 0.1\n", True),
+        (HUNK + OTHER + "-preview = true\n+preview = false\n" + HUNK + ACKNOWLEDGED, True),
+        (HUNK + OTHER + "-preview = true\n+preview = false\n", False),
+        (HUNK + " [tool.pipeprof.gate]\n alpha = 0.1\n \n" + OTHER + "+preview = true\n", False),
+        ('@@ -0,0 +1,3 @@\n+[project]\n+name = "x"\n+[tool.ruff]', False),
+    ],
+)
+def test_an_edit_that_the_patch_does_not_rule_out_is_told_as_possible(comment, github, patch, possible):
+    file = {"filename": "pyproject.toml", "status": "modified"}
+    github.files = [file | ({} if patch is None else {"patch": patch})]
+    assert comment(comparison("unchanged"))[0] == 0
+    assert bool(github.comments) == possible
+    if possible:
+        (one,) = github.comments
+        said = "**This change may edit what it is judged by:** it edits `pyproject.toml`, which may hold settings"
+        assert said in one["body"].partition("<details>")[0]
+        assert "**What to do:** nothing.\n" in one["body"]
+
+
+def test_any_toml_may_be_the_policy_that_the_check_was_given(comment, github):
+    github.files = [{"filename": "perf/gate.toml", "status": "modified", "patch": HUNK + OTHER + "+preview = true"}]
+    assert comment(comparison("unchanged"))[0] == 0
+    assert "this change edits `perf/gate.toml`, which may hold settings of the gate" in github.comments[0]["body"]
+    assert comment(comparison("unchanged", trust=trust([edit(path="perf/gate.toml", settings=[setting()])])))[0] == 0
+    body = github.comments[0]["body"]
+    assert "this change edits the policy `perf/gate.toml` (`alpha` is 0.0001 instead of 0.008" in body
+    assert "which may hold" not in body
+
+
+@pytest.mark.parametrize(("kind", "told"), [("policy", True), ("baseline", True), ("ci", True), ("workload", False)])
+def test_edits_that_the_run_tells_make_a_comment(comment, github, kind, told):
+    assert comment(comparison("unchanged", trust=trust([edit(kind, "x/y")])))[0] == 0
+    assert bool(github.comments) == told
 
 
 def test_details_of_the_run_stand_beside_what_github_saw(comment, github):
