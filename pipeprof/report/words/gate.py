@@ -57,8 +57,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "few_repetitions": lambda facts: f"at least {facts['needed']} repetitions per side are needed",
     "job_not_known": lambda facts: f"it is not known in which CI job {facts['side']} was measured",
     "few_jobs": lambda facts: (
-        f"the baseline has {facts['jobs']} of the {facts['needed']} CI jobs that are needed to compare across jobs: "
-        f"until then only changes above {facts['limit'] * 100:.0f} % count"
+        f"the sides are not known to share a job, and base has {facts['jobs']} of the {facts['needed']} that are "
+        f"needed to compare across jobs: with fewer only changes above {facts['limit'] * 100:.0f} % count"
     ),
     "across_jobs": lambda facts: (
         f"base and new are from different CI jobs, so the change is compared with the spread of the {facts['jobs']} "

@@ -75,6 +75,8 @@ def weights(sides: tuple[Samples, Samples], chosen: Compared) -> tuple[Array, Ar
     if chosen.how == "blocks":
         blocks = {name: size * counts[1][name] / (size + counts[1][name]) for name, size in counts[0].items()}
         shares = [{name: one / sum(blocks.values()) for name, one in blocks.items()}] * 2
+    elif chosen.how == "few_jobs":  # as `welch` has them: each repetition alike
+        shares = [{name: size / sum(count.values()) for name, size in count.items()} for count in counts]
     else:
         shares = [{name: 1 / len(count) for name in count} for count in counts]
     base, new = (

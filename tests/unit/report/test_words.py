@@ -207,7 +207,7 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
 @pytest.mark.parametrize(
     ("code", "facts", "words"),
     [
-        ("few_jobs", {"jobs": 1, "needed": 8, "limit": 0.3}, "the baseline has 1 of the 8 CI jobs that are needed to compare across jobs: until then only changes above 30 % count"),
+        ("few_jobs", {"jobs": 1, "needed": 8, "limit": 0.3}, "the sides are not known to share a job, and base has 1 of the 8 that are needed to compare across jobs: with fewer only changes above 30 % count"),
         ("other_jobs_left_out", {"left_out": 1}, "1 repetition of other CI jobs is left out"),
         ("other_jobs_left_out", {"left_out": 8}, "8 repetitions of other CI jobs are left out"),
         ("share", {"prefix": "op/", "ratio": 0.8}, "relative to all `op/` metrics together: -20.0 %"),

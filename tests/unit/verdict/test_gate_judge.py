@@ -274,6 +274,14 @@ def test_with_few_past_jobs_only_very_large_changes_count_and_nothing_is_unchang
     assert (same, some, large, faster) == ("inconclusive", "inconclusive", "regressed", "improved")
 
 
+def test_in_the_warm_up_what_is_shown_is_what_is_judged_also_of_jobs_of_unequal_size():
+    values = {"a": [1e8 * part for part in np.linspace(0.99, 1.01, 12)], "b": [2e8, 2.01e8, 1.99e8]}
+    base = Samples((*values["a"], *values["b"]), jobs=("a",) * 12 + ("b",) * 3)
+    level = math.exp(np.mean(np.log(base.values)))  # each repetition alike, as the test has them
+    one = judge({STEP: base}, {STEP: jobs([level * 1.299] * 8, "z")}).metrics[0]
+    assert (one.base, one.ratio, one.verdict) == (pytest.approx(level), pytest.approx(1.299), "inconclusive")
+
+
 def test_jobs_that_differ_as_hosted_ones_do_are_not_called_regressed_in_the_warm_up():
     random, called = np.random.default_rng(7), 0
     for trial in range(600):
