@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
+FACTS = (
+    "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "max_row_ns",
+    "idle_share",
+)  # fmt: skip
 
 
 def diagnose(

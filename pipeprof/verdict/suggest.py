@@ -256,17 +256,25 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
 
 
 def _deeper(row: Row, loop: Loop) -> Suggestion:
-    """Bursts: a queue that holds what is taken during the stall, if the source is fast enough on average."""
-    mean = row["rate"] or 0.0
-    if row["longest_ns"] is None or loop.consumer is None or mean < loop.consumer:
-        return _of("rarer_stalls", row, place=row["code"])
-    depth = math.ceil(row["longest_ns"] * loop.consumer / 1e9) + 1
-    size = max(depth, row["capacity"] or 0)
+    """Bursts: a queue that holds what is taken during the longest stall, if the stage is fast enough on average."""
+    stall_ns, held, taken = row["max_row_ns"], row["capacity"] or 0, loop.consumer
+    if stall_ns is None or taken is None:
+        return _rarer(row, None)
+    if (row["rate"] or 0.0) < taken:
+        return _rarer(row, {"code": "slow_on_average"})
+    depth = math.ceil(stall_ns * taken / 1e9) + 1
+    if depth <= held:
+        return _rarer(row, {"code": "queue_is_deep", "depth": held})
     return _of(
-        "deeper_queue", row, {"depth": depth, "stall_ns": row["longest_ns"]}, parameter="prefetch_size",
-        old=row["capacity"], new=size, place=row["site"], not_when={"code": "memory_short"},
-        verify=_verify(row, loop, f"--prefetch {size}"),
+        "deeper_queue", row, {"depth": depth, "stall_ns": stall_ns}, parameter="prefetch_size",
+        old=row["capacity"], new=depth, place=row["site"], not_when={"code": "memory_short"},
+        verify=_verify(row, loop, f"--prefetch {depth}"),
     )  # fmt: skip
+
+
+def _rarer(row: Row, why: Mapping[str, Any] | None) -> Suggestion:
+    """Bursts that no longer queue outlasts; `why` says what is known of that."""
+    return _of("rarer_stalls", row, {"why": why}, place=row["code"])
 
 
 def _predicted(

@@ -33,6 +33,7 @@
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
+--   max_row_ns       bigint   ns    its longest row; null when not measured
 --   burst_share      double   0..1  intervals in which one row took far longer than the others; null when not measured
 --   samples          bigint   queue samples
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
@@ -56,8 +57,9 @@ SELECT
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
   pipeline_load.utilisation, pipeline_load.law_row_ns, pipeline_load.cores, pipeline_load.python_cores,
   pipeline_load.cpu_share, pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,
-  pipeline_load.burst_share, pipeline_load.samples, pipeline_load.input_ratio, pipeline_load.output_ratio,
-  pipeline_load.drop_ratio, pipeline_pace.side, pipeline_pace.batches, pipeline_pace.wait_share,
+  pipeline_load.max_row_ns, pipeline_load.burst_share, pipeline_load.samples, pipeline_load.input_ratio,
+  pipeline_load.output_ratio, pipeline_load.drop_ratio, pipeline_pace.side, pipeline_pace.batches,
+  pipeline_pace.wait_share,
   pipeline_pace.rate AS loop_rate,
   pipeline_pace.consumer_rate,
   coalesce(load_room.idle_share, load_host.idle_share) AS idle_share,

@@ -40,6 +40,7 @@
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
+--   max_row_ns       bigint   ns    its longest row; null when not measured
 --   burst_share      double   0..1  intervals in which one row took far longer than the others; null when not measured
 --   samples          bigint   queue samples
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
@@ -62,6 +63,7 @@ WITH joined AS (
     load_service.work_cv,
     load_service.longest_batches,
     load_service.longest_ns,
+    load_service.max_row_ns,
     load_service.burst_share,
     pipeline_pace.rate AS loop_rate,
     load_cpu.cores AS sampled_cores,
@@ -129,6 +131,6 @@ SELECT
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
     ELSE sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0)
   END AS cpu_share,
-  work_cv, longest_batches, longest_ns, burst_share, samples, input_ratio, output_ratio,
+  work_cv, longest_batches, longest_ns, max_row_ns, burst_share, samples, input_ratio, output_ratio,
   intake_ratio - CASE WHEN op_id = -1 THEN 0.0e0 ELSE output_ratio END AS drop_ratio
 FROM rated

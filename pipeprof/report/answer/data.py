@@ -147,7 +147,7 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
-    stall = "" if facts.get("longest_ns") is None else f", up to {format_ns(facts['longest_ns'])} for a row"
+    stall = "" if facts.get("max_row_ns") is None else f", up to {format_ns(facts['max_row_ns'])} for a row"
     what = {
         "cpu": f"it needs{work}, computing" if work else "it computes all the time",
         "wait": f"it takes{_alone(work)}, mostly waiting{for_what}" if work else f"it mostly waits{for_what}",

@@ -98,10 +98,22 @@ def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
 
 def _deeper(facts: Facts) -> tuple[str, str]:
     reason = (
-        f"{op_label(facts['op'])} stalls for {format_ns(facts['stall_ns'])} now and then, and a queue of that length "
-        "outlasts it; more workers do not help"
+        f"{op_label(facts['op'])} stalls now and then, for {format_ns(facts['stall_ns'])} at most, and a queue of that "
+        "length outlasts it; more workers do not help"
     )
     return f"raise the prefetch size to {facts['depth']} batches (ds.config.set_prefetch_size)", reason
+
+
+def _rarer(facts: Facts) -> tuple[str, str]:
+    """Stalls that no longer queue is known to outlast."""
+    why = facts["why"] or {"code": None}
+    reason = {
+        None: "",
+        "slow_on_average": "it is too slow even on average, so a longer queue cannot help",
+        "queue_is_deep": f"its queue of {why.get('depth')} outlasts the longest of them already, so a longer one does "
+        "not help",
+    }[why["code"]]
+    return f"make the stalls of {op_label(facts['op'])} rarer", reason
 
 
 def _lock_holder(how: str) -> Callable[[Facts], tuple[str, str]]:
@@ -180,9 +192,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         LOCKED,
     ),
     "cheaper_reading": _cheaper_reading,
-    "rarer_stalls": _on_op(
-        "make the stalls of {op} rarer", "it is too slow even on average, so a longer queue cannot help"
-    ),
+    "rarer_stalls": _rarer,
     "deeper_queue": _deeper,
     "fewer_bytes": _on_op(
         "transfer fewer bytes, such as smaller types", "the batches are ready on the host but late on the device"

@@ -39,6 +39,12 @@ def test_utilisation_and_computing(ask):
     assert row == (pytest.approx(0.4), 0.5, pytest.approx(0.4), pytest.approx(0.4), 12.0 * MS, 30)
 
 
+def test_the_longest_row_is_not_a_mean_of_the_intervals(ask):
+    rows = [row | {"max_ns": 900 * MS if row["t_ns"] == 2000 * MS else 12 * MS} for row in tables()["op_service"]]
+    usual, longest = ask("diagnose/load", tables(op_service=rows), give="longest_ns max_row_ns")[2]
+    assert (usual < 50 * MS, longest) == (True, 900 * MS)
+
+
 def test_the_loop_is_a_stage_and_its_pace_is_in_every_row(ask):
     rows = ask("diagnose/load", tables(), give="source utilisation side batches wait_share loop_rate consumer_rate")
     assert rows[0] == (

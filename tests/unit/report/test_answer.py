@@ -13,6 +13,7 @@ from pipeprof.report.answer.data import (
     _advise,
     _bounded,
     _by_not_waiting,
+    _cause,
     _is_little,
     _place,
     _reason,
@@ -333,6 +334,13 @@ def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
     found = {"doubt_facts": [], "facts": facts, "op_id": 3, "op_type": "GeneratorOp", "op_name": "Source",
              "rule": "busiest", "kind": kind}  # fmt: skip
     assert words in _reason({"diagnosis": found})
+
+
+def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():
+    facts = {"longest_ns": 2e7, "max_row_ns": 2e8}
+    found = {"kind": "burst", "rule": "utilisation", "verdict": "input_bound", "facts": facts, "op_name": "augment"}
+    said = _cause({**AUGMENT, **found}, "")
+    assert said.endswith("slowest stage of the data pipeline: it stalls now and then, up to 200 ms for a row.")
 
 
 def test_an_operator_without_a_name_is_told_by_what_it_is():

@@ -20,7 +20,7 @@ def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
         "op_id": op_id, "op_type": op_type, "name": None, "workers": workers, "capacity": 4, "is_python": True,
         "uses_processes": False, "site": "a.py:1", "code": "a.py:9", "rows_per_batch": 8.0, "work_ns": work,
         "row_ns": work / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": kind, "law_row_ns": None, "cores": 0.1,
-        "python_cores": 0.1, "longest_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
+        "python_cores": 0.1, "longest_ns": None, "max_row_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
         "process_cores": 1.0, "gil_share": None, "room_cores": None,
     }  # fmt: skip
     return row | more
@@ -143,15 +143,32 @@ def test_a_source_that_polls_gets_fewer_workers():
     assert found.facts["why"] == {"code": "polls", "rows_per_second": pytest.approx(320.0)}
 
 
-def test_bursts_get_a_queue_that_outlasts_them():
-    (found,) = named(advise(stage(kind="burst", rate=50.0, longest_ns=2e8)), "prefetch_size")
+def test_bursts_get_a_queue_that_outlasts_the_longest_of_them():
+    rare = stage(kind="burst", rate=50.0, longest_ns=2e7, max_row_ns=2e8)  # most intervals have no stall
+    (found,) = named(advise(rare), "prefetch_size")
     assert (found.old, found.new) == (4, 9)  # 0.2 s at 40 batches/s, and one
+    assert "raise the prefetch size to 9 batches" in worded(found.as_dict())["text"]
+    assert "stalls now and then, for 200 ms at most" in worded(found.as_dict())["text"]
+    assert "--prefetch 9" in found.verify
 
 
-def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue():
-    found = advise(stage(kind="burst", rate=10.0, longest_ns=2e8))
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"rate": 10.0, "max_row_ns": 2e8}, ": it is too slow even on average"),
+        ({"max_row_ns": 2e8, "capacity": 9}, ": its queue of 9 outlasts the longest of them already"),
+        ({"max_row_ns": 2e8, "capacity": 16}, ": its queue of 16 outlasts the longest of them already"),
+        ({"max_row_ns": None}, ""),
+        ({"max_row_ns": 2e8, "consumer_rate": None}, ""),
+    ],
+)
+def test_bursts_get_no_longer_queue_where_none_is_known_to_help(facts, reason):
+    found = advise(stage(kind="burst", **{"rate": 50.0} | facts))
     assert named(found, "prefetch_size") == []
     assert found[0].code == "rarer_stalls"
+    text = worded(found[0].as_dict())["text"]
+    assert text.startswith(f"make the stalls of the map (MapOp 1) rarer{reason}")
+    assert bool(reason) == (":" in text)
 
 
 def test_the_bound_is_the_next_lowest_capacity():
@@ -230,7 +247,7 @@ def test_nothing_is_suggested_that_is_predicted_to_be_a_loss(
     op_type, kind, rate, other, consumer, workers, cores, python, processes, idle, used
 ):
     facts = {"consumer_rate": consumer, "loop_rate": min(rate, other, consumer), "idle_share": idle, "cores": used}
-    row = stage(1, op_type, rate, workers, kind, is_python=python, uses_processes=processes, longest_ns=1e8, **facts)
+    row = stage(1, op_type, rate, workers, kind, is_python=python, uses_processes=processes, max_row_ns=1e8, **facts)
     for item in advise(row, stage(0, "BatchOp", other, **facts), cores=float(cores)):
         assert item.gain is None or item.gain >= 1.0
         assert item.gain_high is None or item.gain_high >= 1.0
