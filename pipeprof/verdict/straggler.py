@@ -188,6 +188,8 @@ def _explain(item: dict[str, Any], rows: Sequence[Row]) -> None:
     phase = max(causes, key=lambda name: mine[name]["diff_ns"], default=item["measure"])
     item["phase"] = phase
     item["phase_excess_ns"] = mine[phase]["diff_ns"] if phase in mine else item["excess_ns"]
+    if item["kind"] == "sometimes":  # what a median says of the other steps
+        item["phase"] = item["phase_excess_ns"] = None
     communication = mine.get("communication")
     item["communication_less_ns"] = None if communication is None else -communication["diff_ns"]
 

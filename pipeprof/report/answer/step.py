@@ -70,15 +70,9 @@ def _straggler(content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
-    rank = item["rank"]
-    often = f" in {item['held_up_steps']} of {item['steps']} steps" if item["kind"] == "sometimes" else ""
-    given = Answer(
-        f"Rank {rank} is a straggler: it takes {format_ns(item['excess_ns'])} ({percent(item['share'])}) longer for a "
-        f"step than the other ranks{often}, and they wait for it.",
-        confidence=item["confidence"],
-    )
-    phase = PHASES[item["phase"]]
-    given.cause = f"Most of the difference is in {phase}."
+    given = Answer(_holds_up(item), confidence=item["confidence"])
+    if item["phase"] is not None:
+        given.cause = f"Most of the difference is in {PHASES[item['phase']]}."
     given.action = sentence(item["suggestions"][0].partition(": ")[2])
     if item["share"] < 1:
         given.gain = f"A step becomes {at_most(1 / (1 - item['share']))}"
@@ -88,6 +82,20 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
     shown = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
     given.propose(shown, "shows the ranks side by side")
     return given
+
+
+def _holds_up(item: dict[str, Any]) -> str:
+    """Who is slow, and by how much; of one that is slow now and then, in the steps in which it is."""
+    who, share = f"Rank {item['rank']} is a straggler", percent(item["share"])
+    if item["kind"] != "sometimes":
+        longer = f"{format_ns(item['excess_ns'])} ({share}) longer for a step than the other ranks"
+        return f"{who}: it takes {longer}, and they wait for it."
+    late, steps = item["held_up_steps"], item["steps"]
+    longer = f"{format_ns(item['excess_ns'] * steps / late)} longer than the other ranks"
+    return (
+        f"{who}: in {late} of {steps} steps it takes on average {longer} ({share} of the time of all steps), and they "
+        "wait for it."
+    )
 
 
 def _cause(network: dict[str, Any], limit: str) -> str:

@@ -40,9 +40,9 @@ def straggler_sentences(straggler: Row) -> list[str]:
     if straggler["verdict"] == "not_measured":
         return []
     if straggler["verdict"] == "straggler":
-        return [_named(item) for item in straggler["found"][:MOST_ROWS]] + (
-            [f"and {len(straggler['found']) - MOST_ROWS} more ranks"] if len(straggler["found"]) > MOST_ROWS else []
-        )
+        more = len(straggler["found"]) - MOST_ROWS
+        rest = [f"and {more} more rank{'' if more == 1 else 's'}"] if more > 0 else []
+        return [_named(item) for item in straggler["found"][:MOST_ROWS]] + rest
     largest = straggler["largest"]
     limit = ""
     if straggler["detectable_share"] is not None and straggler["detectable_share"] < 1:
@@ -60,11 +60,11 @@ def _named(item: Row) -> str:
         "once": " in the one step that was recorded" if item["steps"] == 1 else f" in {item['steps']} steps",
         "sometimes": f" on average, all of it in {item['held_up_steps']} of {item['steps']} steps",
     }[item["kind"]]
-    doubts = f": {'; '.join(item['doubts'])}" if item["doubts"] else ""
+    sure = f"{item['confidence']} confidence" + (f": {'; '.join(item['doubts'])}" if item["doubts"] else "")
+    where = "" if item["phase"] is None else f", most of it in {PHASES[item['phase']]}"
     return (
         f"Rank {item['rank']} is a straggler: {format_ns(item['excess_ns'])} per step "
-        f"({format_ratio(item['share'])}) longer than the others{often}, most of it in {PHASES[item['phase']]} "
-        f"({item['confidence']} confidence{doubts})"
+        f"({format_ratio(item['share'])}) longer than the others{often}{where} ({sure})"
     )
 
 

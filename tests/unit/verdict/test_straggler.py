@@ -69,6 +69,15 @@ def test_a_rank_that_is_slow_now_and_then_is_named_for_it():
     assert found[0]["share"] == pytest.approx(0.05, abs=0.005)
 
 
+def test_medians_name_no_phase_of_a_rank_that_is_slow_now_and_then():
+    times = even(steps=200)
+    backward = even(steps=200)
+    backward[:, 5] += 1
+    times[::10, 5] += 50
+    (item,) = stragglers(rows_of(times) + rows_of(backward, phase="backward"))["found"]
+    assert (item["kind"], item["phase"], item["phase_excess_ns"]) == ("sometimes", None, None)
+
+
 def test_one_long_pause_is_not_a_habit():
     times = even(steps=200)
     times[50:70, 5] += 50

@@ -1,0 +1,50 @@
+"""The answer where the step itself limits, or a rank of it, from what the verdict found."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report.answer import step
+from pipeprof.report.sections.stragglers import straggler_sentences
+
+MS = 1_000_000
+
+
+def slow_rank(kind, **more):
+    """A straggler of 5 ms for a step of 100."""
+    return {"rank": 5, "kind": kind, "excess_ns": 5 * MS, "share": 0.05, "steps": 200, "held_up_steps": 20,
+            "phase": "forward", "confidence": "high", "doubts": [], "doubt_facts": [],
+            "suggestions": ["rank 5: look at it"]} | more  # fmt: skip
+
+
+def of_straggler(item):
+    return step._of_straggler({"run": {"path": "r"}}, item)
+
+
+def test_a_rank_that_is_slow_now_and_then_is_late_by_what_it_is_late_then():
+    given = of_straggler(slow_rank("sometimes", phase=None))
+    assert given.sentence == (
+        "Rank 5 is a straggler: in 20 of 200 steps it takes on average 50.0 ms longer than the other ranks (5.0 % of "
+        "the time of all steps), and they wait for it."
+    )
+    assert not given.cause
+    found = {"verdict": "straggler", "found": [slow_rank("sometimes", phase=None)]}
+    (said,) = straggler_sentences(found)
+    assert said == (
+        "Rank 5 is a straggler: 5.00 ms per step (5.0 %) longer than the others on average, all of it in 20 of 200 "
+        "steps (high confidence)"
+    )
+
+
+def test_a_rank_that_is_always_slow_is_late_in_a_step_and_in_a_phase():
+    given = of_straggler(slow_rank("steady"))
+    assert given.sentence == (
+        "Rank 5 is a straggler: it takes 5.00 ms (5.0 %) longer for a step than the other ranks, and they wait for it."
+    )
+    assert given.cause == "Most of the difference is in the forward pass."
+
+
+@pytest.mark.parametrize(("ranks", "rest"), [(8, []), (9, ["and 1 more rank"]), (10, ["and 2 more ranks"])])
+def test_stragglers_beyond_those_that_are_listed_are_counted(ranks, rest):
+    found = {"verdict": "straggler", "found": [slow_rank("steady", rank=rank) for rank in range(ranks)]}
+    assert straggler_sentences(found)[8:] == rest
