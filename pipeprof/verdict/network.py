@@ -34,7 +34,7 @@ PARTS = (
     "host_gap", "data_wait",
 )  # fmt: skip
 LIMITS = {
-    "compute": ("forward", "backward", "other"),
+    "compute": advice.COMPUTING,
     "communication": ("communication_exposed", "communication_tail"),
     "gradients": ("gradients",),
     "optimizer": ("optimizer",),

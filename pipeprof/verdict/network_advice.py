@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+COMPUTING = ("forward", "backward", "other")  # phases
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
@@ -65,12 +66,16 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
 
 def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:
     """Advice for a step that consists of operators: types before single ones."""
-    phases = ("forward", "backward", "other")
-    mine = [op for op in ops if op["phase"] in phases]
-    advice = [_cheaper(kind, mine) for kind in types if kind["phase"] in phases][:2]
+    mine = _of_computing(ops, share)
+    advice = [_cheaper(kind, mine) for kind in _of_computing(types, share)][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
     return [*advice, Advice("fewer_bits", None, {"share": share})]
+
+
+def _of_computing(rows: Sequence[Row], share: float) -> list[dict[str, Any]]:
+    """Operators of the computing part of a step: side by side they take longer than it, but bring no more than it."""
+    return [{**row, "share": min(row["share"], share)} for row in rows if row["phase"] in COMPUTING]
 
 
 def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:

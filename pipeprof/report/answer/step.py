@@ -11,6 +11,7 @@ from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
+from pipeprof.verdict.network_advice import COMPUTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,11 +107,7 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         steps = format_count(warm["warmup_steps"], "warm-up step")
         return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
     if limit == "compute":
-        kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
-        types = [kind for kind in kinds if (kind["share"] or 0) >= 0.05]
-        most = sum(kind["share"] for kind in types[:2]) >= network["limit_share"] / 2
-        which = "Most of it" if most else "The largest parts" if len(types) > 1 else "The largest part"
-        return f"{which}: {joined([_type(kind) for kind in types[:2]])}." if types else ""
+        return _largest_types(network)
     if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
         waiting = network["waiting_share"]
         transfer = max(0.0, network["limit_share"] - waiting)
@@ -119,6 +116,17 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
     return _launches(network) if limit == "host_gap" else ""
+
+
+def _largest_types(network: dict[str, Any]) -> str:
+    """What computes most. Side by side operators may take longer than the step does, but no more of it than all do."""
+    kinds = [kind for kind in network["top_types"] if kind["phase"] in COMPUTING]
+    types = [
+        {**kind, "share": min(kind["share"], network["limit_share"])} for kind in kinds if (kind["share"] or 0) >= 0.05
+    ][:2]
+    most = sum(kind["share"] for kind in types) >= network["limit_share"] / 2
+    which = "Most of it" if most else "The largest parts" if len(types) > 1 else "The largest part"
+    return f"{which}: {joined([_type(kind) for kind in types])}." if types else ""
 
 
 def _launches(network: dict[str, Any]) -> str:

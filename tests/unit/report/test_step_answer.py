@@ -48,3 +48,19 @@ def test_a_rank_that_is_always_slow_is_late_in_a_step_and_in_a_phase():
 def test_stragglers_beyond_those_that_are_listed_are_counted(ranks, rest):
     found = {"verdict": "straggler", "found": [slow_rank("steady", rank=rank) for rank in range(ranks)]}
     assert straggler_sentences(found)[8:] == rest
+
+
+def kind(name, share, phase="forward", count=10.0):
+    return {"type": name, "phase": phase, "share": share, "count_per_step": count}
+
+
+def test_a_step_that_computes_names_operators_of_its_computing_alone():
+    types = [kind("Adam", 0.38, "optimizer"), kind("AllReduce", 0.2, "communication"), kind("MatMul", 0.25)]
+    said = step._cause({"top_types": types, "limit_share": 0.4}, "compute")
+    assert said == "Most of it: 10 MatMul per step (25 %, forward)."
+
+
+def test_operators_side_by_side_are_no_larger_than_the_computing_of_the_step():
+    types = [kind("MatMul", 0.9), kind("ReLU", 0.1, "other", 1.0), kind("Cast", 0.04)]
+    said = step._cause({"top_types": types, "limit_share": 0.4}, "compute")
+    assert said == "Most of it: 10 MatMul per step (40 %, forward) and `ReLU` (10 %)."

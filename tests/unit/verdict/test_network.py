@@ -300,6 +300,14 @@ def test_copies_are_advised_on_as_copies(kind, code):
     assert compute(0.6, [row], [])[0].code == code
 
 
+def test_operators_side_by_side_bring_no_more_than_the_computing_does():
+    kind = {"type": "MatMul", "phase": "forward", "count_per_step": 40.0, "share": 0.9}
+    first, *_ = compute(0.4, [kind], [{**kind, "name": "net/MatMul-op0", "in_shapes": "[8]"}])
+    assert (first.share, first.facts["share"], first.facts["largest"]["share"]) == (0.4, 0.4, 0.4)
+    (alone, _) = compute(0.4, [], [{**kind, "name": "net/MatMul-op0", "in_shapes": "[8]"}])
+    assert (alone.share, alone.facts["op"]["share"]) == (0.4, 0.4)
+
+
 @pytest.mark.parametrize(("op_ns", "first"), [(3_000, "fewer_launches"), (400_000, "python_out_of_step")])
 def test_an_idle_device_waits_for_launches_of_short_operators_or_for_something_else(op_ns, first):
     rows = [row | {"device_ops": 40, "device_op_ns": 40 * op_ns} for row in phases(forward=200)]
