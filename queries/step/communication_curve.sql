@@ -2,6 +2,7 @@
 --
 -- Points are those of step/trace_curve with the same parameters. Of several sources the rank's first counts that has
 -- communication: parts (recorded operators), split (the profiler's own division, see step_split), trace (events alone).
+-- A mean is that of the point's recorded steps, which may be few: operators are recorded only in op windows.
 --
 -- Reads: comm_part?, rank_split?, step, step_part?
 -- Takes:
@@ -9,9 +10,10 @@
 --   $rep     bigint  this repetition
 --   $rank    bigint  this rank
 -- Gives, one row per (point), in that order:
---   point          bigint   from 0; points without communication are left out
+--   point          bigint   from 0; points without a recorded step are left out
 --   source         varchar  parts | split | trace
---   overlapped_ns  double   ns    mean per step, beside operators; 0 where it is not known
+--   steps          bigint   of the point, that were recorded
+--   overlapped_ns  double   ns    mean of these steps, beside operators; 0 where it is not known
 --   exposed_ns     double   ns    with nothing beside it; 0 where it is not known
 --   unknown_ns     double   ns    communication of which neither is known
 WITH numbered AS (
@@ -71,26 +73,15 @@ rated AS (
     *,
     min(CASE WHEN overlapped_ns + exposed_ns + unknown_ns > 0 THEN preference END) OVER () AS first_preference
   FROM piece
-),
-
--- Steps of a point without a row have none.
-counted AS (
-  SELECT
-    point,
-    count(*) AS steps
-  FROM pointed
-  GROUP BY ALL
 )
 
 SELECT
-  point,
-  rated.source,
-  sum(rated.overlapped_ns) / nullif(max(counted.steps), 0) AS overlapped_ns,
-  sum(rated.exposed_ns) / nullif(max(counted.steps), 0) AS exposed_ns,
-  sum(rated.unknown_ns) / nullif(max(counted.steps), 0) AS unknown_ns
+  point, source,
+  count(*) AS steps,
+  sum(overlapped_ns) / nullif(count(*), 0) AS overlapped_ns,
+  sum(exposed_ns) / nullif(count(*), 0) AS exposed_ns,
+  sum(unknown_ns) / nullif(count(*), 0) AS unknown_ns
 FROM rated
-INNER JOIN counted USING (point)
-WHERE rated.preference = rated.first_preference
+WHERE preference = first_preference
 GROUP BY ALL
-HAVING sum(rated.overlapped_ns + rated.exposed_ns + rated.unknown_ns) > 0
 ORDER BY point

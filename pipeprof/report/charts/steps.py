@@ -66,7 +66,7 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     if any(row["warmup_steps"] for row in rows):
         notes.append("a triangle is warm-up, or a graph was compiled in it")
     if communication:
-        said += "; " + _communication(communication, steps, rows)
+        said += "; " + _communication(communication, steps)
         notes.append("communication is taken out of the phases, forward and backward first, and drawn on top")
     if slower_ns is not None:
         said += f"; slower from {format_ns(slower_ns)} on"
@@ -74,14 +74,16 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     return Panel(_drawn(rows, far, communication, slower_ns), said, notes)
 
 
-def _communication(communication: Sequence[Row], steps: int, rows: Sequence[Row]) -> str:
-    counted = {row["point"]: row["steps"] for row in rows}
+def _communication(communication: Sequence[Row], steps: int) -> str:
+    """What a mean step has of it; where that is of a part of the steps, of how many."""
+    recorded = sum(row["steps"] for row in communication)
     means = {
-        kind: sum(row[f"{kind}_ns"] * counted.get(row["point"], 0) for row in communication) / max(steps, 1)
+        kind: sum(row[f"{kind}_ns"] * row["steps"] for row in communication) / max(recorded, 1)
         for kind in COMMUNICATION
     }
     times = ", ".join(f"{format_ns(mean)} {_BESIDE[kind]}" for kind, mean in means.items() if mean)
-    return f"communication, of a mean step: {times}"
+    whose = "of a mean step" if recorded >= steps else f"mean of {format_count(recorded, 'recorded step')}"
+    return f"communication, {whose}: {times}"
 
 
 def names_of(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:

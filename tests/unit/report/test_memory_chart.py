@@ -8,7 +8,7 @@ from pipeprof.report import charts, html
 from pipeprof.report.build import build
 from pipeprof.report.charts import flame, operators, steps
 from pipeprof.report.stacks.folded import Stack
-from pipeprof.units import format_ratio
+from pipeprof.units import format_ns, format_ratio
 
 MB, MIB = 1_000_000, 1 << 20
 STEP = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 100 * MB}
@@ -113,6 +113,14 @@ def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_heigh
     bars = {bar["of"]: bar["high"] - bar["low"] for bar in steps.bars([row], found)}
     assert list(bars.values()) == [1, 2, 2, 5]  # waiting, behind the backward pass, both kinds of communication
     assert list(bars)[2:] == [name for name, _ in list(steps.COMMUNICATION.values())[:2]]
+
+
+@pytest.mark.parametrize(("recorded", "whose"), [([3, 3], "of a mean step"), ([2, 1], "mean of 3 recorded steps")])
+def test_communication_of_a_mean_step_is_that_of_the_recorded_ones(recorded, whose):
+    none = {"overlapped_ns": 0.0, "unknown_ns": 0.0}
+    found = [{"steps": number, "exposed_ns": 5.0 * MB} | none for number in recorded]
+    said = steps._communication([*found, {"steps": 0, "exposed_ns": 0.0} | none], 6)
+    assert said == f"communication, {whose}: {format_ns(5.0 * MB)} with nothing beside it"
 
 
 def test_the_ring_has_the_share_of_each_type_and_one_part_for_the_rest():
