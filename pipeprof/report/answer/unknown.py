@@ -19,7 +19,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given = Answer("", confidence=None)
     if diagnosis["verdict"] == "consumer_bound":
         given.sentence = _in_time(diagnosis)
-        given.cause = "What the steps spend their time on is unknown: no operators were recorded."
+        given.cause = f"What the steps spend their time on is unknown: {_operators(content)}."
         given.confidence = diagnosis["confidence"]
         given.confidence_reason = (
             doubts.reason(diagnosis["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
@@ -38,6 +38,13 @@ def answer(content: dict[str, Any]) -> Answer:
     if diagnosis["verdict"] == "consumer_bound":
         quiet.measure_first(given, run, diagnosis["doubt_facts"])
     return given
+
+
+def _operators(content: dict[str, Any]) -> str:
+    """What was recorded of operators, where that does not say what a step spends its time on."""
+    if content["ops"] or content["op_totals"]:
+        return "operators were recorded, but none in a training step after the warm-up"
+    return "no operators were recorded"
 
 
 def _in_time(diagnosis: dict[str, Any]) -> str:
@@ -69,6 +76,8 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         inference = loop.is_inference(content["run"])
         given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(timing)}."
         given.cause = "Neither its dataset nor its operators were recorded."
+        if ops:
+            given.cause = f"Its wait for data was not recorded; {_operators(content)}."
         if inference:
             given.cause = "A log of load_and_run has the times of iterations alone, and not what took them."
         wait = next((item["value"] for item in content["diagnosis"]["evidence"]

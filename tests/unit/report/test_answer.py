@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeprof.report.answer import answer_of, command, quiet
+from pipeprof.report.answer import answer_of, command, quiet, unknown
 from pipeprof.report.answer.data import (
     _advise,
     _bounded,
@@ -185,6 +185,26 @@ def test_warm_up_alone_is_not_measured(make_run):
     answer = answer_of(content(make_run, {"step": steps(["warmup"], wait=100)}))
     assert answer.sentence == "Not measured: only 1 training step was seen, warm-up."
     assert (answer.confidence, answer.gain) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "found", "cause"),
+    [
+        ("consumer_bound", {"ops": [{}]}, "were recorded, but none in a training step after the warm-up."),
+        ("consumer_bound", {"op_totals": [{}]}, "is unknown: operators were recorded, but none in a training step"),
+        ("consumer_bound", {}, "is unknown: no operators were recorded."),
+        ("not_measured", {"ops": [{}]}, "Its wait for data was not recorded; operators were recorded, but none in a "),
+        ("not_measured", {}, "Neither its dataset nor its operators were recorded."),
+    ],
+)  # fmt: skip
+def test_operators_of_no_step_are_not_denied(verdict, found, cause):
+    row = {"kind": "train", "rep": 0, "rank": 0, "steps": 9, "median_ns": 3e6, "mean_ns": 3e6}
+    facts = {"verdict": verdict, "data_wait_share": 0.0, "confidence": "high", "doubt_facts": [], "suggestions": [],
+             "evidence": []}  # fmt: skip
+    content = {"diagnosis": facts, "run": run(command=[]), "steps": {"summary": [row]}, "ops": [], "op_totals": []}
+    given = unknown.answer(content | found)
+    assert cause in given.cause
+    assert (given.next_purpose == "lists the operators") is bool(found)
 
 
 def test_few_steps_are_said(make_run):
