@@ -63,10 +63,11 @@ class Suggestion:
 
 
 def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
-    """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last."""
+    """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last.
+
+    In front of all gains stands that other programs must stop, because what is predicted was measured beside them.
+    """
     advice: list[Suggestion] = []
-    if kind == "host_saturated":
-        advice.append(Suggestion("stop_other_programs", op_id=row["op_id"]))
     if row["op_type"] == SOURCE:
         advice += _source(row, kind, loop)
     elif row["op_type"] in SCALING:
@@ -77,10 +78,12 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
         advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
         advice.append(_reading(row, kind, loop))
-    if not advice:
+    if not advice and kind != "host_saturated":
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
         advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
     advice.sort(key=lambda item: -(item.gain or 0.0))
+    if kind == "host_saturated":
+        advice.insert(0, Suggestion("stop_other_programs", op_id=row["op_id"]))
     bound = _bound(row, loop)
     return advice if bound is None else [*advice, bound]
 

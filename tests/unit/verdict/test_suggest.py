@@ -255,7 +255,10 @@ def test_nothing_is_suggested_that_is_predicted_to_be_a_loss(
         assert worded(item.as_dict())["text"]
 
 
-def test_on_a_machine_that_is_busy_with_other_programs_the_first_advice_is_to_stop_them():
-    row = stage(kind="cpu", idle_share=0.02)
-    found = suggestions(row, "host_saturated", loop_of([row], 8.0))
-    assert found[0].code == "stop_other_programs"
+@pytest.mark.parametrize("more", [{}, {"op_type": "GeneratorOp", "kind": "poll", "workers": 2, "law_row_ns": 3.125e6,
+                                       "rate": 20.0, "loop_rate": 20.0, "row_ns": 1e5, "rows_per_batch": 16.0}])  # fmt: skip
+def test_on_a_machine_that_is_busy_with_other_programs_the_first_advice_is_to_stop_them_whatever_is_predicted(more):
+    row = stage(**{"kind": "cpu", "idle_share": 0.02} | more)
+    first, *others = suggestions(row, "host_saturated", loop_of([row, stage(0, "BatchOp", rate=60.0)], 8.0))
+    assert first.code == "stop_other_programs"
+    assert not more or max(item.gain or 0.0 for item in others) > 1.5
