@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict import network_advice as advice
 from pipeprof.verdict.evidence import evidence, on
 from pipeprof.verdict.grade import graded
-from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops, top_types
+from pipeprof.verdict.network_ops import (
+    TESTED_SHARE,
+    growing_ops,
+    growth_was_measured,
+    ops_per_step,
+    top_ops,
+    top_types,
+)
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
 
 if TYPE_CHECKING:
@@ -68,6 +75,7 @@ def diagnose_network(
     """
     diagnosis = _empty()
     diagnosis["top_ops"], diagnosis["top_types"] = top_ops(top), top_types(types)
+    diagnosis["ops_per_step"] = ops_per_step(types)
     crowded = [doubt for doubt in beside if doubt["code"] in CROWDED]
     diagnosis["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
     diagnosis["warmup_share"] = _worst(warmups)
@@ -280,6 +288,7 @@ def _empty() -> dict[str, Any]:
         "slowest_rank": None,
         "top_ops": [],
         "top_types": [],
+        "ops_per_step": None,
         "warmup": None,
         "doubts": [],
         "actions": [],

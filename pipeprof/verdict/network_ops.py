@@ -52,6 +52,12 @@ def top_types(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
     return sorted(types, key=lambda item: (-item["share"], str(item["type"]), str(item["phase"])))[:limit]
 
 
+def ops_per_step(rows: Sequence[Row]) -> float | None:
+    """Executions of operators in a step, by rows of diagnose/network_types; None without any."""
+    ranks = {(row["rep"], row["rank"]): row for row in rows}.values()
+    return sum(row["all_count"] for row in ranks) / sum(row["steps"] for row in ranks) if ranks else None
+
+
 def growing_ops(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Operators of diagnose/op_growth whose time per step grows, largest growth first.
 

@@ -15,6 +15,7 @@
 --   phase        varchar  forward | backward | gradients | optimizer | after | communication | other
 --   operators    bigint   different operators of this type and phase
 --   count        bigint   executions
+--   all_count    bigint   executions of all operators of the rank, of whatever type
 --   steps        bigint   steps with recorded operators
 --   self_ns      bigint   ns    without the operators they called; children included where that is not known
 --   share        double   0..1  self_ns / summed time of these steps
@@ -24,6 +25,14 @@ WITH whole AS (
     count(*) AS steps,
     sum(dur_ns) AS step_ns
   FROM step_part
+  GROUP BY ALL
+),
+
+executed AS (
+  SELECT
+    rep, rank,
+    count(*) AS all_count
+  FROM step_op
   GROUP BY ALL
 ),
 
@@ -51,9 +60,10 @@ ranked AS (
 SELECT
   rep, rank, ranked.position, ranked.type, ranked.phase, ranked.operators,
   ranked.executions AS count,
-  whole.steps, ranked.self_ns,
+  executed.all_count, whole.steps, ranked.self_ns,
   ranked.self_ns / nullif(whole.step_ns, 0) AS share
 FROM ranked
 INNER JOIN whole USING (rep, rank)
+INNER JOIN executed USING (rep, rank)
 WHERE ranked.position <= $top
 ORDER BY rep, rank, ranked.position

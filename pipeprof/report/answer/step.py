@@ -135,9 +135,9 @@ def _launches(network: dict[str, Any]) -> str:
     if device is not None:
         each = f"which run for {format_ns(device['op_ns'])} each on the device"
         return f"The host launches about {device['per_step']:,.0f} operators per step, {each}."
-    if not network["top_types"]:
+    count = network["ops_per_step"]
+    if count is None:
         return ""
-    count = sum(kind["count_per_step"] for kind in network["top_types"])
     many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
     return f"The device waits for Python to launch each {many}."
 

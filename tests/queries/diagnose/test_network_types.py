@@ -30,6 +30,11 @@ def test_only_the_largest_are_given_and_own_time_counts(ask):
     assert ask("diagnose/network_types", tables, top=1, give="type self_ns") == [("MatMul", 20)]
 
 
+def test_executions_are_counted_beyond_the_largest_types(ask):
+    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 1, 20), op(0, 2, 15), op(2, 1, 40), op(7, 1, 1)]}
+    assert ask("diagnose/network_types", tables, top=1, give="type count all_count") == [("MatMul", 1, 4)]
+
+
 def test_operators_without_a_type_are_left_out(ask):
     assert ask("diagnose/network_types", {"step": STEPS, "op": [op(7, 1, 5)]}, top=5, give="type") == []
 

@@ -64,3 +64,16 @@ def test_operators_side_by_side_are_no_larger_than_the_computing_of_the_step():
     types = [kind("MatMul", 0.9), kind("ReLU", 0.1, "other", 1.0), kind("Cast", 0.04)]
     said = step._cause({"top_types": types, "limit_share": 0.4}, "compute")
     assert said == "Most of it: 10 MatMul per step (40 %, forward) and `ReLU` (10 %)."
+
+
+@pytest.mark.parametrize(
+    ("many", "said"),
+    [
+        (512.4, "The device waits for Python to launch each of about 512 operators per step."),
+        (1.0, "The device waits for Python to launch each operator."),
+        (None, ""),
+    ],
+)
+def test_launches_are_of_all_operators_not_of_the_largest_types(many, said):
+    network = {"device": None, "top_types": [kind("MatMul", 0.2)], "ops_per_step": many}
+    assert step._cause(network, "host_gap") == said

@@ -248,6 +248,17 @@ def test_the_largest_operator_of_the_limit_is_named_with_its_shapes():
     assert (first["facts"]["op"]["name"], first["facts"]["op"]["in_shapes"]) == ("net/MatMul-op0", "[64, 8]")
 
 
+def test_all_operators_of_a_step_are_counted_whatever_their_types():
+    row = {"rep": 0, "phase": "forward", "operators": 1, "count": 40, "share": 0.1}
+    types = [
+        row | {"rank": rank, "type": kind, "steps": steps, "all_count": 300 * steps}
+        for rank, steps in ((0, 10), (1, 20))
+        for kind in ("Mul", "Add")
+    ]
+    assert diagnose_network(phases(forward=900), types=types)["ops_per_step"] == 300
+    assert diagnose_network(phases(forward=900))["ops_per_step"] is None
+
+
 def test_communication_advice_tells_waiting_from_transfer_and_counts_events():
     spread = imbalance(0, 300, -300, half_width=900.0) + imbalance(1, 600, 300, half_width=900.0)
     comm = [{"kind": "all_reduce", "events_per_step": 6.0}]
