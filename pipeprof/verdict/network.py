@@ -82,6 +82,7 @@ def diagnose_network(
     slow = slowest_rank(spread)
     diagnosis["slowest_rank"] = slow
     diagnosis["waiting_share"] = waiting_share(spread)
+    diagnosis["limit_waiting_share"] = waiting_share(spread, slow)
     steady = [row for row in phases if row["kind"] == "train"]  # warm-up steps say nothing about the others
     chosen = [row for row in steady if slow is None or row["rank"] == slow["rank"]]
     shares = _shares(chosen)
@@ -285,6 +286,7 @@ def _empty() -> dict[str, Any]:
         "inflation": None,
         "warmup_share": None,
         "waiting_share": None,
+        "limit_waiting_share": None,
         "slowest_rank": None,
         "top_ops": [],
         "top_types": [],

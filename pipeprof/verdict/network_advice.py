@@ -53,7 +53,7 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
     if limit == "imbalance":
         return imbalance(diagnosis["slowest_rank"])
     if limit == "communication":
-        return communication(share, comm, shares["communication_overlapped"], diagnosis["waiting_share"])
+        return communication(share, comm, shares["communication_overlapped"], diagnosis["limit_waiting_share"])
     if limit == "optimizer":
         return optimizer(share, ops)
     if limit in ("gradients", "after"):
@@ -90,10 +90,11 @@ def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
 
 
 def communication(share: float, comm: Sequence[Row], overlapped: float, waiting: float | None) -> list[Advice]:
-    """Advice for exposed communication."""
+    """Advice for exposed communication; `waiting`: for another rank, of the ranks whose `share` it is."""
     advice = []
     if waiting is not None and waiting >= share / 2:
-        advice.append(Advice("equal_ranks", waiting, {"waiting_share": waiting}))
+        within = min(waiting, share)  # it is seen in fewer steps: those that all ranks recorded
+        advice.append(Advice("equal_ranks", within, {"waiting_share": within}))
     per_step: dict[str, float] = {}
     for row in comm:
         if row["events_per_step"] is not None and row["kind"] not in ("send", "receive"):

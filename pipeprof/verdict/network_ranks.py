@@ -34,9 +34,13 @@ def slowest_rank(rows: Sequence[Row]) -> dict[str, Any] | None:
     return {**middle, "reps": len(reps), "slowest_in_reps": len(same)}
 
 
-def waiting_share(rows: Sequence[Row]) -> float | None:
-    """Mean share of the step in which a rank waits in communication for another one; None for a single rank."""
-    shares = [row["mean_ns"] / row["step_ns"] for row in rows if row["part"] == "waiting" and row["step_ns"]]
+def waiting_share(rows: Sequence[Row], slow: Row | None = None) -> float | None:
+    """Mean share of the step in which a rank waits in communication for another one; None for a single rank.
+
+    Of all ranks, or of the slow one alone.
+    """
+    of_ranks = [row for row in rows if slow is None or row["rank"] == slow["rank"]]
+    shares = [row["mean_ns"] / row["step_ns"] for row in of_ranks if row["part"] == "waiting" and row["step_ns"]]
     return min(1.0, sum(shares) / len(shares)) if shares else None
 
 

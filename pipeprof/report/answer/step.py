@@ -108,9 +108,9 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
     if limit == "compute":
         return _largest_types(network)
-    if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
-        waiting = network["waiting_share"]
-        transfer = max(0.0, network["limit_share"] - waiting)
+    if limit == "communication" and (network["limit_waiting_share"] or 0) >= 0.01:
+        waiting = min(network["limit_waiting_share"], network["limit_share"])
+        transfer = network["limit_share"] - waiting
         return f"{percent(waiting)} of each step is waiting for another rank, {percent(transfer)} transfer."
     if limit == "imbalance":
         slow = network["slowest_rank"]

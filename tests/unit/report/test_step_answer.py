@@ -77,3 +77,17 @@ def test_operators_side_by_side_are_no_larger_than_the_computing_of_the_step():
 def test_launches_are_of_all_operators_not_of_the_largest_types(many, said):
     network = {"device": None, "top_types": [kind("MatMul", 0.2)], "ops_per_step": many}
     assert step._cause(network, "host_gap") == said
+
+
+@pytest.mark.parametrize(
+    ("waiting", "said"),
+    [
+        (0.1, "10 % of each step is waiting for another rank, 40 % transfer."),
+        (0.6, "50 % of each step is waiting for another rank, 0 % transfer."),
+        (0.0, ""),
+        (None, ""),
+    ],
+)
+def test_waiting_and_transfer_are_the_communication_of_the_same_ranks(waiting, said):
+    network = {"limit_share": 0.5, "waiting_share": 0.3, "limit_waiting_share": waiting}
+    assert step._cause(network, "communication") == said

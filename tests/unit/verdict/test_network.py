@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE, diagnose_network
-from pipeprof.verdict.network_advice import compute
+from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
 from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS, slowest_rank
 
@@ -268,6 +268,22 @@ def test_communication_advice_tells_waiting_from_transfer_and_counts_events():
     by_code = {item["code"]: item for item in found["actions"]}
     assert by_code["fuse_collectives"]["facts"] == {"kind": "all_reduce", "events_per_step": 6.0}
     assert by_code["communicate_less_often"]["share"] == 0.4
+
+
+def test_waiting_is_of_the_ranks_whose_communication_it_is_taken_from():
+    spread = imbalance(0, 300, -200) + imbalance(1, 500, 200, communication=500)
+    rows = phases(communication_tail=700, host_gap=200) + phases(rank=1, communication_tail=500, host_gap=400)
+    found = diagnose_network(rows, spread)
+    assert (found["limit"], found["limit_share"], found["slowest_rank"]["rank"]) == ("communication", 0.5, 1)
+    assert (found["waiting_share"], found["limit_waiting_share"]) == (pytest.approx(0.1), 0)
+    assert "equal_ranks" not in [item["code"] for item in found["actions"]]
+    alike = diagnose_network(rows, imbalance(0, 300, -200, half_width=900.0) + imbalance(1, 500, 200, half_width=900.0))
+    assert (alike["slowest_rank"], alike["limit_waiting_share"]) == (None, alike["waiting_share"])
+
+
+def test_equal_ranks_bring_no_more_than_the_communication():
+    first, *_ = communication(0.4, [], 0.0, 0.6)
+    assert (first.code, first.share, first.facts) == ("equal_ranks", 0.4, {"waiting_share": 0.4})
 
 
 def test_ranks_that_send_to_each_other_lower_the_confidence():
