@@ -37,7 +37,7 @@ CAUSES = {
     "new_object": "the network is made anew",
 }
 _SENTENCES = {
-    "recompile": "Graphs are compiled again in the middle of the training: that takes",
+    "recompile": "Graphs are compiled again in the middle of the training{cause}: that takes",
     "compile_eval": "Compiling graphs for evaluations takes",
     "evaluation": "Evaluation takes",
     "checkpoint": "Writing checkpoints takes",
@@ -71,10 +71,10 @@ def name(row: Row) -> str:
 
 
 def sentence(row: Row, share: str) -> str:
-    """The first sentence about a part that interrupts the training; `share` of it in words."""
-    begin = _SENTENCES[row["part"]].format(detail=row["detail"])
+    """The first sentence about a part that interrupts the training; `share`: `loop_share` in words."""
     cause = f", because {CAUSES[row['cause']]}" if row["cause"] in CAUSES else ""
-    return f"{begin} {share} of the time from the first step on{cause}."
+    begin = _SENTENCES[row["part"]].format(detail=row["detail"], cause=cause)
+    return f"{begin} {share} of the time of the training steps and what interrupts them."
 
 
 def numbers(row: Row) -> str:

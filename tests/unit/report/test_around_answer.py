@@ -27,15 +27,15 @@ def answer(part=PART, late=None):
 @pytest.mark.parametrize(
     ("more", "begin"),
     [
-        ({}, "Writing checkpoints takes 40 % of the time from the first step on."),
+        ({}, "Writing checkpoints takes 40 % of the time of the training steps and what interrupts them."),
         ({"part": "evaluation"}, "Evaluation takes 40 %"),
         ({"part": "callback", "detail": "Watcher"}, "The callback `Watcher` takes 40 %"),
         ({"part": "epoch_gap"}, "The gaps between epochs take 40 %"),
         (
             {"part": "recompile", "detail": "Net", "cause": "short_batch"},
             (
-                "Graphs are compiled again in the middle of the training: that takes 40 % of the time from the first step on, "
-                "because the last batch is shorter."
+                "Graphs are compiled again in the middle of the training, because the last batch is shorter: that "
+                "takes 40 % of the time of the training steps and what interrupts them."
             ),
         ),
     ],
