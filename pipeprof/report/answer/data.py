@@ -15,7 +15,7 @@ from pipeprof.report.answer.shape import (
     unopposed,
     with_kind,
 )
-from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.units import format_ns, percent
 
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
@@ -93,8 +93,8 @@ def _sentence(content: dict[str, Any]) -> str:
         return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["rule"] == "gil":
         return (
-            "The data is ready in time, but Python code of the data pipeline slows the training down: both need the "
-            f"interpreter's lock (GIL). The training waits for data {waits}{who}."
+            f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "
+            f"the interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
     if diagnosis["rule"] == "shared_cpu":
         return f"{_short_of_cpu(diagnosis)} The training waits for data {waits}{who}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, at_most, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, at_most, capital, sentence, unopposed
 from pipeprof.report.words import joined
-from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
@@ -164,7 +164,8 @@ def _data(content: dict[str, Any]) -> str:
             f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: the DataLoader's "
             "worker processes make batches ahead."
         )
-    return f" The data is ready in time (the training waits for it {of_the_time(diagnosis)})."
+    said, waits = in_time(diagnosis), of_the_time(diagnosis)
+    return f" {capital(said)} ({f'the training waits for it {waits}' if said == READY else waits})."
 
 
 def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:

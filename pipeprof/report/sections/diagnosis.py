@@ -10,20 +10,22 @@ from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.report.words import suggestions
-from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
 
 VERDICTS = {
     "input_bound": "Input-bound: the training waits for its data",
-    "consumer_bound": "Not input-bound: the data is ready in time",
+    "consumer_bound": "Not input-bound: {in_time}",
     "balanced": "Balanced: the data pipeline and the training are equally fast",
     "not_measured": "Not measured: whether the training waits for its data",
 }
-SHORT_OF_CPU = "Balanced: the data is ready in time, but the data pipeline takes CPU that the training needs"
-LOCKED = (
-    "Balanced: the data is ready in time, but its Python holds the interpreter's lock (GIL) that the training needs too"
-)
+BESIDES = {  # of a balanced training, by the rule that found it
+    "gil": (
+        "Balanced: {in_time}, but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too"
+    ),
+    "shared_cpu": "Balanced: {in_time}, but the data pipeline takes CPU that the training needs",
+}
 
 KINDS = {
     "cpu": "computing",
@@ -50,8 +52,8 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     """The answer first, then the numbers it rests on, what to try, and what other programs would name."""
     diagnosis = content["diagnosis"]
     section = Section("Diagnosis")
-    besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if diagnosis["verdict"] == "balanced" else {}
-    text = besides.get(diagnosis["rule"], VERDICTS[diagnosis["verdict"]])
+    besides = BESIDES if diagnosis["verdict"] == "balanced" else {}
+    text = besides.get(diagnosis["rule"], VERDICTS[diagnosis["verdict"]]).format(in_time=in_time(diagnosis))
     if diagnosis["data_wait_share"] is not None:
         text = f"{text} ({_waits(diagnosis)})"
     elif diagnosis["verdict"] != "not_measured":

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.units import percent
+from pipeprof.verdict.rules import MODERATE_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 LEAST = 0.01  # a smaller share is said without its digits: nobody does anything about it
 NEAR = 0.01  # apart by less, two shares are one piece of news
 LITTLE = 0.05  # two shares below it are one bound: nobody acts on the difference
+READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"
 NEXT_TO_NOTHING = "less than 1 %"
 
 
@@ -33,6 +35,12 @@ def of_the_time(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = pe
     if high - low < NEAR:
         return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
     return f"{worded(steady, shown)} of the time in the steady state, {worded(overall or 0.0, shown)} in all steps"
+
+
+def in_time(diagnosis: Mapping[str, Any]) -> str:
+    """Of a training that its data does not hold up: that the data is ready in time, or at times is not."""
+    share = diagnosis["data_wait_share"]
+    return AT_TIMES if share is not None and share >= MODERATE_WAIT else READY
 
 
 def worded(share: float, shown: Callable[[float], str] = percent) -> str:

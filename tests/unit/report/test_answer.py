@@ -266,6 +266,14 @@ def test_where_removing_the_pipeline_may_bring_nothing_it_is_balanced_and_the_ga
     assert ("1.0 to 1.28 times as fast" in _bounded(found, 1.28)) is equal
 
 
+@pytest.mark.parametrize(
+    ("share", "begin"),
+    [(0.02, "The data is ready in time, but Python"), (0.12, "The training waits for its data only now and then, but")],
+)
+def test_a_lock_that_is_shared_beside_a_wait_for_data_does_not_deny_that(share, begin):
+    assert _sentence({"diagnosis": sharing([], rule="gil", data_wait_share=share)}).startswith(begin)
+
+
 def test_the_interval_holds_the_estimate():
     """What is known to be the most is that of one operator, the estimate that of the whole pipeline."""
     facts = [{"fact": "pipeline_share", "value": 0.14}, {"fact": "freed", "value": 1.18}]

@@ -18,23 +18,28 @@ def content(verdict, rule, share, op_id=1):
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 
 
-READY = (
-    "Balanced: the data is ready in time, but its Python holds the interpreter's lock (GIL) that the training needs too"
-)
-WAITS = "(the loop waits 12.0 % of the time)"
+READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"
+GIL = "but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too"
+CPU = "but the data pipeline takes CPU that the training needs"
+EQUAL = "Balanced: the data pipeline and the training are equally fast"
 
 
 @pytest.mark.parametrize(
-    ("verdict", "rule", "first"),
+    ("verdict", "rule", "share", "first"),
     [
-        ("input_bound", "utilisation", "Input-bound: the training waits for its data (12.0 % of the time)"),
-        ("consumer_bound", "consumer", f"Not input-bound: the data is ready in time {WAITS}"),
-        ("balanced", "utilisation", f"Balanced: the data pipeline and the training are equally fast {WAITS}"),
-        ("balanced", "gil", f"{READY} {WAITS}"),
+        ("input_bound", "utilisation", 0.12, "Input-bound: the training waits for its data (12.0 % of the time)"),
+        ("balanced", "utilisation", 0.12, f"{EQUAL} (the loop waits 12.0 % of the time)"),
+        ("consumer_bound", "consumer", 0.049, f"Not input-bound: {READY} (the loop waits 4.9 % of the time)"),
+        ("consumer_bound", "consumer", 0.05, f"Not input-bound: {AT_TIMES} (the loop waits 5.0 % of the time)"),
+        ("consumer_bound", "consumer", None, f"Probably not input-bound: {READY}"),
+        ("balanced", "gil", 0.02, f"Balanced: {READY}, {GIL} (the loop waits 2.0 % of the time)"),
+        ("balanced", "gil", 0.12, f"Balanced: {AT_TIMES}, {GIL} (the loop waits 12.0 % of the time)"),
+        ("balanced", "shared_cpu", 0.02, f"Balanced: {READY}, {CPU} (the loop waits 2.0 % of the time)"),
+        ("balanced", "shared_cpu", 0.12, f"Balanced: {AT_TIMES}, {CPU} (the loop waits 12.0 % of the time)"),
     ],
 )
-def test_the_first_line_says_what_limits(verdict, rule, first):
-    assert diagnosis_section(content(verdict, rule, 0.12)).strong[0] == first
+def test_the_first_line_says_what_limits(verdict, rule, share, first):
+    assert diagnosis_section(content(verdict, rule, share)).strong[0] == first
 
 
 def test_the_rule_and_the_facts_behind_it_are_said():

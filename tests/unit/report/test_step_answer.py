@@ -91,3 +91,15 @@ def test_launches_are_of_all_operators_not_of_the_largest_types(many, said):
 def test_waiting_and_transfer_are_the_communication_of_the_same_ranks(waiting, said):
     network = {"limit_share": 0.5, "waiting_share": 0.3, "limit_waiting_share": waiting}
     assert step._cause(network, "communication") == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.049, " The data is ready in time (the training waits for it 4.9 % of the time)."),
+        (0.05, " The training waits for its data only now and then (5.0 % of the time)."),
+    ],
+)
+def test_data_that_is_waited_for_is_not_called_ready(share, said):
+    diagnosis = {"verdict": "consumer_bound", "data_wait_share": share, "network": {"steps": 90}}
+    assert step._data({"diagnosis": diagnosis, "pipeline": {"made_ahead": False}}) == said
