@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command
-from pipeprof.report.answer.shape import Answer, at_most, capital, faster
+from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import drift, run_account
 from pipeprof.units import format_ns, percent
 
@@ -51,7 +51,7 @@ def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
         (_CURES[code] for code in late["causes"]),
         "Look at what else changed at that time: `--section steps` and `--section cpu`.",
     )
-    given.gain = f"The training becomes about {faster(1 / (1 - late['cost_share']))}, if no step were slower"
+    given.gain = f"The training becomes {about(1 / (1 - late['cost_share']))}, if no step were slower"
     given.confidence_reason = (
         "both changed at the same time, which is no proof" if late["causes"] else "no cause was recorded"
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts, process, quiet
 from pipeprof.report.answer.shape import (
+    MANY_TIMES,
     Answer,
+    about,
     at_most,
     capital,
-    faster,
     has_several_ranks,
     limit_label,
     unopposed,
@@ -201,8 +202,8 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.then = _then(content, best["then"])
     elif best is not None and best["gain"] is not None:
         low, high = best["gain_low"] or best["gain"], best["gain_high"] or best["gain"]
-        apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 else ""
-        given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
+        apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 and best["gain"] < MANY_TIMES else ""
+        given.gain = f"The training becomes {about(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and diagnosis["op_id"] is not None:
         given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
@@ -247,11 +248,12 @@ def _bounded(diagnosis: dict[str, Any], most: float) -> str:
         waiting = _by_not_waiting(diagnosis, most)
         if waiting is None:
             return f"{at_most(most)}, if {_label(diagnosis)} cost nothing at all"
-        if diagnosis["rule"] != "gil" and most > FAR / (1 - diagnosis["data_wait_share"]):
+        times = 1 / (1 - diagnosis["data_wait_share"])
+        if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
         return f"{waiting}; {bound}, if the steps themselves become shorter too"
     low, high = estimated(freed)
-    return f"about {faster(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
+    return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
 
 
 def _by_not_waiting(diagnosis: dict[str, Any], most: float) -> str | None:
@@ -259,7 +261,7 @@ def _by_not_waiting(diagnosis: dict[str, Any], most: float) -> str | None:
     waiting = diagnosis["data_wait_share"]
     if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
         return None
-    return f"about {faster(1 / (1 - waiting))} by not waiting"
+    return f"{about(1 / (1 - waiting))} by not waiting"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:

@@ -14,6 +14,8 @@ KINDS = {
 }  # fmt: skip
 TRAINING = "the training itself"
 MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
+MANY_TIMES = 100  # as fast: from here on a number says nothing
+_MANY = f"possibly more than {MANY_TIMES} times as fast"
 LONG_NAME = 30  # letters of an operator's name that lists transforms
 
 
@@ -100,7 +102,12 @@ def faster(times: float) -> str:
 
 def at_most(times: float) -> str:
     """`at most 1.8 times as fast`; a part that takes nearly all of the time bounds nothing to a digit."""
-    return f"at most {faster(times)}" if times < 100 else "possibly more than 100 times as fast"
+    return f"at most {faster(times)}" if times < MANY_TIMES else _MANY
+
+
+def about(times: float) -> str:
+    """`about 1.8 times as fast`; without a number where at_most() has none."""
+    return f"about {faster(times)}" if times < MANY_TIMES else _MANY
 
 
 def measured(content: dict[str, Any], rep: int | None = None) -> str:

@@ -364,6 +364,20 @@ def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
     assert words in _reason({"diagnosis": found})
 
 
+@pytest.mark.parametrize(
+    ("waiting", "most", "said"),
+    [
+        (0.98, 200.0, "about 50 times as fast by not waiting; possibly more than 100 times, if the steps"),
+        (0.993, 200.0, "possibly more than 100 times as fast by not waiting"),
+        (0.9995, 5000.0, "possibly more than 100 times as fast by not waiting"),
+    ],
+)
+def test_what_not_waiting_brings_has_no_digits_from_100_times_on(waiting, most, said):
+    gain = _bounded({"rule_facts": [], "rule": "utilisation", "data_wait_share": waiting}, most)
+    assert gain.startswith(said)
+    assert ("; " in gain) == ("; " in said)
+
+
 def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():
     facts = {"longest_ns": 2e7, "max_row_ns": 2e8}
     found = {"kind": "burst", "rule": "utilisation", "verdict": "input_bound", "facts": facts, "op_name": "augment"}
