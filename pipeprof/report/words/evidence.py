@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.reasons import FACTS
 from pipeprof.report.answer.shape import op_label
 from pipeprof.report.words.phases import LIMITS, MEASURES, PHASES
 from pipeprof.units import format_count, format_ns, format_ratio
@@ -111,7 +112,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "lock_held": _of("time in which Python code holds the interpreter's lock (GIL)"),
     "longest_row": _of("usual longest row of {op}"),
     "polled_row": _of("least time between two rows"),
-    "idle": _of("idle part of the machine"),
+    "idle": _of(FACTS["idle_share"][0]),
     "host_queue_empty": _of("queue on the host found empty"),
     "device_queue_empty": _of("queue on the device found empty"),
     "before_forward": _of("time from the end of a step to its forward pass"),
@@ -150,7 +151,7 @@ BASIS: dict[str, Callable[[Facts], str]] = {
     "probes": lambda facts: f"{facts['per_second']} probes/s",
     "intervals": lambda _: "per interval or batch",
     "polls": lambda facts: f"polls of {facts['poll_ms']} ms",
-    "host_samples": lambda _: "samples of the machine's CPU use",
+    "host_samples": lambda _: "samples of CPU use",
     "step_shares": _step_shares,
     "medians": lambda _: "medians without the wait for data",
     "beyond_least": lambda _: "exposed communication beyond that of the rank with the least, mean of the ranks",
