@@ -31,7 +31,7 @@ def answer(content: dict[str, Any]) -> Answer:
     if item["times"] is not None:
         given.gain = f"A step becomes {at_most(item['times'])}"
     others = causes["found"][1:]
-    given.then = words.sentence(others[0]).partition(":")[0].lower() + " costs most" if others else ""
+    given.then = words.as_next(others[0]) if others else ""
     given.confidence_reason = words.doubts(item["doubts"]) or (
         f"a replay of {format_count(slow['steps'], 'step')} is {percent(causes['error'])} off the recorded times"
     )

@@ -51,6 +51,12 @@ def sentence(item: Item) -> str:
     return f"{_SENTENCES[item['code']](item)}, which costs {format_ratio(item['cost'])} of a step"
 
 
+def as_next(item: Item) -> str:
+    """What is left when the cause in front of it is gone: `slow link costs most`, `host gaps cost most`."""
+    name = sentence(item).partition(":")[0].lower()
+    return f"{name} {'cost' if name.endswith('s') else 'costs'} most"
+
+
 def doubts(items: Sequence[Item]) -> str:
     """The doubts as one clause; empty without any."""
     return "; ".join(DOUBTS[item["code"]](item["value"]) for item in items)

@@ -6,7 +6,7 @@ executed again. The rules are data: of the causes whose clauses all hold the one
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +51,7 @@ COSTS = {
 DOUBTS = (
     Outcome("some_steps", (below("steps", 10),)),
     Outcome("inexact", (above("error", 0.02),)),
-    Outcome("close", (above("runner_up", 0.5),)),
+    Outcome("close", (above("runner_up", 0.5), below("runner_up", 2.0))),
     Outcome("whole_stage", (below("stage_ranks", 2),), only=("stage_imbalance",)),
 )
 
@@ -60,7 +60,7 @@ DOUBTS = (
 class Facts:
     """Costs are shares of the recorded step (0..1); None is not measured. `sudden`: 1 when a slow rank has an onset.
 
-    `runner_up`: cost of the second cause over that of the first; `stage_ranks`: ranks of the late stage.
+    `runner_up`: of a cause, cost of the largest other one over its own; `stage_ranks`: ranks of the late stage.
     """
 
     steps: int
@@ -113,11 +113,11 @@ def _of_replay(replay: Replay) -> dict[str, Any]:
         if all_hold(outcome.when, facts)
     ]
     causes.sort(key=lambda item: -item["cost"])
-    if len(causes) > 1:
-        facts = _with_runner_up(facts, causes)
     for item in causes:
-        item["doubts"] = _doubts(item["code"], facts)
+        item["doubts"] = _doubts(item["code"], _beside(facts, item, causes))
         item["confidence"] = _confidence(item["doubts"])
+    if causes:
+        facts = _beside(facts, causes[0], causes)
     return {
         "verdict": "slow" if causes else "even",
         "why": None,
@@ -149,8 +149,10 @@ def _facts(replay: Replay, effects: Effects, links: Sequence[Link]) -> Facts:
     )
 
 
-def _with_runner_up(facts: Facts, causes: Sequence[dict[str, Any]]) -> Facts:
-    return Facts(**{**asdict(facts), "runner_up": causes[1]["cost"] / causes[0]["cost"]})
+def _beside(facts: Facts, item: dict[str, Any], causes: Sequence[dict[str, Any]]) -> Facts:
+    """The facts that doubts of one cause are asked about: with what the largest other one costs beside it."""
+    others = [other["cost"] for other in causes if other is not item]
+    return replace(facts, runner_up=max(others) / item["cost"]) if others else facts
 
 
 def _cost(replay: Replay, dur: Any) -> float:

@@ -11,7 +11,8 @@ import pytest
 import pipeprof.experiment
 import pipeprof.verdict
 from pipeprof.record import note as stored
-from pipeprof.report.words import evidence, experiments, gate, network, predictions, ranks, suggestions
+from pipeprof.report.answer.reasons import FACTS
+from pipeprof.report.words import causes, evidence, experiments, gate, network, predictions, ranks, suggestions
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -252,3 +253,22 @@ def test_the_room_of_verdicts_speaks_no_english():
 def test_all_steps_are_those_that_the_query_counts():
     said = evidence.BASIS["all_steps"]({})  # step/data_wait, `steps`
     assert said == "all steps but warm-up; those with recorded operators only if there are no others"
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"code": "host_gap", "cost": 0.2}, "host gaps cost most"),
+        ({"code": "slow_link", "cost": 0.2, "link": "g", "ranks": [1, 2], "ratio": 2.0}, "slow link costs most"),
+    ],
+)
+def test_what_costs_most_next(item, said):
+    assert causes.as_next(item) == said
+
+
+def test_what_is_idle_is_so_of_the_same_cores_in_the_evidence_and_in_the_rules():
+    given = {"code": "idle", "value": 0.05, "unit": "share", "source": "diagnose/load", "facts": {},
+             "measured_on": {"code": "host_samples"}}  # fmt: skip
+    (found,) = evidence.worded([given])
+    assert (found["what"], found["basis"]) == ("idle part of the cores that the training may use", "samples of CPU use")
+    assert found["what"] == FACTS["idle_share"][0]

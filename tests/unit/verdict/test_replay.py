@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeprof.verdict.replay.causes import judged
+from pipeprof.verdict.replay.causes import Facts, _beside, _doubts, judged
 from pipeprof.verdict.replay.effects import effects_of
 from pipeprof.verdict.replay.graph import Graph, NotPairedError
 from pipeprof.verdict.replay.operations import operations, parted
@@ -180,6 +180,17 @@ def test_a_rank_that_becomes_slow_has_its_onset():
     assert found[0]["cost"] == pytest.approx(4 * 15 / (6 * 34 + 4 * 49))
     always = judged(operations(columns_of(late_from(0))))["found"]
     assert [(item["code"], item["rank"], item["since"]) for item in always] == [("slow_worker", 2, None)]
+
+
+@pytest.mark.parametrize(
+    ("costs", "beside"),
+    [((0.25, 0.2), [0.8, 1.25]), ((0.4, 0.2), [None, None]), ((0.4, 0.3, 0.15), [0.75, 4 / 3, None]), ((0.4,), [None])],
+)
+def test_a_doubt_says_what_another_cause_costs_beside_the_one_that_is_doubted(costs, beside):
+    facts = Facts(20, 0.0, None, None, None, 0.0, None, 0, None, None, 0.0, None)
+    found = [{"code": "slow_link", "cost": cost} for cost in costs]
+    doubts = [_doubts(item["code"], _beside(facts, item, found)) for item in found]
+    assert [one[0]["value"] if one else None for one in doubts] == [value and pytest.approx(value) for value in beside]
 
 
 def test_a_slow_rank_does_not_make_its_stage_late():
