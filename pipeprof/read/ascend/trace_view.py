@@ -6,6 +6,7 @@ A first pass, which decodes next to nothing, finds the names of processes and th
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,8 +69,17 @@ def names_of(path: Path) -> Names:
             names.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
         elif isinstance(name, str) and event.get("ph") == "X":
             _add_interval(name, event, names)
-    names.fetches.sort()
+    names.fetches = _outermost(names.fetches)
     return names
+
+
+def _outermost(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Intervals by start, without those inside another: some traces have the same wait in two categories."""
+    outer: list[tuple[int, int]] = []
+    for start, end in sorted(intervals, key=lambda interval: (interval[0], -interval[1])):
+        if not outer or end > outer[-1][1]:
+            outer.append((start, end))
+    return outer
 
 
 def _add_interval(name: str, event: dict[str, Any], names: Names) -> None:
@@ -84,16 +94,22 @@ def _add_interval(name: str, event: dict[str, Any], names: Names) -> None:
 
 
 def add_steps(names: Names, out: Out) -> None:
-    """Steps by their `ProfilerStep#N` on the host. Forward begins when the loop has its batch."""
+    """Steps by their `ProfilerStep#N` on the host.
+
+    The data wait of a step is the time of the waits that begin in it, put at its front, where forward then begins: the
+    loop may ask for the next batch at a step's end, or for several batches.
+    """
     if not names.steps:
         return
     out.steps.source = "trace_view"
+    begins = [begin for begin, _ in names.fetches]
     for number, (start, end) in sorted(names.steps.items(), key=lambda item: item[1]):
-        waits = [fetch for fetch in names.fetches if start <= fetch[0] and fetch[1] <= end]
-        handed = waits[-1][1] if waits else None
+        waits = names.fetches[bisect_left(begins, start) : bisect_left(begins, end)]
+        wait = sum(min(until, end) - since for since, until in waits) if begins else None
+        forward = None if wait is None else min(start + wait, end)
         out.add_step(
-            number, (start, handed, None, end), CLOCK, kind="train", fp_source="fetch" if waits else None,
-            fetch_wait_ns=sum(until - since for since, until in waits) if waits else None, in_window=True,
+            number, (start, forward, None, end), CLOCK, kind="train", fp_source=None if wait is None else "fetch",
+            fetch_wait_ns=wait, in_window=True,
         )  # fmt: skip
 
 

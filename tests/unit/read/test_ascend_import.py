@@ -276,3 +276,17 @@ def test_an_empty_file_is_named_as_such(tmp_path):
     with pytest.raises(SourceError, match="is empty"):
         import_path(tmp_path / "trace.json", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_data_wait_is_the_sum_of_the_waits_wherever_they_lie_in_the_step(tmp_path):
+    calls = [("ProfilerStep#7", 0, 100), ("ProfilerStep#8", 100, 50), ("ProfilerStep#9", 150, 100)]
+    calls += [("enumerate(DataLoader)#It.__next__", at, dur) for at, dur in ((0, 5), (0, 5), (90, 8), (200, 60))]
+    events = [{"ph": "X", "name": name, "cat": "cpu_op", "pid": 1, "tid": 7, "ts": us(at), "dur": dur}
+              for name, at, dur in calls]  # fmt: skip
+    path = write(tmp_path / "trace_view.json", json.dumps(events))
+    for kind in ("ascend", "kineto"):
+        run = import_path(path, tmp_path / kind, kind=kind)
+        assert rows(run, "step", "start_ns data_wait_ns fetch_wait_ns fp_ns") == [
+            (0, 13_000, 13_000, 13_000), (100_000, 0, 0, 100_000), (150_000, 50_000, 50_000, 200_000),
+        ]  # fmt: skip
+        assert rows(run, "fetch", "start_ns wait_ns") == [(0, 5000), (90_000, 8000), (200_000, 60_000)]
