@@ -185,3 +185,25 @@ def test_parameters_are_those_of_every_generation(tmp_path):
         "1": {"profile_memory": True, "metadata": {"ENV_VARIABLES": {"ASCEND_LAUNCH_BLOCKING": ""}}},
     }
     assert [rank.rank for rank in run.manifest.reps[0].ranks] == [0, 1]
+
+
+def test_what_two_readers_number_for_one_rank_is_told_apart(tmp_path):
+    write_feed(write_output(tmp_path / "x"))
+    calls = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": dur,
+              "args": {"Call stack": f"{name}.py(1): f"}} for name, at, dur in (("outer", 0, 9), ("inner", 1, 3))]  # fmt: skip
+    calls += [{**calls[0], "name": "enumerate(DataLoader)#It.__next__", "ts": 20}]
+    write(tmp_path / "x" / "a.pt.trace.json", json.dumps({"schemaVersion": 1, "traceEvents": calls}))
+    run = import_path(tmp_path / "x", tmp_path / "run")
+    infos = {row["op_id"]: row for row in store.read(run, "op_info").to_pylist()}
+    assert len(infos) == run.manifest.tables["op_info"]
+    named = [(infos[op_id]["name"], dur, step) for op_id, dur, step in rows(run, "op", "op_id dur_ns step")]
+    assert named[:3] == [("MatMul1", 40_000, 0), ("outer", 9000, None), ("inner", 3000, None)]
+    assert len(run.files("op")) == 2
+    frames = {row["stack_id"]: row["frame"] for row in store.read(run, "stack").to_pylist()}
+    assert {row["name"]: frames.get(row["stack_id"]) for row in infos.values()}["inner"] == "inner.py(1): f"
+    assert max(rows(run, "pipeline", "pipeline_id role")) == (1, "train")
+    assert {number for (number,) in rows(run, "pipeline_op", "pipeline_id")} == {0}
+    assert {(1,), (0,)} <= set(rows(run, "fetch", "pipeline_id"))
+    assert [w.message for w in run.manifest.warnings if w.code == "two_op_sources"] == [
+        "operators of import:kineto were added for rank 0: it has those of another source, too"
+    ]
