@@ -394,6 +394,7 @@ TABLES: tuple[Table, ...] = (
             "",
             "for blocks inferred from a pool's changes: matched, inferred, earlier, unseen; null: recorded",
         ),
+        ("device", "varchar", "", "where it lies, such as CPU, CUDA:0; null where the source does not say"),
     ),
     _table(
         "span",

@@ -1,4 +1,4 @@
--- Which operators made the tensors or blocks that were alive when most memory was.
+-- Which operators made the tensors or blocks that were alive when most memory was, on the device that held most.
 --
 -- Reads: allocation, live_memory, op_info?
 -- Takes:
@@ -30,6 +30,7 @@ alive AS (
     ON
       ranked.rep = allocation.rep
       AND ranked.rank = allocation.rank
+      AND ranked.device IS NOT DISTINCT FROM allocation.device
       AND ranked.t_ns >= allocation.produced_ns
       AND ranked.t_ns < coalesce(allocation.released_ns, ranked.t_ns + 1)
   LEFT JOIN op_info

@@ -1,6 +1,8 @@
 -- The largest tensors or blocks: where they lay, from when to when, and what made them.
 --
--- Reads: allocation, op_info?
+-- Of several devices this is the one that held most at once: addresses of two devices cannot be compared.
+--
+-- Reads: allocation, live_memory, op_info?
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:
@@ -14,16 +16,26 @@
 --   op_id        bigint   the operator that made it; null when not known
 --   name         varchar  its full name; null when not known
 --   evidence     varchar  matched | inferred | earlier | unseen: how its release is known; null: it was recorded
-WITH ranked AS (
+WITH fullest AS (
+  SELECT DISTINCT rep, rank, device
+  FROM live_memory
+),
+
+ranked AS (
   SELECT
-    *,
+    allocation.*,
     row_number() OVER (
-      PARTITION BY rep, rank
+      PARTITION BY allocation.rep, allocation.rank
       ORDER BY
         bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST,
         evidence ASC NULLS LAST
     ) AS position
   FROM allocation
+  INNER JOIN fullest
+    ON
+      allocation.rep = fullest.rep
+      AND allocation.rank = fullest.rank
+      AND allocation.device IS NOT DISTINCT FROM fullest.device
   WHERE bytes > 0 AND produced_ns IS NOT NULL
 )
 

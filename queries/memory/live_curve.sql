@@ -1,11 +1,14 @@
 -- Memory over time, from the lifetimes of tensors or blocks: the least and the most in equal parts of the time.
 --
+-- Of several devices this is the one that held most at once.
+--
 -- Reads: live_memory
 -- Takes:
 --   $points  bigint  parts that the time is divided into
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep         bigint  repetition
 --   rank        bigint  process rank
+--   device      varchar  that device; null where the source does not say
 --   part        bigint  from 0; parts in which nothing changed are left out
 --   t_ns        bigint  ns     the first change in the part
 --   changes     bigint  moments at which it changed
@@ -41,7 +44,7 @@ ranked AS (
 )
 
 SELECT
-  rep, rank, part,
+  rep, rank, device, part,
   min(t_ns) AS t_ns,
   count(*) AS changes,
   min(live_bytes) AS low_bytes,

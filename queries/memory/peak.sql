@@ -1,9 +1,13 @@
 -- When most memory was alive in tensors or blocks, how much, and how much was never released.
 --
+-- Of several devices this is the one that held most at once.
+--
 -- Reads: allocation, live_memory
 -- Gives, one row per (rep, rank), in that order:
 --   rep              bigint  repetition
 --   rank             bigint  process rank
+--   device           varchar  that device; null where the source does not say
+--   devices          bigint  devices with blocks, among them blocks whose device is not known
 --   t_ns             bigint  ns     the first moment with the most
 --   peak_bytes       bigint  bytes  alive then
 --   peak_blocks      bigint  blocks alive then
@@ -20,7 +24,7 @@ WITH ranked AS (
 
 whole AS (
   SELECT
-    rep, rank,
+    rep, rank, device,
     count(*) AS blocks,
     sum(bytes) AS allocated_bytes,
     count(CASE WHEN released_ns IS NULL THEN 1 END) AS kept_blocks,
@@ -28,17 +32,28 @@ whole AS (
   FROM allocation
   WHERE bytes > 0 AND produced_ns IS NOT NULL
   GROUP BY ALL
+),
+
+counted AS (
+  SELECT
+    *,
+    count(*) OVER (PARTITION BY rep, rank) AS devices
+  FROM whole
 )
 
 SELECT
-  rep, rank, ranked.t_ns,
+  ranked.rep, ranked.rank, ranked.device, counted.devices, ranked.t_ns,
   ranked.live_bytes AS peak_bytes,
   ranked.live_blocks AS peak_blocks,
-  whole.blocks,
-  CAST(whole.allocated_bytes AS BIGINT) AS allocated_bytes,
-  whole.kept_blocks,
-  CAST(whole.kept_bytes AS BIGINT) AS kept_bytes
+  counted.blocks,
+  CAST(counted.allocated_bytes AS BIGINT) AS allocated_bytes,
+  counted.kept_blocks,
+  CAST(counted.kept_bytes AS BIGINT) AS kept_bytes
 FROM ranked
-INNER JOIN whole USING (rep, rank)
+INNER JOIN counted
+  ON
+    ranked.rep = counted.rep
+    AND ranked.rank = counted.rank
+    AND ranked.device IS NOT DISTINCT FROM counted.device
 WHERE ranked.place = 1
 ORDER BY rep, rank

@@ -1,17 +1,19 @@
 -- Memory in tensors or blocks whose lifetimes are known, after each moment at which it changed.
 --
--- A block that was released when it was made, or has no size, does not count.
+-- Of several devices this is the one whose blocks held most at once: addresses and peaks of devices do not add up. A
+-- block that was released when it was made, or has no size, does not count.
 --
 -- Reads: allocation
 -- Gives, one row per (rep, rank, t_ns):
---   rep          bigint  repetition
---   rank         bigint  process rank
---   t_ns         bigint  ns     time
---   live_bytes   bigint  bytes  in blocks that are alive from here on
---   live_blocks  bigint  blocks that are alive from here on
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   device       varchar  the device; null where the source does not say
+--   t_ns         bigint   ns     time
+--   live_bytes   bigint   bytes  in blocks that are alive from here on
+--   live_blocks  bigint   blocks that are alive from here on
 WITH change AS (
   SELECT
-    rep, rank,
+    rep, rank, device,
     produced_ns AS t_ns,
     bytes,
     1 AS blocks
@@ -19,7 +21,7 @@ WITH change AS (
   WHERE bytes > 0 AND produced_ns IS NOT NULL AND (released_ns IS NULL OR released_ns > produced_ns)
   UNION ALL
   SELECT
-    rep, rank,
+    rep, rank, device,
     released_ns AS t_ns,
     -bytes AS bytes,
     -1 AS blocks
@@ -29,15 +31,36 @@ WITH change AS (
 
 moment AS (
   SELECT
-    rep, rank, t_ns,
+    rep, rank, device, t_ns,
     sum(bytes) AS bytes,
     sum(blocks) AS blocks
   FROM change
   GROUP BY ALL
+),
+
+level AS (
+  SELECT
+    rep, rank, device, t_ns,
+    CAST(sum(bytes) OVER (PARTITION BY rep, rank, device ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT)
+      AS live_bytes,
+    CAST(sum(blocks) OVER (PARTITION BY rep, rank, device ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT)
+      AS live_blocks
+  FROM moment
+),
+
+device_peak AS (
+  SELECT
+    rep, rank, device,
+    row_number() OVER (PARTITION BY rep, rank ORDER BY max(live_bytes) DESC, device ASC NULLS LAST) AS place
+  FROM level
+  GROUP BY rep, rank, device
 )
 
-SELECT
-  rep, rank, t_ns,
-  CAST(sum(bytes) OVER (PARTITION BY rep, rank ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT) AS live_bytes,
-  CAST(sum(blocks) OVER (PARTITION BY rep, rank ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT) AS live_blocks
-FROM moment
+SELECT level.rep, level.rank, level.device, level.t_ns, level.live_bytes, level.live_blocks
+FROM level
+INNER JOIN device_peak
+  ON
+    level.rep = device_peak.rep
+    AND level.rank = device_peak.rank
+    AND level.device IS NOT DISTINCT FROM device_peak.device
+WHERE device_peak.place = 1

@@ -14,7 +14,7 @@ _Rows = list[tuple[int, ...]]
 
 
 class Allocations:
-    """Blocks: (address, bytes, produced, released, op_id); UNKNOWN for a time that is not known."""
+    """Blocks: (address, bytes, produced, released, op_id, device); UNKNOWN for a time that is not known."""
 
     def __init__(self, emit: Callable[[_Rows], None]) -> None:
         self.rows: _Rows = []
@@ -27,16 +27,18 @@ class Allocations:
         held = self._held.pop(key, None)
         if delta > 0:
             if held is not None:
-                self.rows.append((address, held[0], held[1], UNKNOWN, held[2]))
+                self.rows.append((address, held[0], held[1], UNKNOWN, held[2], device))
             self._held[key] = (delta, time, op_id)
         elif held is not None:
-            self.rows.append((address, held[0], held[1], time, held[2]))
+            self.rows.append((address, held[0], held[1], time, held[2], device))
         elif delta < 0:
-            self.rows.append((address, -delta, UNKNOWN, time, NONE))
+            self.rows.append((address, -delta, UNKNOWN, time, NONE, device))
 
     def finish(self) -> None:
         """What was never freed."""
-        self.rows += [(address, size, at, UNKNOWN, op_id) for (_, address), (size, at, op_id) in self._held.items()]
+        self.rows += [
+            (address, size, at, UNKNOWN, op_id, device) for (device, address), (size, at, op_id) in self._held.items()
+        ]
         self._held.clear()
         self.flush(1)
 

@@ -185,7 +185,7 @@ class FileTables:
             )  # fmt: skip
 
     def _write_allocations(self, rows: Sequence[tuple[int, ...]]) -> None:
-        address, size, produced, released, op_id = np.array(rows, np.int64).T
+        address, size, produced, released, op_id, device = np.array(rows, np.int64).T
         times = [optional(np.where(at == UNKNOWN, UNKNOWN, self.at(at)), UNKNOWN) for at in (produced, released)]
         self.rank.out["allocation"].add(
             {
@@ -194,6 +194,7 @@ class FileTables:
                 "produced_ns": times[0],
                 "released_ns": times[1],
                 "op_id": optional(op_id),
+                "device": self.named(self.texts, device),
             }
         )
 

@@ -42,6 +42,7 @@ def chart(
         f"{format_bytes(peak['peak_bytes'])} in {format_count(peak['peak_blocks'], 'block')} at most, "
         f"{format_ns(peak['t_ns'])} after {origin}"
     )
+    said += f", on {line(peak['device'])}" if peak["devices"] > 1 and peak["device"] else ""
     if alive:
         most = alive[0]
         said += f"; {line(maker(most, pool=bool(note)))} holds most of it: {format_bytes(most['bytes'])}"

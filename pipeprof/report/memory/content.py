@@ -65,7 +65,7 @@ def ranks(run: Run) -> list[int]:
 def _curves(engine: Engine) -> list[dict[str, Any]]:
     curves: dict[tuple[Any, ...], dict[str, Any]] = {}
     live = [
-        row | {"device": "", "name": "lifetimes of blocks", "pid": 0, "source": "lifetimes"}
+        row | {"device": row["device"] or "", "name": "lifetimes of blocks", "pid": 0, "source": "lifetimes"}
         for row in engine.rows("memory/live_curve", points=POINTS)
     ]
     for row in [row | {"source": "samples"} for row in engine.rows("memory/curve", points=POINTS)] + live:

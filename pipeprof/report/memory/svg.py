@@ -51,7 +51,8 @@ def chart_of(content: dict[str, Any], rank: int | None = None) -> str:
     chosen = [row for row in rows if (row["rep"], row["rank"]) == first]
     peak = next((row for row in content["peaks"] if (row["rep"], row["rank"]) == first), None)
     evidence = [row for row in content["evidence"] if (row["rep"], row["rank"]) == first]
-    return svg(chosen, peak, f"repetition {first[0]}, rank {first[1]}", words.reconstructed(evidence))
+    device = f", {peak['device']}" if peak is not None and peak["device"] else ""
+    return svg(chosen, peak, f"repetition {first[0]}, rank {first[1]}{device}", words.reconstructed(evidence))
 
 
 def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str, note: str = "") -> str:

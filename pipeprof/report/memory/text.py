@@ -36,6 +36,7 @@ def document(content: dict[str, Any]) -> Document:
     titled = (*blocks, _alive(content, several=several), _ops(content, several=several))
     sections = [Section(title, blocks=[block]) for title, block in titled if block.rows]
     notes = [words.reconstructed(content["evidence"])] if content["evidence"] else []
+    notes += words.one_device(content["peaks"])
     notes += [f"not measured: {item['what']}: {item['why']}" for item in content["not_measured"]]
     return Document(_GROWTH[content["growth_verdict"]], [*sections, Section("", notes=notes)])
 

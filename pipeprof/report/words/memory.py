@@ -38,6 +38,13 @@ def reconstructed(rows: Sequence[Row]) -> str:
     return f"{said}: of the bytes released, {shares[0]}, {shares[1]}, {shares[2]}."
 
 
+def one_device(peaks: Sequence[Row]) -> list[str]:
+    """Of which device the blocks are that are shown, where there are several, from rows of memory/peak."""
+    devices = [row["device"] or "an unnamed device" for row in peaks if row["devices"] > 1]
+    shown = ", ".join(dict.fromkeys(devices))
+    return [f"peak and blocks are those of the device that held most: {shown}"] if devices else []
+
+
 def maker(row: Row, *, pool: bool) -> str:
     """The name of what made a block; `pool`: lifetimes are reconstructed, so that the first blocks are of before."""
     return row["name"] or ("(before the op window)" if pool else "(unknown)")

@@ -135,7 +135,9 @@ def test_blocks_shared_with_loader_workers_have_no_total(read):
     run = read(events, profile_memory=1)
     found = [(row["device"], row["allocated_bytes"]) for row in rows(run, "memory")]
     assert found == [("CPU", 100), ("CPU", 101), ("CPU", 0), ("CUDA:-1", 8)]
-    assert sorted(row["bytes"] for row in rows(run, "allocation")) == [1, 7, 8, 64, 100, 101]
+    assert sorted((row["bytes"], row["device"]) for row in rows(run, "allocation")) == [
+        (1, "CPU"), (7, "CUDA:-1"), (8, "CUDA:-1"), (64, "CPU"), (100, "CPU"), (101, "CPU"),
+    ]  # fmt: skip
 
 
 def test_without_memory_events_nothing_is_known_about_memory(read):

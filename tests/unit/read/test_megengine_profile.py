@@ -98,6 +98,7 @@ def test_planned_memory_has_a_size_and_no_time(imported):
             "released_ns": None,
             "op_id": owner,
             "evidence": None,
+            "device": None,
         }
         for address, size, owner in ((None, 12, None), (94106063605632, 4096, 0), (9, 8, 4))
     ]

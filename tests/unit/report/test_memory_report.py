@@ -72,6 +72,15 @@ def test_json_has_every_part(ask):
     assert content["not_measured"] == []
 
 
+def test_of_several_devices_the_fullest_is_shown_and_named(ask):
+    blocks = [{**row, "device": "CUDA:0" if row["address"] == 4096 else "CUDA:1"} for row in TABLES["allocation"]]
+    tables = TABLES | {"allocation": blocks}
+    text = ask(tables=tables).stdout
+    assert "peak and blocks are those of the device that held most: CUDA:1" in " ".join(text.split())
+    assert "CUDA:1 lifetimes of blocks" in text
+    assert json.loads(ask("--format", "json", tables=tables).stdout)["peaks"][0]["devices"] == 2
+
+
 def test_an_empty_run_says_what_was_not_measured(ask):
     answer = ask(tables={})
     assert "Not measured: whether memory grows from step to step" in answer.stdout
