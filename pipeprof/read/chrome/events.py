@@ -53,7 +53,15 @@ class Event(msgspec.Struct, gc=False):
     dur: msgspec.Raw = NOTHING
     id: Loose = None
     id2: msgspec.Raw = NOTHING
+    scope: Loose = None
     args: Args | None = None
+
+
+class _Id2(msgspec.Struct, gc=False):
+    """An id that says whether it is its process's own."""
+
+    local: Loose = None
+    shared: Loose = msgspec.field(default=None, name="global")
 
 
 class CounterEvent(msgspec.Struct, gc=False):
@@ -69,6 +77,7 @@ class CounterEvent(msgspec.Struct, gc=False):
 
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
+_ID2 = msgspec.json.Decoder(_Id2)
 _BARE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _COUNTERS = msgspec.json.Decoder(list[CounterEvent])
 _VALUES = msgspec.json.Decoder(dict[str, float | str | None])
@@ -114,6 +123,17 @@ def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
                 continue
             counters.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
     return counters
+
+
+def identity(event: Event) -> tuple[Loose, Loose]:
+    """(process, id) by which events belong together; the process is None for an id that is the same in all of them."""
+    if event.id is not None or not bytes(event.id2):
+        return None, event.id
+    try:
+        id2 = _ID2.decode(event.id2)
+    except UNREADABLE:
+        return None, text_of(event.id2)
+    return (None, id2.shared) if id2.local is None else (event.pid, id2.local)
 
 
 def int64(value: Loose) -> int | None:

@@ -1,6 +1,7 @@
 """Begin and end events, and asynchronous ones, to complete intervals: a trace need not have its events in this form.
 
-`B` and `E` are paired within a thread, the last that began first; `b` and `e` (of old: `S` and `F`) by category and id.
+`B` and `E` are paired within a thread, the last that began first; `b` and `e` (of old: `S` and `F`) by category,
+scope and id, and by process where the id is a process's own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeprof.read.chrome.events import identity
 from pipeprof.read.source.numbers import raw_ns
 
 if TYPE_CHECKING:
@@ -83,5 +85,4 @@ class Pairs:
 def _key(event: Event) -> Hashable:
     if event.ph in "BE":
         return event.pid, event.tid
-    number = bytes(event.id2) if event.id is None else event.id
-    return event.cat, number, event.name if event.ph in "SF" else None
+    return event.cat, event.scope, identity(event), event.name if event.ph in "SF" else None

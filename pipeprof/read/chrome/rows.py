@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
-from pipeprof.read.chrome.events import NOTHING, Args, int64
+from pipeprof.read.chrome.events import NOTHING, Args, identity, int64
 from pipeprof.read.chrome.flops import CONVOLUTION
 from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.kinds import (
@@ -240,7 +240,7 @@ class BatchRows:
         gathered, chosen = self.gathered, [events[number] for number in self.flows]
         numbers = [int64(event.id) for event in chosen]
         words = [
-            NONE if number is not None else gathered.texts.number("" if event.id is None else str(event.id))
+            NONE if number is not None else gathered.texts.number(_id_text(event))
             for number, event in zip(numbers, chosen, strict=True)
         ]
         starts, tracks = self.starts[self.flows], columns.tracks(gathered, chosen)
@@ -290,6 +290,12 @@ _HOST = frozenset({0, 2, 5})
 _DEVICES = {1: "CUDA", 6: "HIP", 9: "XLA", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "NPU"}
 _NO_ROWS = np.zeros((0, 11), np.int64)
 _MARKED = (STEP, LOADER)
+
+
+def _id_text(event: Event) -> str:
+    """The id of a flow as text; one that is its process's own, with the process."""
+    process, number = identity(event)
+    return "/".join(str(part) for part in (process, number) if part is not None)
 
 
 def _launches(

@@ -104,6 +104,29 @@ def test_asynchronous_events_are_spans_whichever_thread_ends_them(tmp_path):
     assert [name for _, name, _, _ in operators(run)] == ["main"]
 
 
+def test_an_id_is_told_apart_by_scope_and_where_it_is_local_by_process(tmp_path):
+    both = [{"id2": {"local": "7"}, "pid": pid} for pid in (1, 2)] + [{"id": 7, "scope": scope} for scope in "ab"]
+    content = [event("X", "main", 0, dur=100)]
+    content += [{**event("b", f"span {at}", at, cat="net"), **one} for at, one in enumerate(both, 1)]
+    content += [{**event("e", "", at + 10, cat="net"), **one} for at, one in enumerate(both, 1)]
+    shared = {"cat": "net", "id2": {"global": "9"}}
+    content += [{**event(ph, "shared", at), **shared, "pid": at} for at, ph in ((50, "b"), (60, "e"))]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    assert sorted(rows(run, "span", "start_ns", "dur_ns", "name")) == [
+        *((1000 * at, 10_000, f"span {at}") for at in range(1, 5)), (50_000, 10_000, "shared"),
+    ]  # fmt: skip
+
+
+def test_flows_with_an_id_of_the_newer_form_keep_it(tmp_path):
+    content = [event("X", "main", 0, dur=100)]
+    ids = [{"id2": {"local": "7"}, "pid": 1}, {"id2": {"local": 7}, "pid": 2}, {"id2": {"global": "0x9"}, "pid": 3}]
+    content += [{**event(ph, "f", at, cat="net"), **one} for one in ids for at, ph in ((1, "s"), (2, "f"))]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    assert sorted(rows(run, "flow", "flow_id", "side")) == [
+        (flow, side) for flow in ("0x9", "1/7", "2/7") for side in ("end", "start")
+    ]
+
+
 def test_what_never_ends_or_never_began_is_counted(tmp_path):
     content = [event("X", "a", 0, dur=1), event("E", "", 2), event("B", "b", 3), event("B", "c", 9), event("E", "", 8)]
     run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
