@@ -7,6 +7,7 @@ iteration itself is a span.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pipeprof.read.ascend.out import Out
 
 _ARGS = msgspec.json.Decoder(float_hook=str)
+_OF_MODEL = re.compile(r"step_trace_[0-9]+_([0-9]+)_")  # device, model, and the iteration it was written for
 _KERNELS = "Communication Kernel"
 _NO_RANK = 2**32 - 1
 _ROUNDING_NS = 3
@@ -63,54 +65,67 @@ def read_clock(path: Path | None) -> Clock:
     return Clock("epoch", begin - raw)
 
 
+class _Model(NamedTuple):
+    """Iterations of one model by number, and its reduce events (start, end) by number and name."""
+
+    iterations: dict[int, Iteration]
+    reduces: dict[tuple[int, str], tuple[int, int]]
+
+
 def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
-    """Steps and reduce events from `step_trace_*` files, which may be copies of each other."""
-    iterations: dict[int, Iteration] = {}
-    reduces: dict[tuple[int, str], tuple[int, int]] = {}
+    """Steps and reduce events from `step_trace_*` files, some of which may be copies: of the model with most steps."""
+    models: dict[str, _Model] = {}
     checks = Checks(out.notes)
     for path in paths:
-        parts: dict[tuple[int, str], int] = {}
-        for event, args in _events(path, out):
-            number = integer(text(args.get("Iteration ID")))
-            if number is None:
-                continue
-            _take(path, event, args, number, iterations, reduces, parts)
-        for iteration in iterations.values():
-            _check(path, iteration, parts, checks)
+        named = _OF_MODEL.match(path.name)
+        _read_iterations(path, out, models.setdefault(named[1] if named else "", _Model({}, {})), checks)
     checks.close()
-    if not iterations:
+    chosen = min(models, key=lambda model: (-len(models[model].iterations), len(model), model))
+    if not models[chosen].iterations:
         raise SourceError(f"no iteration in `{paths[0]}`", HINT)
+    if len(models) > 1:
+        others = ", ".join(sorted(models.keys() - {chosen}))
+        out.notes.add("models", f"the steps are those of model {chosen}, which has most; left out: those of {others}")
     out.steps.source = "msprof"
     previous = None
-    for iteration in sorted(iterations.values(), key=lambda one: one.begin_ns):
+    for iteration in sorted(models[chosen].iterations.values(), key=lambda one: one.begin_ns):
         previous = _add_step(iteration, previous, out, clock)
-    for (number, name), (start, end) in reduces.items():
+    for (number, name), (start, end) in models[chosen].reduces.items():
         out.add(
             "collective", step=out.steps.position(number), name=name, kind="all_reduce",
             start_ns=out.at(start + clock.offset_ns, clock.name), dur_ns=end - start,
         )  # fmt: skip
 
 
-def _take(
-    path: Path, event: Event, args: dict[str, Any], number: int, iterations: dict[int, Iteration],
-    reduces: dict[tuple[int, str], tuple[int, int]], parts: dict[tuple[int, str], int],
-) -> None:  # fmt: skip
+def _read_iterations(path: Path, out: Out, model: _Model, checks: Checks) -> None:
+    parts: dict[tuple[int, str], int] = {}
+    for event, args in _events(path, out):
+        number = integer(text(args.get("Iteration ID")))
+        if number is not None and not _take(event, args, number, model, parts):
+            out.notes.count(path, "iteration whose model start, FP, BP and end are not in order")
+    for iteration in model.iterations.values():
+        _check(path, iteration, parts, checks)
+
+
+def _take(event: Event, args: dict[str, Any], number: int, model: _Model, parts: dict[tuple[int, str], int]) -> bool:
+    """Use an event of an iteration; False for an iteration that cannot be one."""
     name = str(event.name)
     if event.cat == "Iteration Time":
         begin = raw_ns(bytes(event.ts), "us")
         fp, bp, end = (ns(text(args.get(what)), "us") for what in ("FP Start", "BP End", "Iteration End"))
         if begin is None or fp is None or end is None or not begin <= fp <= (bp or fp) <= end:
-            raise SourceError(f"iteration {number} of `{path}` is not in order: model start, FP, BP, end", HINT)
-        iterations.setdefault(number, Iteration(number, begin, fp, bp or None, end))
+            return False
+        model.iterations.setdefault(number, Iteration(number, begin, fp, bp or None, end))
     elif event.cat == "Reduce" and name.startswith("Reduce_"):
         index = name.rpartition("_")[2]
         start, end = (ns(text(args.get(f"Reduce {what} {index}")), "us") for what in ("Start", "End"))
         if start is not None and end is not None and 0 < start <= end:
-            reduces.setdefault((number, name), (start, end))
+            model.reduces.setdefault((number, name), (start, end))
     for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"):
         value = ns(text(args.get(f"{what}(ns)")), "ns")
         if value is not None:
             parts[number, what] = value
+    return True
 
 
 def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks: Checks) -> None:

@@ -191,6 +191,28 @@ def test_a_prof_folder_gives_steps_with_the_input_gap_and_the_iterations_beside_
     assert run.manifest.warnings == []
 
 
+def test_of_several_models_of_msprof_that_with_most_steps_counts_and_this_is_said(load, tmp_path):
+    here = write_prof(tmp_path / "x") / "PROF_000001_1_A" / "device_0" / "timeline"
+    one = here.joinpath("step_trace_0_2_1.json").read_text().replace("10010.5", "10090.5").replace('ID": 2', 'ID": 3')
+    write(here / "step_trace_0_11_1.json", json.dumps(json.loads(one)[:5]))
+    run = load(tmp_path / "x")
+    assert rows(run, "step", "start_ns fp_ns end_ns")[0] == (0, 10_500, 1_000_000)
+    assert rows(run, "collective", "step name") == [(0, "Reduce_1_0"), (1, "Reduce_2_0")]
+    assert warnings(run, "models") == ["the steps are those of model 2, which has most; left out: those of 11"]
+
+
+def test_an_iteration_of_msprof_that_is_not_in_order_leaves_the_others(load, tmp_path):
+    here = write_prof(tmp_path / "x") / "PROF_000001_1_A" / "device_0" / "timeline"
+    for path in here.glob("step_trace_*"):
+        path.write_text(path.read_text().replace('"FP Start": 10010.5', '"FP Start": 99999.5'))
+    run = load(tmp_path / "x")
+    assert rows(run, "step", "start_ns fp_ns end_ns") == [(1_500_000, 1_510_500, 2_500_000)]
+    assert run.manifest.state == "complete"
+    assert warnings(run, "bad_value")[0] == (
+        "`step_trace_0_2_1.json`: 1 entry was left out: iteration whose model start, FP, BP and end are not in order"
+    )
+
+
 def test_cpu_executions_give_steps_and_phases_by_their_graph(load, tmp_path):
     run = load(write_cpu(tmp_path / "x", rank=2))
     assert rows(run, "step", "rank step start_ns fp_ns bp_ns end_ns") == [
