@@ -1,5 +1,7 @@
 -- What operators cost under each chain of operators that called them, device work below what launched it.
 --
+-- Without a side, an operator ran where its device says.
+--
 -- Reads: op, op_info?
 -- Takes:
 --   $first_step  bigint  the first step
@@ -16,8 +18,9 @@ WITH RECURSIVE named AS (
   SELECT
     rep, rank, op.exec_id, op.parent_id,
     coalesce(op_info.name, CAST(op_id AS VARCHAR), '') AS name,
-    CASE WHEN coalesce(op.side, '') <> 'device' THEN coalesce(op.self_ns, op.dur_ns) END AS host_ns,
-    CASE WHEN op.side = 'device' THEN op.dur_ns END AS device_ns,
+    coalesce(op.side = 'device', op_info.device <> 'CPU', FALSE) AS on_device,
+    CASE WHEN NOT on_device THEN coalesce(op.self_ns, op.dur_ns) END AS host_ns,
+    CASE WHEN on_device THEN op.dur_ns END AS device_ns,
     op.self_memory_bytes AS memory_bytes
   FROM op
   LEFT JOIN op_info USING (rep, rank, op_id)

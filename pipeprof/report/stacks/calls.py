@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ROOT = 0
 _DEEPEST = 10_000  # calls in each other: more than any real program has
 _NULL = -(2**63)
+_HOST = "CPU"  # of op_info.device
 _COLUMNS = ("exec_id", "parent_id", "op_id", "step", "side", "dur_ns", "self_ns", "self_memory_bytes")
 _AGAIN = "import the profile again"
 
@@ -108,18 +109,31 @@ class _Tree:
 
 
 class _Names:
-    """Operators' names by op_id, as numbers of the tree."""
+    """Operators' names by op_id, as numbers of the tree; and which operators have a device that is not the host."""
 
     def __init__(self, files: Sequence[Share], tree: _Tree) -> None:
         self._tree = tree
-        rows = (row for table in batches(files, ("op_id", "name")) for row in table.to_pylist())
-        self._numbers = {row["op_id"]: tree.name(row["name"]) for row in rows if row["name"] is not None}
+        self._numbers: dict[int, int] = {}
+        on_device: list[int] = []
+        for row in (row for table in batches(files, ("op_id", "name", "device")) for row in table.to_pylist()):
+            if row["name"] is not None:
+                self._numbers[row["op_id"]] = tree.name(row["name"])
+            if row["device"] not in (None, _HOST):
+                on_device.append(row["op_id"])
+        self._on_device = np.array(on_device, np.int64)
 
     def of(self, op_ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The number as text where an operator has no name; empty where there is no number either."""
         different, inverse = np.unique(op_ids, return_inverse=True)
         numbers = [self._number(op_id) for op_id in different.tolist()]
         return np.array(numbers, np.int64)[inverse]
+
+    def on_device(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Which executions ran on a device: by their side, else by the device of their operator."""
+        side = table.column("side").cast(pa.string())
+        by_operator = pa.array(np.isin(integers(table, "op_id", _NULL), self._on_device))
+        ran_there: NDArray[np.bool_] = pc.coalesce(pc.equal(side, "device"), by_operator).to_numpy()
+        return ran_there
 
     def _number(self, op_id: int) -> int:
         if op_id not in self._numbers:
@@ -132,13 +146,13 @@ def _chosen(table: pa.Table, steps: Steps) -> pa.Table:
     return table.filter(pa.array((number >= steps.first) & (number <= steps.last)))
 
 
-def _weights(table: pa.Table, weight: str) -> NDArray[np.int64]:
+def _weights(table: pa.Table, weight: str, names: _Names) -> NDArray[np.int64]:
     """What each execution adds; 0 where it has none of it."""
     if weight == "count":
         return np.ones(table.num_rows, np.int64)
     if weight == "memory":
         return integers(table, "self_memory_bytes")
-    on_device = pc.fill_null(pc.equal(table.column("side").cast(pa.string()), "device"), fill_value=False).to_numpy()
+    on_device = names.on_device(table)
     lasted = integers(table, "dur_ns")
     if weight == "host":
         own = integers(table, "self_ns", _NULL)
@@ -149,7 +163,7 @@ def _weights(table: pa.Table, weight: str) -> NDArray[np.int64]:
 def _store(table: pa.Table, weight: str, names: _Names, tree: _Tree, calls: Paged) -> None:
     """Put executions by their number; those without one have no caller and call nothing."""
     number, parent = integers(table, "exec_id", NONE), integers(table, "parent_id", NONE)
-    rows = np.stack([parent, names.of(integers(table, "op_id", _NULL)), _weights(table, weight)], axis=1)
+    rows = np.stack([parent, names.of(integers(table, "op_id", _NULL)), _weights(table, weight, names)], axis=1)
     alone = number < 0
     tree.add(np.full(int(alone.sum()), _ROOT), rows[alone, 1], rows[alone, 2])
     number, rows = number[~alone], rows[~alone]

@@ -53,7 +53,9 @@ def calls(chance, count, rank=0):
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_what_the_query_says(make_run, small_pages, seed):
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    info = [{"rank": rank, "op_id": n, "name": name} for rank in (0, 3) for n, name in enumerate(("a", "b", "a", None))]
+    described = (("a", None), ("b", "AI_CORE"), ("a", "CPU"), (None, "AI_CPU"))
+    info = [{"rank": rank, "op_id": n, "name": name, "device": device}
+            for rank in (0, 3) for n, (name, device) in enumerate(described)]  # fmt: skip
     run = make_run({"op": calls(chance, 90) + calls(chance, 60, rank=3), "op_info": info})
     steps = chance.choice([EVERYTHING, Steps(0, 1)])
     with Engine.open(run) as engine:
