@@ -80,6 +80,7 @@ _EVENT = msgspec.json.Decoder(Event)
 _ID2 = msgspec.json.Decoder(_Id2)
 _BARE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _COUNTERS = msgspec.json.Decoder(list[CounterEvent])
+_COUNTER = msgspec.json.Decoder(CounterEvent)
 _VALUES = msgspec.json.Decoder(dict[str, float | str | None])
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -112,17 +113,37 @@ def decode_one(text: bytes, decoder: msgspec.json.Decoder[Any] = _EVENT) -> tupl
         return None, True
 
 
-def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
-    """The counters of a JSON array of events, with those values that are numbers."""
-    counters = []
-    for event in _COUNTERS.decode(text):
+Counters = list[tuple[CounterEvent, dict[str, float]]]
+
+
+def decode_counters(text: bytes) -> tuple[Counters, int]:
+    """The counters of a JSON array of events, with those values that are numbers; and how many have no values.
+
+    Raises one of UNREADABLE when any event is not JSON.
+    """
+    return _with_values(_COUNTERS.decode(text))
+
+
+def decode_counter(text: bytes) -> tuple[Counters, int]:
+    """As `decode_counters`, of one event's JSON object, as far as it can be read."""
+    event, _ = decode_one(text, _COUNTER)
+    return _with_values([] if event is None else [event])
+
+
+def _with_values(events: list[CounterEvent]) -> tuple[Counters, int]:
+    counters: Counters = []
+    lost = 0
+    for event in events:
         if event.ph == "C":
             try:
                 values = _VALUES.decode(event.args)
             except UNREADABLE:
+                values, _ = decode_one(bytes(event.args), _VALUES)
+            if values is None:
+                lost += 1
                 continue
             counters.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
-    return counters
+    return counters, lost
 
 
 def identity(event: Event) -> tuple[Loose, Loose]:

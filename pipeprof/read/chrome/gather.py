@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeprof.read.chrome.container import scan
 from pipeprof.read.chrome.dialect import torch
-from pipeprof.read.chrome.events import UNREADABLE, decode_counters
+from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_counters
 from pipeprof.read.chrome.flow_links import FlowLinks
 from pipeprof.read.chrome.kinds import Info, Marks
 from pipeprof.read.chrome.launches import Launches
@@ -102,10 +103,12 @@ class Gathered:
 
     def _add_counters(self, text: bytes) -> None:
         try:
-            counters = [row for row in decode_counters(text) if self.pid in (None, row[0].pid)]
-        except UNREADABLE:
-            self.dropped["counters that cannot be read"] += 1
-            return
+            parts = [decode_counters(text)]
+        except UNREADABLE:  # NaN, or bytes that are not UTF-8, in one event of them
+            parts = [decode_counter(text[begin + 1 : end + 1]) for begin, end in scan(text[1:-1]).spans]
+        if lost := sum(lost for _, lost in parts):
+            self.dropped["counters that cannot be read"] += lost
+        counters = [row for part, _ in parts for row in part if self.pid in (None, row[0].pid)]
         times = times_ns([event.ts for event, _ in counters])
         rows = [
             (time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series, _bits(value))

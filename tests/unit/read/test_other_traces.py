@@ -127,6 +127,19 @@ def test_flows_with_an_id_of_the_newer_form_keep_it(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("damage", [b"NaN", b'"\xff"'])
+def test_a_damaged_event_leaves_the_counters_beside_it(tmp_path, damage):
+    content = [event("C", "queue", at, args={"depth": at, "other": at}) for at in range(1, 5)]
+    path = written(tmp_path / "any.json", [*content, event("X", "main", 0, dur=9), event("C", "bare", 1)])
+    path.write_bytes(path.read_bytes().replace(b'"depth": 2', b'"depth": ' + damage))
+    run = import_path(path, tmp_path / "run")
+    found = {(series, value) for series, value in rows(run, "counter", "series", "value")}
+    assert found == {("depth", 1), ("depth", 3), ("depth", 4), *(("other", at) for at in range(1, 5))}
+    assert [item.message for item in run.manifest.warnings if item.code == "left_out"] == [
+        "`any.json`: events left out: 1 with counters that cannot be read"
+    ]
+
+
 def test_what_never_ends_or_never_began_is_counted(tmp_path):
     content = [event("X", "a", 0, dur=1), event("E", "", 2), event("B", "b", 3), event("B", "c", 9), event("E", "", 8)]
     run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
