@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
+from pipeprof.read.chrome.container import LARGEST_HEADER
 from pipeprof.read.chrome.dialect import torch
 from pipeprof.read.chrome.passes import File, read_file, write_rank
 from pipeprof.read.source.content import Content
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 KIND = "kineto"
 WHAT = "a chrome trace of torch.profiler or a relative of it (*.pt.trace.json, trace_view.json, also .gz)"
 _HEAD = 1 << 16
+_LIST = b'"traceEvents"'
 _KINETO = re.compile(
     rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|cuda_runtime|kernel|gpu_memcpy)"'
@@ -89,9 +91,20 @@ def recognise(path: Path) -> bool:
     """Whether a file is such a trace, by its beginning. Raises SourceError when it cannot be read."""
     with Content(path) as file:
         head = file.read(_HEAD).lstrip(b" \t\r\n")
-    if head[:1] == b"{":
-        return (b'"traceEvents"' in head and _KINETO.search(head) is not None) or _OURS.search(head) is not None
+        if head[:1] == b"{":
+            return (_KINETO.search(head) is not None and _has_events(head, file)) or _OURS.search(head) is not None
     return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None
+
+
+def _has_events(head: bytes, file: Content) -> bool:
+    """Whether `traceEvents` is in the head or behind it: the header of a large job lists all its process groups."""
+    read = len(head)
+    while _LIST not in head:
+        more = file.read(_HEAD) if read < LARGEST_HEADER else b""
+        if not more:
+            return False
+        head, read = head[-len(_LIST) :] + more, read + len(more)
+    return True
 
 
 def add_files(

@@ -36,6 +36,16 @@ def test_every_form_of_the_file_gives_the_same_rows(tmp_path, form, name):
     }
 
 
+@pytest.mark.parametrize("length", [(1 << 16) - 110, 1 << 16, 1 << 20])
+def test_a_trace_with_a_long_header_is_one(tmp_path, length):
+    groups = {"rank": 3, "pg_config": "x" * length}
+    path = write_trace(tmp_path / "x.pt.trace.json.gz", training(), form="flat", distributedInfo=groups)
+    assert reader.recognise(path)
+    assert {row["rank"] for row in rows(imported(tmp_path / "run", path), "step")} == {3}
+    path.write_bytes(b'{"schemaVersion": 1, "other": "' + b"x" * length + b'"}')
+    assert not reader.recognise(path)
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{}", "[]", "{", "[1, 2]", '{"traceEvents": []}', '[{"ph": "X", "name": "Mul"}]', "schemaVersion", "\x00\x01"],
