@@ -6,7 +6,7 @@ Numbers stay text until they are converted.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -68,16 +68,28 @@ def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | No
 
     Raises nothing for a damaged end.
     """
-    before = b""
+    ahead, begin = b"", 0
     try:
         with open_bytes(path) as file:
-            while data := file.read(CHUNK):
-                ahead = before + data
-                limit = len(ahead) - (_WINDOW if len(data) == CHUNK else 0)
-                yield from _around(ahead, marks, min(len(before), _WINDOW), limit)
-                before = ahead[max(0, limit - _WINDOW) :]
+            while True:
+                data = _next(file)
+                ahead += data
+                limit = max(0, len(ahead) - (_WINDOW if data else 0))  # an event may go on behind it
+                yield from _around(ahead, marks, begin, limit)
+                if not data:
+                    return
+                kept = max(0, limit - _WINDOW)
+                ahead, begin = ahead[kept:], limit - kept
     except BROKEN:
         return
+
+
+def _next(file: IO[bytes]) -> bytes:
+    """The next bytes; none at the end, or where the file is damaged."""
+    try:
+        return file.read(CHUNK)
+    except BROKEN:
+        return b""
 
 
 def _around(data: bytes, marks: tuple[bytes, ...], begin: int, limit: int) -> Iterator[dict[str, Any] | None]:

@@ -312,3 +312,13 @@ def test_the_data_wait_is_the_sum_of_the_waits_wherever_they_lie_in_the_step(tmp
             (0, 13_000, 13_000, 13_000), (100_000, 0, 0, 100_000), (150_000, 50_000, 50_000, 200_000),
         ]  # fmt: skip
         assert rows(run, "fetch", "start_ns wait_ns") == [(0, 5000), (90_000, 8000), (200_000, 60_000)]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 1 << 20])
+def test_names_and_steps_at_the_end_of_a_trace_are_found_whatever_its_length(load, tmp_path, more):
+    text = json.dumps(trace_events())
+    text = text.replace("[", "[" + " " * ((1 << 20) + more - len(text)), 1)
+    write(tmp_path / "x" / "trace_view.json", text)
+    run = load(tmp_path / "x", kind="ascend")
+    assert rows(run, "step", "data_wait_ns") == [(10_000,)]
+    assert rows(run, "op", "dur_ns track") == [(40_000, "Stream 2")]
