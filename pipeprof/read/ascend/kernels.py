@@ -194,8 +194,8 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
     ids = np.array([kernel.op_id for kernel in operators], np.int64)[codes]
     lengths = pa.array(dur)
     common = {
-        "step": _steps(batch, out), "track": _tracks(batch), "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)),
-        "dur_ns": lengths,
+        "step": _steps(path, batch, start, out), "track": _tracks(batch),
+        "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)), "dur_ns": lengths,
     }  # fmt: skip
     own = {"op_id": pa.array(ids), "self_ns": lengths}
     if "wait" in batch.schema.names:
@@ -223,9 +223,12 @@ def _group(name: str) -> str | None:
     return middle or None
 
 
-def _steps(batch: pa.RecordBatch, out: Out) -> pa.Array:
+def _steps(path: Path, batch: pa.RecordBatch, start: NDArray[np.int64], out: Out) -> pa.Array:
+    """The step that a row names; where rows name none, the one that it starts in."""
     if "step" not in batch.schema.names:
-        return pa.nulls(batch.num_rows, pa.int64())
+        if out.steps.clock not in (None, CLOCK):
+            out.notes.add("steps", f"`{path.name}` names no steps, and theirs is another clock: its rows have no step")
+        return out.steps.all_at(start, CLOCK)
     encoded = batch["step"].dictionary_encode()
     numbers = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
     return pa.array(list(map(out.step_of, numbers)), pa.int64()).take(encoded.indices)

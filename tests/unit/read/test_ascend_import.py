@@ -314,6 +314,31 @@ def test_the_data_wait_is_the_sum_of_the_waits_wherever_they_lie_in_the_step(tmp
         assert rows(run, "fetch", "start_ns wait_ns") == [(0, 5000), (90_000, 8000), (200_000, 60_000)]
 
 
+def without_steps(folder):
+    """The kernels without their column of steps."""
+    path = write_output(folder) / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line.partition(",")[2] for line in lines) + "\n")
+    return folder
+
+
+def test_kernels_that_name_no_step_belong_to_the_one_they_start_in(load, tmp_path):
+    run = load(without_steps(tmp_path / "x"))
+    assert rows(run, "op", "step dur_ns") == [(0, 40_000)]
+    assert rows(run, "collective", "step dur_ns") == [(0, 20_125)]
+    assert warnings(run, "steps") == []
+
+
+def test_kernels_that_name_no_step_have_none_when_the_clocks_differ(load, tmp_path):
+    folder = without_steps(tmp_path / "x")
+    write(folder / "ASCEND_PROFILER_OUTPUT" / "step_trace_raw_0_detail_time.csv", step_trace_text())
+    run = load(folder)
+    assert rows(run, "op", "step dur_ns") == [(None, 40_000)]
+    assert warnings(run, "steps") == [
+        "`kernel_details.csv` names no steps, and theirs is another clock: its rows have no step"
+    ]
+
+
 @pytest.mark.parametrize("more", [-1, 0, 1, 1 << 20])
 def test_names_and_steps_at_the_end_of_a_trace_are_found_whatever_its_length(load, tmp_path, more):
     text = json.dumps(trace_events())
