@@ -19,22 +19,30 @@ if TYPE_CHECKING:
 MARK = "StopStep"  # the event that step() of the profiler leaves at the end of each step
 THREADS = 100_000  # whose names are kept
 MARKS = 1_000_000  # ends of steps that are kept
+PROCESSES = 1_000  # of one file that are told apart
 _NAME = 200
 
 
 @dataclass
 class Survey:
-    """Names of threads, threads of kernels, the first time and the ends of steps (ns), ns since the epoch at time 0."""
+    """Names of threads, threads of kernels, the first time and the ends of steps (ns), ns since the epoch at time 0.
+
+    `pids` are the processes of the intervals; with a `pid`, it is of that process alone.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     kernels: set[str] = field(default_factory=set)
     first_ns: int | None = None
     stops: list[int] = field(default_factory=list)
     zero_ns: int | None = None
+    pid: str | int | float | None = None
+    pids: set[str | int | float] = field(default_factory=set)
     problems: Counter[str] = field(default_factory=Counter)
 
     def take(self, event: Event) -> None:
         """Remember what matters of an event."""
+        if event.ph in ("B", "X") and event.pid is not None and len(self.pids) <= PROCESSES:
+            self.pids.add(event.pid)
         if event.ph == "M":
             self._name(event)
             return
@@ -83,6 +91,24 @@ def survey(path: Path) -> Survey:
     result = Survey()
     each_event(path, result.take, result.clock)
     return result
+
+
+def by_process(path: Path, whole: Survey) -> list[Survey]:
+    """One for each process of a timeline that MegEngine's tool has merged of several; any other as it is."""
+    if not 1 < len(whole.pids) <= PROCESSES:
+        return [whole]
+    pids = sorted(whole.pids, key=lambda pid: (len(text_of(pid)), text_of(pid)))
+    parts = {pid: Survey(pid=pid, zero_ns=whole.zero_ns) for pid in pids}
+
+    def take(event: Event) -> None:
+        part = None if event.pid is None else parts.get(event.pid)
+        if part is None:
+            parts[pids[0]].problems["events of no process, beside several"] += 1
+        else:
+            part.take(event)
+
+    each_event(path, take)
+    return list(parts.values())
 
 
 def each_event(

@@ -39,13 +39,13 @@ _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
 def read_timeline(path: Path, survey: Survey, rows: Rows) -> Outcome:
-    """Rows of one process's timeline into `rows`.
+    """Rows of one process's timeline, or of one process of a merged one, into `rows`.
 
     A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
     nothing was.
     """
     reading = _Reading(survey, rows)
-    problems, damage = each_event(path, reading.take)
+    problems, damage = each_event(path, reading.take if survey.pid is None else reading.take_own)
     reading.finish()
     reading.out.problems += problems + survey.problems
     reading.out.damage = damage
@@ -99,6 +99,11 @@ class _Reading:
             self.out.problems["events of a kind that is not known"] += 1
         else:
             handler(event)
+
+    def take_own(self, event: Event) -> None:
+        """As `take`, of the survey's process alone."""
+        if event.pid == self._survey.pid:
+            self.take(event)
 
     def finish(self) -> None:
         """Count what never ended."""

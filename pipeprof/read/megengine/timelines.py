@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof import processes
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.kinds import by_pid
-from pipeprof.read.megengine.survey import MARK, Survey, survey
+from pipeprof.read.megengine.survey import MARK, Survey, by_process, survey
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.tables.operators import FULL
-from pipeprof.read.tables.outcome import count_ranks, left_out
+from pipeprof.read.tables.outcome import count_ranks, leave_out, left_out
 from pipeprof.read.tables.share import Outcome, folder_alone, size_of
 from pipeprof.read.tables.streamed import Streamed
 from pipeprof.read.tables.workers import as_nodes_see, check_folder, spread
@@ -38,7 +38,9 @@ def add_timelines(paths: Sequence[Path], run: Run, progress: Callable[[str], Non
     sizes, names = [size_of(path) for path in paths], [path.name for path in paths]
     surveys = spread(_survey, [as_nodes_see(path) for path in paths], sizes, names, progress)
     damage += [surveyed for surveyed in surveys if isinstance(surveyed, SourceError)]
-    seen = [(path, surveyed) for path, surveyed in zip(paths, surveys, strict=True) if isinstance(surveyed, Survey)]
+    seen = _processes(
+        [(path, each) for path, each in zip(paths, surveys, strict=True) if not isinstance(each, SourceError)], run
+    )
     first = min((surveyed.zero_ns for _, surveyed in seen if surveyed.zero_ns is not None), default=0)
     parts = [
         _Timeline(run.path.resolve(), rank, as_nodes_see(path), surveyed, (surveyed.zero_ns or first) - first)
@@ -55,10 +57,23 @@ def add_timelines(paths: Sequence[Path], run: Run, progress: Callable[[str], Non
         run.manifest.reps = [Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, dur_ns=end, ranks=ranks)]
 
 
-def _survey(path: Path) -> Survey | SourceError:
+def _processes(surveys: Sequence[tuple[Path, list[Survey]]], run: Run) -> list[tuple[Path, Survey]]:
+    """The processes, each once: what is in a merged file beside the files of its processes is left out."""
+    own = set().union(*(each[0].pids for _, each in surveys if len(each) == 1))
+    seen = []
+    for path, each in surveys:
+        new = [(path, one) for one in each if one.pid is None or one.pid not in own]
+        if len(new) < len(each):
+            shown = "" if not new else "in part "
+            leave_out(run.manifest, [path], f"{shown}its processes have timelines of their own")
+        seen += new
+    return seen
+
+
+def _survey(path: Path) -> list[Survey] | SourceError:
     processes.say(f"looking through {path.name}")
     try:
-        return survey(path)
+        return by_process(path, survey(path))
     except SourceError as error:
         return error
 
@@ -81,7 +96,8 @@ def _read(part: _Timeline) -> Outcome:
 
 
 def _entry(part: _Timeline, outcome: Outcome) -> Rank:
+    pid, zero = part.survey.pid, part.survey.zero_ns
     return Rank(
-        rank=part.rank, pid=by_pid(part.path)[0], host="", zero_realtime_ns=part.survey.zero_ns or 0,
+        rank=part.rank, pid=pid if isinstance(pid, int) else by_pid(part.path)[0], host="", zero_realtime_ns=zero or 0,
         zero_monotonic_ns=0, step_evidence=outcome.steps,
     )  # fmt: skip

@@ -154,6 +154,43 @@ def test_processes_are_ranks_on_one_clock(tmp_path):
     assert run.manifest.reps[0].dur_ns == 8000
 
 
+def merged(folder):
+    """Timelines of two processes with equal threads, and both in one file."""
+    folder.mkdir()
+    both = []
+    for pid, name in ((7, "conv"), (12, "relu")):
+        events = current(
+            event("B", name, 1.0, tid=2, cat="Kernel"), event("E", name, 1.0 + pid, tid=2, cat="Kernel"),
+            event("i", "StopStep", 20.0 + pid),
+        )["traceEvents"]  # fmt: skip
+        both.append([{**one, "pid": pid} for one in events])
+        write(folder / f"{pid}.chrome_timeline.json", {**current(), "traceEvents": both[-1]})
+    mixed = [one for pair in zip(*both, strict=True) for one in pair]
+    return write(folder / "merge.chrome_timeline.json", {**current(), "traceEvents": mixed})
+
+
+def found_in(run):
+    names = {(row["rank"], row["op_id"]): row["name"] for row in store.read(run, "op_info").to_pylist()}
+    ops = [(row["rank"], names[row["rank"], row["op_id"]], row["dur_ns"]) for row in store.read(run, "op").to_pylist()]
+    steps = [(row["rank"], row["end_ns"]) for row in store.read(run, "step").to_pylist()]
+    return ops, steps, [(rank.rank, rank.pid) for rank in run.manifest.reps[0].ranks]
+
+
+def test_a_merged_timeline_beside_those_of_its_processes_is_left_out_and_said(tmp_path):
+    path = merged(tmp_path / "profile")
+    run = import_path(path.parent, tmp_path / "run")
+    expected = [(0, "conv", 7000), (1, "relu", 12_000)], [(0, 27_000), (1, 32_000)], [(0, 7), (1, 12)]
+    assert found_in(run) == expected
+    assert [w.message for w in run.manifest.warnings] == [
+        "`merge.chrome_timeline.json` was left out: its processes have timelines of their own"
+    ]
+    assert found_in(import_path(path, tmp_path / "alone")) == expected
+    (path.parent / "12.chrome_timeline.json").unlink()
+    run = import_path(path.parent, tmp_path / "part")
+    assert sorted(found_in(run)[0], key=lambda row: row[1]) == [(1, "conv", 7000), (0, "relu", 12_000)]
+    assert "in part its processes have timelines" in run.manifest.warnings[0].message
+
+
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">
 <rect x="1" tag:type="tensor" tag:name="a<b&c" tag:address="0x7f00" tag:size="3MB 12KB 5B " tag:layout="{1}"
  tag:produced="1s 2ms 3us 4ns " tag:erased="1s 2ms 3us 9ns " tag:duration="5ns "/>
@@ -168,11 +205,11 @@ def test_tensors_of_a_memory_flow(tmp_path):
     path = tmp_path / "memory_flow.svg"
     path.write_text(SVG, encoding="utf-8")
     out = read_memory_flow(path)
-    assert out.tables.rows["allocation"] == [
-        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0, None),
-        (1, 8, 7000, None, 1, None),
-        (None, None, 7000, None, 2, None),
-        (2, None, 8000, None, None, None),
+    assert [row[:5] for row in out.tables.rows["allocation"]] == [
+        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0),
+        (1, 8, 7000, None, 1),
+        (None, None, 7000, None, 2),
+        (2, None, 8000, None, None),
     ]
     assert [row[1] for row in out.tables.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
     unknown = "sizes of no known unit, or too large: these tensors have none"
