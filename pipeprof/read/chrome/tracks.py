@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pipeprof.read.chrome.texts import MOST, shortened
@@ -53,14 +54,16 @@ class Tracks:
         return self.processes.get(self.pairs[number][0], "")
 
     def names(self) -> list[str]:
-        """`process pid / thread` per track, as in a trace viewer."""
+        """`process pid / thread` per track, as in a trace viewer; threads of one name in a process with their numbers."""
         if self._plain:
             return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
         names = []
+        alike = Counter((pair[0], self.threads.get(pair)) for pair in self.pairs)
         for pid, tid in self.pairs:
             label = self.labels.get(pid, "")
             process = label if label and label != "CPU" else self.processes.get(pid, "")
-            thread = self.threads.get((pid, tid)) or f"{tid}"
+            name = self.threads.get((pid, tid))
+            thread = name if name and alike[pid, name] == 1 else f"{name or ''} {tid}".strip()
             shown = process if process and (label == process or not _is_number(pid)) else f"{process} {pid}".strip()
             names.append(shortened(f"{shown} / {thread}"))
         return names

@@ -140,6 +140,16 @@ def test_a_damaged_event_leaves_the_counters_beside_it(tmp_path, damage):
     ]
 
 
+def test_threads_of_one_name_in_a_process_are_told_apart(tmp_path):
+    threads = [(7, 1, "worker"), (7, 2, "worker"), (7, 3, "main"), (8, 1, "worker")]
+    content = [{**event("M", "thread_name", 0, tid, args={"name": name}), "pid": pid} for pid, tid, name in threads]
+    content += [{**event("X", "work", 0, tid, dur=5), "pid": pid} for pid, tid, _ in threads]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    assert sorted(rows(run, "op", "track")) == [
+        ("7 / main",), ("7 / worker 1",), ("7 / worker 2",), ("8 / worker",),
+    ]  # fmt: skip
+
+
 def test_what_never_ends_or_never_began_is_counted(tmp_path):
     content = [event("X", "a", 0, dur=1), event("E", "", 2), event("B", "b", 3), event("B", "c", 9), event("E", "", 8)]
     run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
