@@ -14,6 +14,7 @@ from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
 from pipeprof.read.chrome import other_traces
 from pipeprof.read.chrome import reader as kineto
+from pipeprof.read.chrome.dialect import pattern
 from pipeprof.read.combine import combine
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
@@ -48,6 +49,7 @@ READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
     Reader(other_traces.KIND, other_traces.WHAT, other_traces.recognise, other_traces.add_files),
 )
 _LAST = other_traces.KIND  # of a folder with other known files it takes none: these have the same in another form
+_TRACES = (kineto.KIND, other_traces.KIND)  # whose steps a pattern can name
 KINDS = tuple(reader.kind for reader in READERS)
 
 
@@ -93,10 +95,11 @@ def import_path(
     """Read a folder (with what is below it) or a file into a new run.
 
     `step` is a pattern for the names of steps in Chrome traces. The run appears under its name only when it is whole.
-    Raises UsageError for a target that exists (and is not a run that `force` may replace), SourceError when nothing
-    usable is found.
+    Raises UsageError for a target that exists (and is not a run that `force` may replace), and for a `step` that is no
+    pattern or that no file can use; SourceError when nothing usable is found.
     """
     _check(source, target, force=force)
+    pattern(step)
     assigned = _sort(source, target, kind or _trace_alone(source), progress)
     if not assigned.by_kind:
         if source.is_file() and not source.stat().st_size:
@@ -105,6 +108,11 @@ def import_path(
             )
         raise _nothing(source, len(assigned.left_out), kind)
     chosen = [reader for reader in READERS if reader.kind in assigned.by_kind]
+    if step is not None and not assigned.by_kind.keys() & set(_TRACES):
+        raise UsageError(
+            f"--step names the steps of Chrome traces, and `{source}` is read as {' and '.join(assigned.by_kind)}",
+            f"leave --step out, or give --kind {kineto.KIND} if there are such traces in it",
+        )
     run = _new_run(source, target, chosen, assigned.by_kind)
     if step is not None:
         run.manifest.options["step_pattern"] = step

@@ -47,15 +47,16 @@ class Dialect:
 
 def torch(step: str | None = None) -> Dialect:
     """Traces of torch.profiler and its relatives."""
-    return Dialect(CALLS, _pattern(step))
+    return Dialect(CALLS, pattern(step))
 
 
 def generic(step: str | None = None) -> Dialect:
     """Any other trace: every interval of a thread is a call, whatever its category."""
-    return Dialect(_AllBut(PLAIN), _pattern(step))
+    return Dialect(_AllBut(PLAIN), pattern(step))
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
+def pattern(text: str | None) -> re.Pattern[str] | None:
+    """What `--step` means. Raises UsageError for what is no regular expression."""
     if text is None:
         return None
     try:

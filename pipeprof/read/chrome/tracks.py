@@ -54,7 +54,7 @@ class Tracks:
         return self.processes.get(self.pairs[number][0], "")
 
     def names(self) -> list[str]:
-        """`process pid / thread` per track, as in a trace viewer; threads of one name in a process with their numbers."""
+        """`process pid / thread` per track, as in a trace viewer; equal names in a process with the number."""
         if self._plain:
             return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
         names = []

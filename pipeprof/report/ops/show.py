@@ -27,6 +27,9 @@ def show(run: Run, question: Question, form: str, output: Path | None, name: str
     """Print or write the operator table of a run, which the user calls `name`, in one of the formats of the verb."""
     if form == "parquet" and output is None:
         raise UsageError("Parquet is not text for a terminal", "give a file: -o ops.parquet")
+    for option, given in (("--dump-only-opr", question.dump_only_opr), ("--confluence", question.confluence)):
+        if given and form != "terminal":
+            raise UsageError(f"{option} is a form of text of its own, not {form}", f"leave {option} or --format out")
     content = answer(run, question)
     for note in [*content.notes, *why_empty(run, question, content)]:
         click.echo(escape.line(f"note: {note}"), err=True)

@@ -154,6 +154,12 @@ def test_filters_and_orders(call, words, found):
         (["--order-by", "slef_ns"], "unknown column `slef_ns`", "did you mean `self_ns`"),
         (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
         (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
+        (["--dump-only-opr", "--format", "json"], "is a form of text of its own, not json", "leave --dump-only-opr or"),
+        (
+            ["--confluence", "--format", "markdown"],
+            "is a form of text of its own, not markdown",
+            "leave --confluence or",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, message, hint):

@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from ascend_files import write_output
 
 from pipeprof.errors import SourceError, UsageError
 from pipeprof.read.foreign import import_path, recognise
@@ -85,6 +86,14 @@ def test_a_pattern_that_is_none_is_refused_and_leaves_no_run(tmp_path):
     with pytest.raises(UsageError, match="is not a regular expression"):
         import_path(path, tmp_path / "run", step="(")
     assert [found.name for found in tmp_path.iterdir()] == ["any.json"]
+
+
+@pytest.mark.parametrize(("step", "said"), [("(", "is not a regular expression"), ("step", "is read as ascend")])
+def test_a_pattern_that_no_file_can_use_is_refused(tmp_path, step, said):
+    source = write_output(tmp_path / "profile")
+    with pytest.raises(UsageError, match=said):
+        import_path(source, tmp_path / "run", step=step, kind="ascend")
+    assert [found.name for found in tmp_path.iterdir()] == ["profile"]
 
 
 def test_asynchronous_events_are_spans_whichever_thread_ends_them(tmp_path):
