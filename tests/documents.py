@@ -39,13 +39,13 @@ def trial(verdict, **more):
     } | more  # fmt: skip
 
 
-SEEN = {"not_worth": [], "other_sites": [], "operators": [{"op_id": 1, "node": 1}, {"op_id": 2, "node": 2}]}
+RECORDED = {"not_worth": [], "other_sites": [], "operators": [{"op_id": 1, "node": 1}, {"op_id": 2, "node": 2}]}
 
 
 def tuned(verdict, final=None, trials=(), **more):
     return {
         "verdict": verdict, "exit_code": EXIT[verdict], "goal": "time", "command": ["python", "train.py", "--name", "a`b"],
-        "spent_s": 61.0, "next_budget_s": 150.0, "ended": "nothing_left", "seen": [SEEN], "trials": list(trials),
+        "spent_s": 61.0, "next_budget_s": 150.0, "ended": "nothing_left", "seen": [RECORDED], "trials": list(trials),
         "final": final, "patch": None, "lacks_time": False, "settings": {"operators": [{"node": 1}]},
     } | more  # fmt: skip
 
