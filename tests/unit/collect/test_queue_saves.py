@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,3 +74,23 @@ def test_a_save_takes_the_place_of_the_one_before_the_last(probe, rec):
         trees._save("part")
     folder = Path(rec.folder) / "tree-0"
     assert sorted(path.name for path in folder.iterdir()) == ["part-4", "part-5"]
+
+
+def test_what_mindspore_keeps_of_batches_is_taken_from_it_while_nothing_is_recorded(probe, rec):
+    """After a profile of a part of a long training its iterator goes on for days."""
+    dataset, taken = probe.dataset, []
+    tree = SimpleNamespace(rows=0, take_at=3, hidden=False)
+
+    def take(one):
+        taken.append(one.rows)
+        one.take_at = one.rows + 3
+
+    dataset.TREES = SimpleNamespace(take=take)
+    rec.off, rec.pid = True, os.getpid()
+    for _ in range(7):
+        assert dataset._unwatched(lambda _iterator: "row", None, tree, rec) == "row"
+    assert taken == [3, 6]
+    rec.pid = -1  # a forked child has nothing to take
+    for _ in range(7):
+        dataset._unwatched(lambda _iterator: "row", None, tree, rec)
+    assert taken == [3, 6]
