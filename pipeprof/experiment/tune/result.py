@@ -55,7 +55,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
     }
     if proven:
         others = [site for seen in state.seen for site in seen["other_sites"]]
-        operators = state.seen[0]["operators"]
+        operators = [row for seen in state.seen[:1] for row in seen.get("operators", ())]
         content["patch"] = asdict(patch_of(state.settings, workdir, others, operators))
     return content
 
