@@ -46,21 +46,13 @@ level AS (
     CAST(sum(blocks) OVER (PARTITION BY rep, rank, device ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT)
       AS live_blocks
   FROM moment
-),
-
-device_peak AS (
-  SELECT
-    rep, rank, device,
-    row_number() OVER (PARTITION BY rep, rank ORDER BY max(live_bytes) DESC, device ASC NULLS LAST) AS place
-  FROM level
-  GROUP BY rep, rank, device
 )
 
-SELECT level.rep, level.rank, level.device, level.t_ns, level.live_bytes, level.live_blocks
+SELECT rep, rank, device, t_ns, live_bytes, live_blocks
 FROM level
-INNER JOIN device_peak
-  ON
-    level.rep = device_peak.rep
-    AND level.rank = device_peak.rank
-    AND level.device IS NOT DISTINCT FROM device_peak.device
-WHERE device_peak.place = 1
+QUALIFY
+  device IS NOT DISTINCT FROM first_value(device) OVER (
+    PARTITION BY rep, rank
+    ORDER BY live_bytes DESC, device ASC NULLS LAST
+    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+  )
