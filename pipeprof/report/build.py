@@ -38,7 +38,7 @@ _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 def build(
     run: Run, *, top: int = 10, step: int | None = None, answers: Answers | None = None, part: Part | None = None
 ) -> dict[str, Any]:
-    """The report of a run. `top` bounds the slowest steps and the operator instances; `step`: a training step to show.
+    """The report of a run. `top` bounds the rows of its longest tables; `step`: a training step to show.
 
     Tables are asked for what the answers kept with the run do not say, or those that are given; `part`: only that.
 
@@ -55,6 +55,7 @@ def build(
         content = {
             "schema_version": REPORT_VERSION,
             "run": _run_facts(run),
+            "top": top,
             "steps": {
                 "summary": engine.rows("step/summary"),
                 "phases": engine.rows("step/phase_summary"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
 
 CURVE_POINTS = 200
+JUDGED_LINKS = 100  # the slowest of a kind, among which slow ones are sought
 WHY = {
     "few_steps": "there are too few steps of each rank to see how much they vary",
     "varies": "the steps vary too much, and there are too few of them",
@@ -31,7 +32,7 @@ def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: 
     """
     phases = engine.rows("rank/phase_diff") if several else []
     arrivals = engine.rows("rank/last_arrival") if several else []
-    links = engine.rows("rank/link", top=top)
+    links = engine.rows("rank/link", top=max(top, JUDGED_LINKS))
     return {
         "causes": causes_of(engine) if several else None,
         "straggler": _worded(stragglers(phases, arrivals)),
@@ -40,8 +41,8 @@ def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: 
         "collective_wait": engine.rows("rank/collective_wait", top=top) if several else [],
         "stage": engine.rows("rank/stage"),
         "flops": flops_of_ranks(profiler),
-        "slow_links": slow_links(links),
-        "link": links,
+        "slow_links": slow_links([row for row in links if row["place"] <= JUDGED_LINKS]),
+        "link": [row for row in links if row["place"] <= top],
         "curve": engine.rows("rank/curve", points=CURVE_POINTS) if several else [],
     }
 

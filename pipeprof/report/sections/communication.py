@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-MOST_STREAMS, MOST_COLLECTIVES = 8, 5
 PHASES = {"data_wait": "before the forward pass", "forward_backward": "forward+backward", "tail": "tail"}
 SOURCES = {"parts": "operators", "split": "its profiler's division", "trace": "events"}
 
@@ -24,7 +23,7 @@ def communication_section(content: dict[str, Any], focus: tuple[int, int]) -> Se
     split = [row for row in rows_at(steps["communication_split"], focus) if row["comm_ns"] or row["exposed_ns"]]
     _split(section, split)
     _kinds(section, rows_at(steps["communication"], focus))
-    _streams(section, rows_at(steps["streams"], focus))
+    _streams(section, rows_at(steps["streams"], focus), content["top"])
     _collectives(section, rows_at(steps["collectives"], focus))
     _transports(section, rows_at(steps["transports"], focus))
     return section
@@ -84,10 +83,10 @@ def _kinds(section: Section, rows: Sequence[Row]) -> None:
         section.blocks.append(Block(head, listed, frozenset(range(1, 7))))
 
 
-def _streams(section: Section, rows: Sequence[Row]) -> None:
+def _streams(section: Section, rows: Sequence[Row], top: int) -> None:
     if len(rows) < 2:
         return
-    largest = sorted(rows, key=lambda row: (-row["total_ns"], row["track"]))[:MOST_STREAMS]
+    largest = sorted(rows, key=lambda row: (-row["total_ns"], row["track"]))[:top]
     listed = [
         [
             row["track"] or "not named", str(row["events"]), f"{row['events_per_step']:.1f}",
@@ -107,7 +106,7 @@ def _collectives(section: Section, rows: Sequence[Row]) -> None:
             format_ns(row["total_ns"]), format_ns(row["median_ns"]), format_ratio(row["tail_share"]),
             format_ns(row["transit_ns"]), format_ns(row["wait_ns"]),
         ]
-        for row in rows[:MOST_COLLECTIVES]
+        for row in rows
     ]  # fmt: skip
     if listed:
         head = ("operator", "kind", "events", "total", "median", "tail", "transfer", "waiting")

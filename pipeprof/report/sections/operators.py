@@ -10,7 +10,6 @@ from pipeprof.report.sections.streams import add_devices, add_streams
 from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
 
-MOST_TYPES, MOST_INSTANCES = 10, 5
 LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dataset": "of the dataset"}
 
 
@@ -29,7 +28,8 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     nested = any(row["self_ns"] not in (None, row["total_ns"]) for row in types)
     times = ("count", "total", "mean", "max", "own time", "share of own" if nested else "share")
     rows = [
-        [row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row, nested=nested)] for row in types[:10]
+        [row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row, nested=nested)]
+        for row in types[: content["top"]]
     ]
     if rows:
         section.blocks.append(filled(("type", "phase", *times), rows, words=(0, 1)))
@@ -46,7 +46,7 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
             str(row["count"]),
             *costs(row, nested=nested),
         ]
-        for row in rows_at(content["op_instances"], focus)[:5]
+        for row in rows_at(content["op_instances"], focus)
     ]
     if instances:
         head = ("operator", "phase", "input shapes", "called from", *times)
@@ -66,11 +66,11 @@ def _site(site: str | None) -> str:
 
 def _totals(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:
     """Operators of which only sums are known, device by device: types, then single ones."""
-    for key, first, most in (("op_totals", "type", MOST_TYPES), ("op_total_instances", "operator", MOST_INSTANCES)):
+    for key, first in (("op_totals", "type"), ("op_total_instances", "operator")):
         rows = [row for row in rows_at(content[key], focus) if not row["recorded"]]
         for device, layer in dict.fromkeys((row["device"], row["layer"]) for row in rows):
             of_device = [row for row in rows if (row["device"], row["layer"]) == (device, layer)]
-            here = [row for row in of_device if first == "type" or row["name"] is not None][:most]
+            here = [row for row in of_device if first == "type" or row["name"] is not None]
             listed = [
                 [
                     short_name(row["name"]) if row["name"] is not None else row["type"] or "-",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEAST_STEPS = 5  # to speak of variation
-MOST_SYNCS = 5
 CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",
          "__int__": "int()", "__index__": "as an index", "__array__": "NumPy", "__contains__": "in"}  # fmt: skip
 STAGES = {
@@ -84,8 +83,8 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     section.notes += [
         drift.sentence(content, row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER
     ]
-    _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
-    _syncs(section, rows_at(steps["syncs"], focus))
+    _slowest(section, rows_at(steps["slowest"], focus), windowed=in_windows(content))
+    _syncs(section, rows_at(steps["syncs"], focus), content["top"])
     where = ", in steps with recorded operators" if in_windows(content) else ""
     for name, point in steps["points"].items():
         fp, fp_choice, bp, bp_choice = (point.get(key, "N/A") for key in ("fp", "fp_choice", "bp", "bp_choice"))
@@ -162,7 +161,7 @@ def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) 
         section.notes.append(text)
 
 
-def _syncs(section: Section, rows: Sequence[dict[str, Any]]) -> None:
+def _syncs(section: Section, rows: Sequence[dict[str, Any]], top: int) -> None:
     """Where Python waits for the network, most time first."""
     listed = [
         [
@@ -170,7 +169,7 @@ def _syncs(section: Section, rows: Sequence[dict[str, Any]]) -> None:
             row["via"] or "-", f"{row['per_step']:.2f}", format_ns(row["mean_ns"]), format_ns(row["max_ns"]),
             format_ratio(row["share"]),
         ]
-        for row in rows[:MOST_SYNCS]
+        for row in rows[:top]
     ]  # fmt: skip
     if listed:
         head = ("waits for the network", "by", "in", "per step", "mean", "max", "of the steps")

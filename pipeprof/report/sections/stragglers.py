@@ -27,7 +27,7 @@ def stragglers_section(content: dict[str, Any]) -> Section:
     section.strong += straggler_sentences(straggler)
     section.notes += _reasons(straggler) + _suggestions(straggler)
     section.notes += [_slow_link(link) for link in ranks["slow_links"][:MOST_ROWS]]
-    _stages(section, ranks["stage"])
+    _stages(section, ranks["stage"], content["top"])
     add_flops(section, ranks["flops"])
     _differences(section, ranks["phase_diff"])
     _waits(section, ranks["collective_wait"], content["steps"]["communication"])
@@ -94,7 +94,7 @@ def _ends(link: Row) -> str:
     return f"{link['src_rank']} to {link['dst_rank']}{group}"
 
 
-def _stages(section: Section, rows: Sequence[Row]) -> None:
+def _stages(section: Section, rows: Sequence[Row], top: int) -> None:
     """How groups of ranks divide a step; of one group only with bubbles."""
     if len(rows) < 2 and not any(row["bubble_ns"] for row in rows):
         return
@@ -106,7 +106,7 @@ def _stages(section: Section, rows: Sequence[Row]) -> None:
             "-" if row["bubble_ns"] is None else f"{format_ns(row['bubble_ns'])} ({format_ratio(row['bubble_share'])})",
             f"{row['slowest_rank']} (+{100 * (row['computing_excess'] or 0):.1f} %)" if row["ranks"] > 1 else "-",
         ]
-        for row in rows[:MOST_ROWS]
+        for row in rows[:top]
     ]  # fmt: skip
     head = (basis[rows[0]["basis"]], "computing", "exposed", "receiving", "bubble", "computes longest")
     section.blocks.append(filled(head, listed, words=(0, 5)))
@@ -145,7 +145,7 @@ def _waits(section: Section, rows: Sequence[Row], communication: Sequence[Row]) 
             format_ns(row["transfer_ns"]), format_ns(row["waiting_ns"]), format_ratio(row["wait_share"]),
             "-" if row["last_rank"] is None else f"{row['last_rank']} ({format_ratio(row['last_share'])})",
         ]
-        for row in rows[:5]
+        for row in rows
     ]  # fmt: skip
     if not listed:
         return
@@ -166,7 +166,6 @@ def _links(section: Section, rows: Sequence[Row]) -> None:
             "-" if row["ratio"] is None else f"{row['ratio']:.2f}x",
         ]
         for row in rows
-        if row["place"] <= 3
     ]  # fmt: skip
     if listed:
         section.blocks.append(

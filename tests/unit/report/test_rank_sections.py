@@ -189,6 +189,27 @@ def test_a_slow_link_is_named(imported):
     assert cells(across, "link")[0]["slowest"] == "1 to 2"
 
 
+def test_top_bounds_the_rows_of_every_long_table_and_hides_no_slow_link(imported):
+    tables = stages() | totals()
+    tables["collective"] = [
+        row | {"name": f"AllReduce-op{number}"} for row in trace()["collective"] for number in range(7)
+    ]
+    tables["step"] = trace()["step"]
+    run = imported(tables)
+
+    def shown(top, title, head):
+        content = build(run, top=top)
+        found = next(item for item in sections(content) if item.title == title)
+        assert any(note.startswith("slow link: 1 to 2") for item in sections(content) for note in item.notes)
+        return len(cells(found, head))
+
+    longest = [("Steps", "slowest step"), ("Communication", "operator"), ("Operators", "type on AI_CORE"),
+               ("Stragglers and waits between ranks", "collective"),
+               ("Stragglers and waits between ranks", "link")]  # fmt: skip
+    assert [shown(1, *one) for one in longest] == [1, 1, 1, 1, 1]
+    assert [shown(30, *one) for one in longest] == [STEPS - 1, 7, 2, 14, 4]
+
+
 def test_without_operators_the_division_tells_what_limits_the_step(imported):
     found = build(imported(stages()))["diagnosis"]["network"]
     assert found["limit"] == "compute"
