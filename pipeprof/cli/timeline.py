@@ -8,8 +8,9 @@ import click
 
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import STDOUT, keeps_files
 from pipeprof.cli.run_argument import RUN
+from pipeprof.errors import UsageError
 from pipeprof.units import format_count
 
 
@@ -35,6 +36,8 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
     from pipeprof.report.timeline.clock import parse_ranks, parse_steps
     from pipeprof.report.timeline.trace import Choice, write
 
+    if output == STDOUT:
+        raise UsageError("a trace is not written to standard output", "give the name of a file with -o")
     choice = Choice(
         steps=None if steps is None else parse_steps(steps),
         ranks=None if ranks is None else parse_ranks(ranks),
@@ -45,7 +48,10 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         written = write(opened_run, output, choice, progress)
     if quiet:
         return
-    say(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`")
+    of = format_count(written.ranks, "rank")
+    if written.reps > 1:
+        of += f" ({written.reps} repetitions)"
+    say(f"{written.events:,} events of {of} in `{output}`")
     if written.left_out:
         say(f"note: left out {format_count(written.left_out, 'row')} without a time or a duration")
 
@@ -54,7 +60,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
 @RUN
 @click.option(
     "-o", "--output", metavar="FILE", type=LocalPath(), required=True,
-    help="File: *.json for speedscope, any other name for folded text.",
+    help="File: *.json for speedscope, any other name for folded text; - is standard output.",
 )  # fmt: skip
 @click.option(
     "--by", "way", type=click.Choice(["stack", "call", "scope"]),
@@ -83,6 +89,6 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
     taken, profiles = room.stacks(opened(run), question)
     name = str(run)
     text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
-    write_text(text, output)
+    write_text(text, None if output == STDOUT else output)
     count = sum(len(profile) for profile in profiles.values())
-    say(f"{count:,} stacks by {taken} in `{output}`")
+    say(f"{count:,} stacks by {taken}" + ("" if output == STDOUT else f" in `{output}`"))

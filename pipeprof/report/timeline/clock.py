@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FIRST, LAST = -(2**62), 2**62
 _STEPS = re.compile(r"([0-9]*):([0-9]*)")
-_RANKS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
+_RANKS = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
 
 
 class Process(NamedTuple):
@@ -44,13 +44,14 @@ def parse_steps(text: str) -> tuple[int | None, int | None]:
 
 def parse_ranks(text: str) -> frozenset[int]:
     """`0,2,4-7` as a set. Raises UsageError when it is not of this form."""
-    if _RANKS.fullmatch(text.strip()) is None:
-        raise UsageError(f"--ranks is `{text}`, expected numbers and ranges", "such as: --ranks 0,2,4-7")
-    chosen: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        chosen.update(range(int(first), int(last or first) + 1))
-    return frozenset(chosen)
+    parts = text.strip().split(",") if _RANKS.fullmatch(text.strip()) else []
+    ends = [(int(first), int(last or first)) for first, _, last in (part.partition("-") for part in parts)]
+    if not ends or any(first > last for first, last in ends):
+        raise UsageError(
+            f"--ranks is `{text}`, expected numbers and ranges FIRST-LAST, of at most six digits",
+            "such as: --ranks 0,2,4-7",
+        )
+    return frozenset(rank for first, last in ends for rank in range(first, last + 1))
 
 
 def numbers_text(numbers: Iterable[int]) -> str:

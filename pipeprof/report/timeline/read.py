@@ -16,7 +16,7 @@ from pipeprof.record import pages
 from pipeprof.record.schema import PARTITIONS, TABLES
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline.clock import FIRST, LAST
-from pipeprof.report.timeline.text import Slices
+from pipeprof.report.timeline.text import NONE, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -114,27 +114,35 @@ def _types() -> dict[str, set[pa.DataType]]:
     return types
 
 
-def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[Slices]:
+def merged(
+    sources: Sequence[Source], first_ns: int, last_ns: int, left_out: Callable[[int], None] = lambda _rows: None
+) -> Iterator[Slices]:
     """Slices of all sources that lie, if only in part, between `first_ns` and `last_ns`: by start, the longest first.
 
     Of equal times the one with the smaller `order` comes first. What ends or begins at an edge lies outside of it.
     Row groups are read by their first time, and a row waits until no row group that is not read yet begins before it:
     little waits when files are nearly in order. When they are not, they are read several times, a window at a time.
+    `left_out` is told, once for each row, of rows that have no time or no duration.
     """
     every = sorted((group for source in sources for group in groups(source)), key=lambda group: group.first)
     every = [group for group in every if group.first <= last_ns and group.reach >= first_ns]
     edges = _windows(every)
     for begin, stop in pairwise(edges):
         chosen = [group for group in every if group.last >= begin and group.first < stop]
-        for rows in _ordered(chosen, begin, stop):
+        for rows in _ordered(chosen, begin, stop, left_out):
             inside = (rows.start < last_ns) & ((rows.start >= first_ns) | (rows.start + rows.dur > first_ns))
             yield rows if inside.all() else rows.take(inside)
 
 
-def _ordered(chosen: Sequence[Group], begin: int, stop: int) -> Iterator[Slices]:
+def _ordered(chosen: Sequence[Group], begin: int, stop: int, left_out: Callable[[int], None]) -> Iterator[Slices]:
     waiting: list[Slices] = []
     for index, group in enumerate(chosen):
         rows = group.source.slices(group.read())
+        timed = (rows.start != NONE) & (rows.dur >= 0)
+        if not timed.all():
+            if group.first >= begin:  # else an earlier window has read it
+                left_out(int((~timed).sum()))
+            rows = rows.take(timed)
         if begin > FIRST or stop < LAST:
             rows = rows.take((rows.start >= begin) & (rows.start < stop))
         if len(rows.start):

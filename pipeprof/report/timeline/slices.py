@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from pipeprof.report.timeline.counters import SIDES
 from pipeprof.report.timeline.read import Source, batches, distinct, integers
 from pipeprof.report.timeline.text import NONE, Body, Slices, args, body
 from pipeprof.report.timeline.tracks import COLLECTIVE, FETCH, PHASES, SETUP, STEPS, TRACK
@@ -30,10 +31,7 @@ _COLLECTIVE = ("track", "name", "kind", "group_name", "bytes")
 
 
 class SliceRows:
-    """Makes slices of the tables of one rank; times are shifted by `offset_ns`.
-
-    `left_out` counts rows that have no time or no duration.
-    """
+    """Makes slices of the tables of one rank; one without a time or a duration has NONE for it."""
 
     def __init__(
         self, files: Callable[[str], Sequence[Share]], tracks: Tracks, bodies: Bodies, names: Callable[[object], str]
@@ -42,7 +40,6 @@ class SliceRows:
         self._pipeline = names
         self._ops: dict[tuple[object, ...], Body] = {}
         self._infos: dict[object, dict[str, object]] | None = None
-        self.left_out = 0
 
     def sources(self) -> list[Source]:
         """Everything that is a slice. Those of one list share tracks, so they are merged."""
@@ -52,7 +49,7 @@ class SliceRows:
             Source(self.files("stage"), (*timed, "stage"), self._stages),
             Source(self.files("step"), steps, self._steps),
             Source(self.files("step"), steps, self._phases),
-            Source(self.files("fetch"), ("start_ns", "wait_ns", "step", "pipeline_id"), self._fetches),
+            Source(self.files("fetch"), ("start_ns", "wait_ns", "step", "pipeline_id", "side"), self._fetches),
             Source(self.files("op"), (*timed, "op_id", "step", "track", "side", "exec_id"), self._op_rows),
             Source(self.files("span"), (*timed, "track", "category", "name"), self._spans),
             Source(self.files("collective"), (*timed, *_COLLECTIVE, "step"), self._collectives),
@@ -90,12 +87,18 @@ class SliceRows:
         return Slices(start, integers(table, end) - start, same * tid, same * made, integers(table, "step", NONE), same)
 
     def _fetches(self, table: pa.Table) -> Slices:
-        kinds, keys = distinct(_marked(table), ("pipeline_id", "has_step"))
+        kinds, keys = distinct(_marked(table), ("pipeline_id", "side", "has_step"))
         made = [
-            body("fetch", "wait for a batch", args(pipeline=pipeline), with_step=bool(step)) for pipeline, step in keys
+            body("fetch", "wait for a batch", args(pipeline=pipeline), with_step=bool(step))
+            for pipeline, _, step in keys
         ]
-        tracks = [(FETCH, f"data: {self._pipeline(pipeline)}") for pipeline, _ in keys]
-        return self._slices(table, "wait_ns", tracks, made, kinds)
+        return self._slices(table, "wait_ns", [(FETCH, self._source(*key[:2])) for key in keys], made, kinds)
+
+    def _source(self, pipeline: object, side: object) -> str:
+        """The track of its waits: the loop's own, and each queue between host and device, apart."""
+        of = [] if pipeline is None else [self._pipeline(pipeline)]
+        of += [] if side in (None, "iterator") else [SIDES.get(str(side), str(side))]
+        return f"data: {' · '.join(of)}" if of else "data"
 
     def _spans(self, table: pa.Table) -> Slices:
         kinds, keys = distinct(table, ("track", "category", "name"))
@@ -152,12 +155,7 @@ class SliceRows:
         number = integers(table, "step", NONE) if "step" in table.column_names else np.full(table.num_rows, NONE)
         start, dur = integers(table, "start_ns", NONE), integers(table, length, NONE)
         order = integers(table, "exec_id") if "exec_id" in table.column_names else np.zeros(table.num_rows, np.int64)
-        rows = Slices(start, dur, tids[kinds], numbers[kinds], number, order)
-        timed = (start != NONE) & (dur >= 0)
-        if not timed.all():
-            self.left_out += int((~timed).sum())
-            rows = rows.take(timed)
-        return rows
+        return Slices(start, dur, tids[kinds], numbers[kinds], number, order)
 
 
 def _marked(table: pa.Table) -> pa.Table:

@@ -10,16 +10,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
 from pipeprof.report.timeline import counters as timeline_counters
 from pipeprof.report.timeline import slices as timeline_slices
-from pipeprof.report.timeline.clock import (
-    FIRST,
-    LAST,
-    Process,
-    aligned,
-    check_stored,
-    numbers_text,
-    stored_ranks,
-    within_steps,
-)
+from pipeprof.report.timeline.clock import Process, aligned, check_stored, numbers_text, stored_ranks, within_steps
 from pipeprof.report.timeline.counters import (
     PipelineNames,
     busy_texts,
@@ -53,10 +44,11 @@ class Choice(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a trace holds: events, ranks, bytes before packing, and rows that had no time or no duration."""
+    """What a trace holds: events, of how many ranks and repetitions, bytes before packing, rows without a time."""
 
     events: int
     ranks: int
+    reps: int
     bytes: int
     left_out: int
 
@@ -71,7 +63,8 @@ def write(run: Run, output: Path, choice: Choice, progress: Callable[[str], None
     with Sink(output, base, _about(run.manifest), processes) as sink:
         for process in processes:
             writer.write(process, sink)
-    return Written(writer.events, len(processes), sink.bytes, writer.left_out)
+    ranks, reps = ({getattr(process, part) for process in processes} for part in ("rank", "rep"))
+    return Written(writer.events, len(ranks), len(reps), sink.bytes, writer.left_out)
 
 
 def chosen_processes(run: Run, choice: Choice) -> tuple[int, list[Process]]:
@@ -134,7 +127,7 @@ class _Writer:
                 self._put(process, sink, count, text)
 
     def _slices(self, process: Process, sink: Sink, tracks: Tracks, rows: SliceRows) -> None:
-        for part in merged(rows.sources(), process.first_ns, process.last_ns):
+        for part in merged(rows.sources(), process.first_ns, process.last_ns, self._leave_out):
             if not len(part.start):
                 continue
             apart = tracks.apart(part)
@@ -142,12 +135,11 @@ class _Writer:
             for text in slice_texts(process.pid, apart._replace(start=apart.start + process.offset_ns), rows.bodies):
                 sink.write(text)
             self._put(process, sink, len(part.start), memoryview(b""))
-        self.left_out += rows.left_out
+
+    def _leave_out(self, rows: int) -> None:
+        self.left_out += rows
 
     def _put(self, process: Process, sink: Sink, count: int, text: memoryview) -> None:
         sink.write(text)
         self.events += count
         self.progress(f"{process.title}: {self.events:,} events")
-
-
-__all__ = ["FIRST", "LAST", "Choice", "Written", "chosen_processes", "write"]

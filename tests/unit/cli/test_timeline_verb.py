@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from trace_format import check, load
 
-from pipeprof.cli.timeline import timeline
+from pipeprof.cli.timeline import stacks, timeline
 from pipeprof.errors import UsageError
 
 MS = 1_000_000
@@ -49,3 +49,32 @@ def test_a_wrong_choice_writes_nothing(run, tmp_path):
     with pytest.raises(UsageError, match="--steps is `2`"):
         ask(run.path, "-o", tmp_path / "t.json", "--steps", "2")
     assert not (tmp_path / "t.json").exists()
+
+
+def test_ranks_of_several_repetitions_count_once(make_run, tmp_path):
+    made = make_run({"stage": [
+        {"rep": rep, "rank": rank, "stage": "import", "start_ns": 0, "dur_ns": 5} for rep in range(3) for rank in (0, 1)
+    ]})  # fmt: skip
+    made.manifest.state = "complete"
+    made.save()
+    said = ask(made.path, "-o", tmp_path / "t.json").stderr
+    assert "events of 2 ranks (3 repetitions) in `" in said
+
+
+def test_a_trace_is_no_text_for_standard_output(run):
+    with pytest.raises(UsageError, match="not written to standard output"):
+        ask(run.path, "-o", "-")
+
+
+def test_stacks_go_to_standard_output(make_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    info = [{"op_id": n, "name": f"net/op{n}", "scope": f"net/op{n}"} for n in range(2)]
+    ops = [{"op_id": n, "step": 0, "start_ns": n * 10, "dur_ns": 5, "self_ns": 5, "side": "host"} for n in range(2)]
+    made = make_run({"op": ops, "op_info": info})
+    made.manifest.state = "complete"
+    made.save()
+    answer = CliRunner().invoke(stacks, [str(made.path), "--by", "scope", "-o", "-"], catch_exceptions=False)
+    assert answer.exit_code == 0
+    assert len(answer.stdout.splitlines()) == 2
+    assert "2 stacks by scope" in answer.stderr
+    assert not (tmp_path / "-").exists()

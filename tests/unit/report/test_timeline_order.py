@@ -72,6 +72,21 @@ def test_row_groups_outside_of_the_time_are_not_read(tmp_path):
     assert len(read) == 3  # one that reaches into it, one inside, and one that begins at its end
 
 
+def test_what_has_no_time_is_told_once_however_often_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline_read, "MOST_ROWS", 10)
+    starts = np.random.default_rng(5).integers(0, 5000, 500).tolist()
+    source, read, told = stored(tmp_path / "a", starts, 64), [], []
+
+    def without_some(table):
+        read.append(table.num_rows)
+        made = slices_of(table)
+        return made._replace(dur=np.where(made.dur == 4, -1, made.dur))
+
+    list(merged([source._replace(slices=without_some)], FIRST, LAST, told.append))
+    assert sum(read) > 2 * len(starts)
+    assert sum(told) == sum(start % 5 == 4 for start in starts)
+
+
 def test_no_rows_give_nothing(tmp_path):
     assert (
         order(merged([Source([], ("start_ns", "dur_ns"), slices_of), stored(tmp_path / "a", [], 10)], FIRST, LAST))
@@ -125,5 +140,10 @@ def test_other_steps_are_refused(text):
 
 def test_ranks_are_numbers_and_ranges():
     assert parse_ranks("0,2,4-6") == {0, 2, 4, 5, 6}
-    with pytest.raises(UsageError, match="--ranks"):
-        parse_ranks("0-")
+    assert parse_ranks("3-3") == {3}
+
+
+@pytest.mark.parametrize("text", ["", "0-", "7-4", "0,7-4", "0-9999999999", "9" * 5000])
+def test_other_ranks_are_refused(text):
+    with pytest.raises(UsageError, match="--ranks is"):
+        parse_ranks(text)
