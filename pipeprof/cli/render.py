@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -91,4 +92,6 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):  # where the folder itself cannot be made there is none to unlink in
+            temporary.unlink(missing_ok=True)
         raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from typing import IO, TYPE_CHECKING
@@ -48,7 +49,11 @@ class Sink:
             self._file = self._temporary.open("wb")
         except OSError as error:
             raise self._explained(error) from error
-        self._put(self._head.encode())
+        try:
+            self._put(self._head.encode())
+        except UsageError:
+            self._discard()
+            raise
         return self
 
     def write(self, text: bytes | memoryview) -> None:
@@ -62,14 +67,18 @@ class Sink:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is None:
-            return
         try:
             if kind is None:
                 self._finish()
         finally:
-            self._file.close()
-            self._temporary.unlink(missing_ok=True)
+            self._discard()
+
+    def _discard(self) -> None:
+        """What is not whole goes, on a full disk too, where closing fails again; after a renaming nothing is left."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+        self._temporary.unlink(missing_ok=True)
 
     def _finish(self) -> None:
         self._put(b"\n]}\n")

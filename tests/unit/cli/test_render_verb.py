@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +52,16 @@ def test_wrong_words_are_usage_errors(saved, tmp_path):
 
 def test_folder_that_cannot_be_is_a_usage_error(saved):
     assert isinstance(call(saved, "-o", saved / "inside").exception, UsageError)
+
+
+def test_a_full_disk_leaves_no_half_file(saved, tmp_path, monkeypatch):
+    def full(path, text, **_more):
+        path.write_bytes(text.encode()[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert isinstance(call(saved, "-o", tmp_path / "out").exception, UsageError)
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ from trace_format import check, load, thread_names
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.run import Rank, Rep
 from pipeprof.report.timeline import trace as timeline
+from pipeprof.report.timeline.sink import Sink
 from pipeprof.report.timeline.trace import Choice, write
 
 MS = 1_000_000
@@ -139,6 +142,15 @@ def test_collectives_stages_and_waits(make_run, draw):
     assert [name for name, *_ in slices(found, "stage")] == ["import"]
     assert [arguments for *_, arguments in slices(found, "fetch")] == [{"pipeline": 0, "step": 0}, {"pipeline": 0}]
     assert sorted(thread_names(found).values()) == ["collectives: hccl", "data: pipeline 0 (train)", "set-up"]
+
+
+def test_waits_for_queues_of_a_device_have_tracks_of_their_own(make_run, draw):
+    found = draw(make_run({"fetch": [
+        {"fetch": 0, "side": side, "start_ns": 1, "wait_ns": 3} for side in (None, "host_queue", "data_queue")
+    ]}))  # fmt: skip
+    assert sorted(thread_names(found).values()) == [
+        "data", "data: data queue, on the device", "data: host queue, before the device",
+    ]  # fmt: skip
 
 
 def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
@@ -274,6 +286,35 @@ def test_a_broken_write_leaves_nothing(make_run, tmp_path, monkeypatch):
         write(run, target, Choice())
     assert target.read_text() == "old"
     assert not list(tmp_path.glob(".t.json*"))
+
+
+class Full:
+    """A file on a disk that has room for so many writes."""
+
+    def __init__(self, room):
+        self.room = room
+
+    def write(self, _text):
+        self.room -= 1
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_full_disk_is_an_error_and_nothing_is_left(tmp_path, monkeypatch, room):
+    opened = Path.open
+
+    def full(path, mode="r", **more):
+        opened(path, mode, **more).close()
+        return Full(room)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(UsageError, match="No space left"), Sink(tmp_path / "t.json", 0, {}, ()) as sink:
+        sink.write(b",\n{}")
+    assert list(tmp_path.glob(".t.json*")) == []
 
 
 def test_a_folder_that_is_not_there_is_an_error(make_run, tmp_path):
