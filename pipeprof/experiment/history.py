@@ -38,20 +38,21 @@ SCHEMA_VERSION = 1
 LEAST_POINTS = 2 * LEAST_SIDE
 MOST_COMPARED = 20  # measurements on each side of a change that its cause is sought in
 MOST_COMMITS = 50
+_NOT_WHOLE = "it is still being recorded, or its recording was cut off and is not recovered yet"
 _TOGETHER = "history"  # stands for the job of all measurements: they are one side of a comparison each
 
 
-def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, Any]:
+def history_of(source: str, root: str, say: Callable[[str], None], *, recover: bool = True) -> dict[str, Any]:
     """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
 
     `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline
     or of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the same and
     holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in the
-    repository of the working directory.
+    repository of the working directory. Without `recover`, runs whose recording was cut off are left out, not changed.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """
-    entries, left_out = _entries(source, root, say)
+    entries, left_out = _entries(source, root, say, recover=recover)
     if not entries:
         why = f": {left_out[0]['problem']}" if left_out else ""
         raise RunError(
@@ -69,7 +70,9 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
     }  # fmt: skip
 
 
-def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
+def _entries(
+    source: str, root: str, say: Callable[[str], None], *, recover: bool
+) -> tuple[list[Entry], list[dict[str, str]]]:
     """The measurements, oldest first, and what could not be read."""
     folder = Path(source)
     if "://" in source:
@@ -79,11 +82,11 @@ def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[E
     if "://" in source or _holds_baselines(folder):
         parts = [baseline.parts_of(one) for one in _baselines_at(source)]
     elif _holds_runs(folder):
-        return _of_runs(folder, say)
+        return _of_runs(folder, say, recover=recover)
     else:
         parts = [(root, workload, machine) for workload, machine in (baseline.names(root, source) if root else ())]
         if not parts and folder.is_dir():
-            return _of_runs(folder, say)
+            return _of_runs(folder, say, recover=recover)
     entries = [entry for one in parts for entry in baseline.read_history(*one)]
     return sorted(entries, key=lambda entry: entry.created_at or ""), []
 
@@ -105,12 +108,15 @@ def _baselines_at(source: str) -> list[str]:
     return [str(path.parent) for path in sorted(Path(source).glob(f"*/{baseline.MANIFEST}"))]
 
 
-def _of_runs(folder: Path, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
+def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tuple[list[Entry], list[dict[str, str]]]:
     """Every run of a folder as a line of a history. One that cannot be read is told, not passed over."""
     entries, left_out = [], []
     listed = sorted(runs_in(folder), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
+        if not recover and one.run is not None and not one.run.is_settled():
+            left_out.append({"path": str(one.path), "problem": _NOT_WHOLE})
+            continue
         try:
             measures = open_measures(one.path)
         except PipeprofError as error:

@@ -75,10 +75,15 @@ def document(content: dict[str, Any]) -> Document:
     """The table of the runs, and what is wrong with those that are damaged or not whole."""
     rows = content["runs"]
     blocks = [Block(HEAD, [cells(row) for row in rows], frozenset({3}))] if rows else []
-    broken = [row for row in rows if row["state"] == "damaged" or (row["problem"] and row["run_id"] is None)]
-    said = [f"{row['path']}: {row['problem']}" for row in broken]
     title = f"{format_count(len(rows), 'run') if rows else 'no runs'} in `{content['folder']}`"
-    return Document(title, [Section("", blocks=blocks), Section("Damaged or not whole", notes=said, unbroken=True)])
+    return Document(
+        title, [Section("", blocks=blocks), Section("Damaged or not whole", notes=problems(rows), unbroken=True)]
+    )
+
+
+def problems(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What is wrong with each run of which therefore nothing can be said."""
+    return [f"{row['path']}: {row['problem']}" for row in rows if row["problem"] and row["verdict"] is None]
 
 
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:

@@ -42,7 +42,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
     if len(complete) > 1:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
         body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
-    body += [f"<p>{words(row['problem'])}</p>" for row in rows if row["state"] == "damaged" and row["problem"]]
+    body += [f"<p>{words(said)}</p>" for said in runs.problems(rows)]
     return page(title, body, SORTABLE + _STYLE, TABLES)
 
 

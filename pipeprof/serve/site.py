@@ -72,6 +72,9 @@ class Site:
         if len(set(names)) != 2:
             raise UsageError(f"expected two runs to compare, found {len(set(names))}", "tick two runs of the list")
         newer, older = sorted(map(self._listed, set(names)), key=lambda one: one.began, reverse=True)
+        for one in (older, newer):
+            if one.run is not None and not one.run.is_settled():  # what compares them would recover it
+                raise RunError(runs.CUT_OFF, f"pipeprof report {one.path}")
         places = str(older.path), str(newer.path)
         return self._page("compare", (older, newer), lambda: compare_sections.text(compare_places(*places), "html"))
 
@@ -81,7 +84,7 @@ class Site:
         return self._page("history", made, self._history_page)
 
     def _history_page(self) -> str:
-        return text(history_rows.document(history_of(str(self.folder), "", _nobody)), "html")
+        return text(history_rows.document(history_of(str(self.folder), "", _nobody, recover=False)), "html")
 
     def fleet(self) -> str:
         """What all runs below the folder lose, and because of what."""

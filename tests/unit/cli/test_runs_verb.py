@@ -104,6 +104,7 @@ def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
     (row,) = listed()
     assert (row["state"], row["verdict"]) == ("partial", None)
     assert "cut off" in row["problem"]
+    assert "run: the recording was cut off" in " ".join(ask("runs").stdout.split())
     assert run.path.joinpath("run.json").read_bytes() == before
 
 

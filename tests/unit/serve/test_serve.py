@@ -212,6 +212,21 @@ def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded):
     assert "pipeprof report" in text
 
 
+def test_a_recording_that_was_cut_off_is_named_and_not_changed(served, recorded, tmp_path):
+    for minute, name in enumerate(("first", "second", "cut")):
+        run = recorded(name, minute)
+    run.manifest.state = "running"
+    run.save()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ask = served()
+    assert "<p>cut: the recording was cut off" in ask("/")[2]
+    status, _, text = ask("/history")
+    assert (status, "cut</code>: it is still being recorded" in text) == (200, True)
+    status, _, text = ask("/compare?run=cut&run=first")
+    assert (status, "the recording was cut off" in text) == (404, True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_a_run_that_is_recorded_now_is_looked_at_again(served, recorded, monkeypatch):
     monkeypatch.setattr("pipeprof.serve.site.launcher_alive", lambda _run: True)
     looks = iter(["one", "two"])
