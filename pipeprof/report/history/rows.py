@@ -9,7 +9,7 @@ from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS
-from pipeprof.units import format_change, format_count
+from pipeprof.units import format_change, format_count, format_minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,8 +80,13 @@ def _row(one: Row) -> list[str]:
 
 
 def _day(at: str | None) -> str:
-    """The date of a time."""
-    return at[:10] if at else "-"
+    """The date of a time, where the user is."""
+    if not at:
+        return "-"
+    try:
+        return format_minute(at)[:10]
+    except ValueError:  # another program's way to write one
+        return at[:10]
 
 
 def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from pipeprof.report.document import text
 from pipeprof.report.history.rows import document
 
@@ -41,6 +45,21 @@ def test_a_measurement_that_is_pointed_at_says_its_revision(opened):
     ).json_value()
     assert told[0] == "47.8 ms, 0000000000, 2026-11-20T10:00:00+00:00"
     assert told[1] <= 1000
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", "2026-11-01"), ("Pacific/Auckland", "2026-11-02")])
+def test_dates_are_of_the_time_zone_in_which_runs_are_listed(monkeypatch, zone, day):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        one = series("first_step_time", "ns", [21.7e9], []) | {"enough": False}
+        one["points"][0]["at"] = "2026-11-01T20:00:00+00:00"
+        assert day in text(document(CONTENT | {"series": [one]}))
+        one["points"][0]["at"] = "2026/11/01, in the evening"
+        assert "2026/11/01" in text(document(CONTENT | {"series": [one]}))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_on_a_narrow_page_what_a_measurement_says_stays_within_it_and_workloads_are_told_apart(opened):
