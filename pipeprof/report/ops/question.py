@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
-AGGREGATES = ("max", "min", "sum", "mean")
 KEYS = {"end": "total", "total": "total", "kern": "wait", "wait": "wait", "exec": "exec"}
 PARTS = ("summary", "device", "host")
 
