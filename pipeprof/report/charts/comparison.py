@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
+from pipeprof.query.measure import CURVE_POINTS
 from pipeprof.report.charts import altair, pipelines
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
 from pipeprof.report.compare import rows as compare_rows
+from pipeprof.report.compare.why import PROVEN
 from pipeprof.report.sections.block import PHASES
 from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
+from pipeprof.verdict.gate.causes import OF_STEPS
+from pipeprof.verdict.gate.explain import Level, sum_of_phases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 SIDES = {"base": COLOURS[6], "new": COLOURS[1]}
 MOST_CHANGES = 20
+_NOT_MEASURED = "Nothing inside a step was measured on both sides."
 KINDS = {
     "phase": ("phase of the step", COLOURS[2]),
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
@@ -89,10 +94,11 @@ def _panel(metric: Row, measured: Row) -> Any:
 
 
 def _bounds(metric: Row, divisor: float) -> list[Any]:
-    """The interval of the new side as a band, and the least changes that count as dashed lines."""
+    """The interval of the new side as a band, and what counts as a change beyond dashed lines."""
     import altair as alt
 
-    base, low, high, least = (metric.get(key) for key in ("base", "ci_low", "ci_high", "min_effect"))
+    base, low, high = (metric.get(key) for key in ("base", "ci_low", "ci_high"))
+    edges = [edge for edge in (metric.get("counts_below"), metric.get("counts_above")) if edge is not None]
     layers: list[Any] = []
     if not isinstance(base, int | float):
         return layers
@@ -101,9 +107,9 @@ def _bounds(metric: Row, divisor: float) -> list[Any]:
         layers.append(
             alt.Chart(inline(band)).mark_rect(color=SIDES["new"], opacity=0.15).encode(y="low:Q", y2="high:Q")
         )
-    if least:
-        edges = [{"edge": base * factor / divisor} for factor in (1 - least, 1 + least)]
-        dashed = alt.Chart(inline(edges)).mark_rule(strokeDash=[4, 4], color="#888")
+    if edges:
+        dashes = [{"edge": edge / divisor} for edge in edges]
+        dashed = alt.Chart(inline(dashes)).mark_rule(strokeDash=[4, 4], color="#888")
         layers.append(dashed.encode(y="edge:Q"))
     return layers
 
@@ -125,7 +131,8 @@ def _changes(metrics: Sequence[Row]) -> Chart:
     found = sorted(filter(None, (_change(one, whole) for one in metrics)), key=lambda row: -abs(row["ms"]))
     changed = [row for row in found if row["ms"]]
     if not changed:
-        return Chart("chart-changes", title, "Nothing inside a step was measured on both sides.")
+        none = "Everything inside a step took as long on both sides." if found else _NOT_MEASURED
+        return Chart("chart-changes", title, none)
     largest = changed[0]
     said = f"the largest difference is {_signed(largest['ms'])}: {largest['name']}"
     more = (
@@ -140,11 +147,10 @@ def _changes(metrics: Sequence[Row]) -> Chart:
 
 
 def _step_change(metrics: Sequence[Row]) -> float | None:
-    """How much longer the mean step became, in ns; None where that is not known or not above noise."""
-    mean = next((one for one in metrics if one["name"] == "step_time_mean"), None)
-    if mean is None or mean["verdict"] not in ("regressed", "improved", "acknowledged"):
+    """How much longer the phases of a step became together, in ns; None where that is not known or not above noise."""
+    if all(one["verdict"] not in PROVEN for one in metrics if one["name"] in OF_STEPS):
         return None
-    return float(mean["new"] - mean["base"])
+    return sum_of_phases({one["name"]: Level(one.get("base"), one.get("new")) for one in metrics}, "delta")
 
 
 def _change(metric: Row, whole: float | None) -> Row | None:
@@ -197,7 +203,10 @@ def _curves(curves: Mapping[str, Sequence[float]]) -> Chart:
         )
     said = ", ".join(f"{side}: {format_count(len(curves[side]), 'point')}" for side in known)
     left_out = "".join(f" Those of {side} are not known." for side in SIDES if side not in known)
-    caption = "Training steps of the repetition of each side whose usual step is in the middle, without warm-up."
+    caption = (
+        "Training steps of the repetition of each side whose usual step is in the middle: of its lowest rank, without "
+        f"warm-up. Of more than {CURVE_POINTS} steps a point is the mean of several, which hides single long ones."
+    )
     alt = altair()
 
     points = [

@@ -35,6 +35,8 @@ class Metric(_Part):
     p_value: Number = None
     alpha: Number = None
     min_effect: Number = None
+    counts_below: Number = None
+    counts_above: Number = None
     reps_base: int = 0
     reps_new: int = 0
     reps_needed: int | None = None

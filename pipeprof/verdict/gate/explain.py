@@ -63,7 +63,7 @@ def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence
     """
     levels = {one.name: Level(one.base, one.new, one.verdict in SIGNS) for one in verdict.metrics}
     levels |= {name: Level(None, level) for name, level in appeared.items()}
-    total, base = _sum_of_phases(levels, "delta"), _sum_of_phases(levels, "base")
+    total, base = sum_of_phases(levels, "delta"), sum_of_phases(levels, "base")
     far = total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
     changed = any(one.verdict in SIGNS for one in verdict.metrics if one.name in causes.OF_STEPS)
     step = Step(levels, total, changed=changed or far)
@@ -114,7 +114,7 @@ class Step:
         return -weight, ORDER.index(entry["kind"]), -delta, entry["name"]
 
 
-def _sum_of_phases(levels: Mapping[str, Level], column: str) -> float | None:
+def sum_of_phases(levels: Mapping[str, Level], column: str) -> float | None:
     """Over the first of the sets of phases that both sides have whole: a step is made up of each in another way."""
     for phases in STEPS:
         rows = [levels.get(f"phase/{phase}") for phase in phases]

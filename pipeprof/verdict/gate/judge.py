@@ -11,7 +11,7 @@ import numpy as np
 from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
 from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
-from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
+from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval, with_least
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
@@ -146,6 +146,7 @@ def _case(
     shift = rule.floor if on.kind == "shifted" else 0.0
     means = [level(side, count, shift, on.kind) for side, count in zip((base, new), counts, strict=True)]
     shown = with_interval(means[0], means[1], change, float(on.unit), shift, on.kind)
+    shown = with_least(shown, float(on.least), float(on.unit), shift, on.kind)
     reasons, share_ratio = _scale(on.kind), None
     if centred is not None:
         on = replace(on, base=centred[0][chosen.base], new=centred[1][chosen.new])
@@ -257,6 +258,7 @@ def _entry(
     return MetricVerdict(
         name, rule.unit, rule.direction, rule.family, word, shown.base, shown.new, shown.ratio, shown.ci_low,
         shown.ci_high, p_value, alpha, rule.min_effect, len(base), len(new), reps_needed, reasons, share_ratio,
+        shown.counts_below, shown.counts_above,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,13 +20,18 @@ MOST = math.exp(LARGEST)  # the end of an interval that says nothing
 
 @dataclass(frozen=True)
 class Levels:
-    """What is shown of both sides: `ratio` is new / base, None unless base is above 0; `ci_*` its 95 % interval."""
+    """What is shown of both sides: `ratio` is new / base, None unless base is above 0; `ci_*` its 95 % interval.
+
+    `counts_*`: values of new beyond which a change counts.
+    """
 
     base: float | None
     new: float | None
     ratio: float | None
     ci_low: float | None = None
     ci_high: float | None = None
+    counts_below: float | None = None
+    counts_above: float | None = None
 
 
 def level(values: Array, weights: Array | None = None, shift: float = 0.0, kind: Kind = "log") -> float:
@@ -68,6 +73,19 @@ def with_interval(base: float, new: float, change: Change, unit: float, shift: f
     else:
         low, high = (((new + shift) * math.exp(min(end, LARGEST)) - shift) / base for end in ends)
     return Levels(base, new, ratio, min(low, MOST), min(high, MOST))
+
+
+def with_least(shown: Levels, least: float, unit: float, shift: float, kind: Kind) -> Levels:
+    """The levels with the values of new from which on it differs by `least`, which is on the judged scale."""
+    if shown.base is None:
+        return shown
+    if kind == "linear":
+        ends = shown.base - least * unit, shown.base + least * unit
+    else:
+        factor = math.exp(min(least, LARGEST))
+        ends = (shown.base + shift) / factor - shift, (shown.base + shift) * factor - shift
+    below, above = (max(min(end, MOST), -MOST) for end in ends)
+    return replace(shown, counts_below=below, counts_above=above)
 
 
 def _ratio(base: float | None, new: float | None) -> float | None:

@@ -25,7 +25,8 @@ class MetricVerdict:
     `share_ratio`: the ratio that is judged of a metric with `share`, without what all metrics of its prefix did.
     `p_value` is one-sided, of "worse"; `alpha` what it was held against. `reps_needed`: repetitions per side that find
     a change of the policy's `detect`; None when more than can be asked for, or when it is decided. `reasons`: why the
-    verdict is as it is, as codes with numbers.
+    verdict is as it is, as codes with numbers. `counts_below`, `counts_above`: values of new beyond which the change is
+    large enough to count, by the policy's `min_effect` and `floor`.
     """
 
     name: str
@@ -46,6 +47,8 @@ class MetricVerdict:
     reps_needed: int | None = None
     reasons: tuple[Note, ...] = ()
     share_ratio: float | None = None
+    counts_below: float | None = None
+    counts_above: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 from comparisons import comparison, hostile, metric
 from hostile import NAMES, check_html
 
-from pipeprof.experiment.compare import compare_places
+from pipeprof.experiment.compare import compare_places, compare_sides
+from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.run import Rep
 from pipeprof.report import json_text, section_html
 from pipeprof.report.charts import comparison as charts
@@ -74,12 +75,13 @@ def test_interval_and_least_change_are_those_of_the_metric(compared):
         (one["base"] * one["ci_low"] / MS, one["base"] * one["ci_high"] / MS)
     )
     assert [row["edge"] for row in rows if "edge" in row] == pytest.approx(
-        [one["base"] * 0.98 / MS, one["base"] * 1.02 / MS]
+        [one["base"] / 1.02 / MS, one["base"] * 1.02 / MS]
     )
 
 
 def test_the_steps_of_the_middle_repetition_are_drawn_without_warm_up(compared):
     assert compared["curves"] == {"base": [11e6] * 11, "new": [21e6] * 11}
+    assert "of its lowest rank" in drawn(compared, "chart-curves").caption
     rows = values(drawn(compared, "chart-curves").spec)
     assert [row["ms"] for row in rows] == [11.0] * 11 + [21.0] * 11
     alone = drawn({**compared, "curves": {"base": [], "new": [5e6, 6e6]}}, "chart-curves")
@@ -101,12 +103,30 @@ def test_differences_are_sorted_by_their_size_and_named_by_what_they_are():
     ]  # fmt: skip
 
 
-def test_the_share_of_a_change_is_that_of_the_mean_step_where_it_changed():
-    step = metric("step_time_mean", "regressed", base=10e6, new=14e6)
-    parts = [metric("op/Conv2D", family="secondary", base=1e6, new=4e6), metric("pipeline/read", base=1e6, new=2e6)]
-    for verdict, label in (("regressed", "+3.00 ms (75.0 %)"), ("inconclusive", "+3.00 ms")):
-        rows = values(drawn(comparison(metrics=[step | {"verdict": verdict}, *parts]), "chart-changes").spec)
-        assert [row["label"] for row in rows] == [label, "+1.00 ms"]  # the pipeline works beside the step
+def side(step_ms, wait_ms, label):
+    """A side whose steps are a wait and the rest, of five repetitions."""
+    noise = (0.0, 0.01, -0.01, 0.02, -0.02)
+    levels = {"step_time_median": step_ms, "phase/data_wait": wait_ms, "phase/compute": step_ms - wait_ms}
+    return Measures(
+        label=label, kind="run", workload="demo", command=["python"],
+        values={name: {rep: (level + off) * MS for rep, off in enumerate(noise)} for name, level in levels.items()},
+        reps={rep: Repetition(order=rep, job="j") for rep in range(5)}, fingerprint={"cpu_model": "A"}, run_ids=[label],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("new", "labels"), [((14, 4), ["+3.00 ms (75.0 %)", "+1.00 ms (25.0 %)"]), ((10.01, 2), ["+1.00 ms", "-990 us"])]
+)
+def test_the_share_of_a_change_is_that_of_the_mean_step_where_it_changed(new, labels):
+    content = compare_sides(side(10, 1, "base"), side(*new, "new"))
+    rows = values(drawn(content, "chart-changes").spec)
+    assert [row["label"] for row in rows] == labels
+
+
+def test_where_nothing_differs_the_page_does_not_say_that_nothing_was_measured():
+    same = [metric("phase/data_wait", family="secondary", base=1e6, new=1e6)]
+    caption = drawn(comparison(metrics=same), "chart-changes").caption
+    assert caption == "Everything inside a step took as long on both sides."
 
 
 def stage(op_id, name, workers=1, work_ns=None, fill=None, pipeline="a"):

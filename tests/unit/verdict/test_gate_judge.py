@@ -397,3 +397,21 @@ def test_a_large_difference_below_a_larger_floor_is_said_without_logs():
     new = [-49_500.0 + part for part in (-3000, -2000, -1000, 0, 1000, 2000, 3000)]
     one = word([-1.0] * 7, new, direction="higher", floor=50e3)
     assert (one.verdict, codes(one)) == ("inconclusive", ["linear_scale", "too_small"])
+
+
+@pytest.mark.parametrize("values", [(1e5, 1.01e5, 0.99e5), (0.0, 1e5, 2e5)])
+def test_the_bounds_beyond_which_a_change_counts_are_those_that_decide(values):
+    """A floor of 50 us is more than 2 % of 100 us: what is within it is no change, however sure it is."""
+    rule = {"metrics": {STEP: {"floor": 50e3, "min_effect": 0.02, "unit": "ns"}}}
+    (one,) = judge({STEP: values}, {STEP: values}, rule).metrics
+    assert one.counts_below < one.base < one.counts_above
+    assert one.counts_above - one.base >= 50e3 * 0.99
+    shift = 50e3 if min(values) <= 0 else 0.0
+    assert (one.counts_above + shift) / (one.base + shift) == pytest.approx(
+        (one.base + shift) / (one.counts_below + shift)
+    )
+
+
+def test_without_a_floor_the_bounds_are_the_least_effect_both_ways():
+    (one,) = judge({STEP: BASE}, {STEP: times(1.10)}, {"metrics": {STEP: {"floor": 0.0, "min_effect": 0.02}}}).metrics
+    assert (one.counts_below, one.counts_above) == pytest.approx((one.base / 1.02, one.base * 1.02))
