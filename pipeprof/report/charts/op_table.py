@@ -35,7 +35,7 @@ def table_of(rows: Sequence[Row]) -> list[str]:
         [*(_cut(line(row[field] or "-")) for _, field in shown), *(worded(row[field]) for _, field, worded in _NUMBERS)]
         for row in rows
     ]
-    numbers = {title: [row[field] or 0 for row in rows] for title, field, _ in _NUMBERS}
+    numbers = {title: [row[field] for row in rows] for title, field, _ in _NUMBERS}
     head = [*(title for title, _ in shown), *numbers]
     caption = f"The {MOST} operators with most own time" if len(rows) == MOST else "Operators"
     return block_lines(Block(head, cells, frozenset(range(len(shown), len(head))), caption=[caption], numbers=numbers))

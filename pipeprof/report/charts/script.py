@@ -19,8 +19,6 @@ TABLES = """
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
-  const value = (row, at) => row.cells[at].dataset.value === undefined
-    ? row.cells[at].textContent : Number(row.cells[at].dataset.value);
   heads.forEach((head, at) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -31,8 +29,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = head.ariaSort ? head.ariaSort === "ascending" : numbers;
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const known = [...body.rows].some((row) => row.cells[at].dataset.value !== undefined);
+      const value = ({cells}) => known ? Number(cells[at].dataset.value) : cells[at].textContent;
       const rows = [...body.rows].sort((one, two) => {
-        const a = value(one, at), b = value(two, at);
+        const a = value(one), b = value(two);
+        if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
         return (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
       });
       body.append(...rows);
@@ -58,7 +59,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   line.append(label, count);
   table.closest(".wide").before(line);
 }
-"""  # tables that are sorted and searched
+"""  # tables that are sorted and searched; a row whose number is not known is the last
 
 # The answer is painted first, then a chart at a time, so that the first can be used while the others are drawn.
 # Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
