@@ -13,6 +13,8 @@
 --   point                bigint   from 0
 --   first_step           bigint   position of its first step among all steps of the rank
 --   last_step            bigint   position of its last step
+--   first_kind_step      bigint   the first as a training step, from 0 with warm-up, as --step counts
+--   last_kind_step       bigint   the last
 --   steps                bigint   steps
 --   warmup_steps         bigint   of them, warm-up
 --   dur_ns               double   ns    mean length
@@ -52,6 +54,8 @@ SELECT
   rep, rank, point,
   min(step) AS first_step,
   max(step) AS last_step,
+  min(turn) AS first_kind_step,
+  max(turn) AS last_kind_step,
   count(*) AS steps,
   count(CASE WHEN kind = 'warmup' THEN 1 END) AS warmup_steps,
   avg(dur_ns) AS dur_ns,

@@ -12,6 +12,8 @@
 --   point                bigint   from 0
 --   first_step           bigint   position of its first step among all steps of the rank
 --   last_step            bigint   position of its last step
+--   first_kind_step      bigint   the first as a training step, from 0 with warm-up, as --step counts
+--   last_kind_step       bigint   the last
 --   steps                bigint   steps
 --   warmup_steps         bigint   of them, warm-up
 --   start_ns             bigint   ns    start of the first
@@ -19,6 +21,7 @@
 --   dur_ns               double   ns    mean length
 --   max_ns               bigint   ns    longest
 --   max_step             bigint   the longest step; of equals the first
+--   max_kind_step        bigint   the same as a training step
 --   max_start_ns         bigint   ns    start of it
 --   max_fetch_ns         bigint   ns    longest time inside the dataset iterator; null when nothing was fetched
 --   data_wait_ns         double   ns    before the forward pass, or until the batch was handed over
@@ -67,6 +70,8 @@ SELECT
   point,
   min(step) AS first_step,
   max(step) AS last_step,
+  min(turn) AS first_kind_step,
+  max(turn) AS last_kind_step,
   count(*) AS steps,
   count(CASE WHEN kind = 'warmup' THEN 1 END) AS warmup_steps,
   min(start_ns) AS start_ns,
@@ -74,6 +79,7 @@ SELECT
   avg(step_ns) AS dur_ns,
   max(step_ns) AS max_ns,
   max(CASE WHEN place = 1 THEN step END) AS max_step,
+  max(CASE WHEN place = 1 THEN turn END) AS max_kind_step,
   max(CASE WHEN place = 1 THEN start_ns END) AS max_start_ns,
   max(fetch_wait_ns) AS max_fetch_ns,
   avg(CASE known WHEN 'parts' THEN input_ns WHEN 'whole' THEN 0 ELSE fp_ns - start_ns END) AS data_wait_ns,

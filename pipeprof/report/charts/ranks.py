@@ -31,7 +31,7 @@ def chart(rows: Sequence[dict[str, Any]]) -> Chart:
     slowest = max(rows, key=lambda row: (row["max_ns"], -row["rank"], -row["first_step"]))
     said = (
         f"{format_count(len(ranks), 'rank')}; the longest step is {format_ns(slowest['max_ns'])}, of rank "
-        f"{slowest['rank']} near step {slowest['first_step']}; rank {_latest(rows)} takes most time"
+        f"{slowest['rank']} near step {slowest['first_kind_step']}; rank {_latest(rows)} takes most time"
     )
     together = max(row["steps"] for row in rows)
     more = f" A cell stands for up to {together} steps in a row." if together > 1 else ""
@@ -62,8 +62,8 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
 
     cells = [
         {
-            "first": row["first_step"],
-            "last": row["last_step"] + 1,
+            "first": row["first_kind_step"],
+            "last": row["last_kind_step"] + 1,
             "rank": row["rank"],
             **{name: round(row[field] / NS_PER_MS, 4) for field, name in MEASURES.items() if row[field] is not None},
         }

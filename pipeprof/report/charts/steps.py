@@ -55,7 +55,7 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     steps, far = sum(row["steps"] for row in rows), _far(rows)
     said = (
         f"{format_count(steps, 'training step')}, the longest of {format_ns(slowest['max_ns'])} at step "
-        f"{slowest['max_step']}, at {format_ns(slowest['max_start_ns'])}"
+        f"{slowest['max_kind_step']}, at {format_ns(slowest['max_start_ns'])}"
     )
     together = max(row["steps"] for row in rows)
     notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []

@@ -45,3 +45,10 @@ def test_fewer_points_keep_the_longest_step_and_its_place_and_still_add_up(ask):
     assert [(row["max_ns"], row["max_step"], row["max_start_ns"]) for row in rows] == [(100, 0, 0), (40, 4, 220)]
     for row in rows:
         assert abs(sum(parts(row).values()) - row["dur_ns"]) < 1e-6
+
+
+def test_training_steps_are_numbered_without_the_evaluation_between_them(ask):
+    steps = [step(0, 0, 10), step(1, 10, 20, kind="eval"), step(2, 20, 30), step(3, 30, 90)]
+    (row,) = ask("step/trace_curve", {"step": steps}, points=1, rep=0, rank=0)
+    assert [row[name] for name in ("first_step", "last_step", "max_step")] == [0, 3, 3]
+    assert [row[name] for name in ("first_kind_step", "last_kind_step", "max_kind_step")] == [0, 2, 2]
