@@ -22,7 +22,7 @@ FILLS = ("#f4a582", "#d6cb8f", "#92c5de")  # of a queue that is empty, half full
 UNKNOWN_FILL = "#b8b8b8"
 _ENDS = 0.2  # of it: the edge
 _PLACES = "The source is at the top, the training reads at the bottom."
-_FILL = "A box's colour is the fill of its output queue."
+_FILL = "A box's colour is the fill of its output queue in the steady state."
 _WORK = "The bar in a box is how long it works for a batch, beside the slowest operator."
 
 
@@ -54,7 +54,7 @@ def chart(
         notes.append(f"One of {len(recorded)} pipelines is drawn.")
     depths = [row for row in curve if row["pipeline_key"] == shown["pipeline_key"]]
     if depths:
-        notes.append("A click on a box, or the menu, shows its queue below.")
+        notes.append("A click on a box, or the menu, shows its queue below, from the start on, in which it fills.")
     else:
         notes.append("The depth of its queues over time was not recorded.")
     classes = [row for row in histogram if row["pipeline_key"] == shown["pipeline_key"]]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 POINTS = 300
 MOST = 8  # lines of a panel
+_BELOW = "a line of the queues to the device is the mean of several batches, the band below it reaches to the least"
 _NOTICED = 0.05  # cores
 CONSUMERS = {
     "trainer": ("training process", COLOURS[0]),
@@ -34,7 +35,7 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     if not fetched:
         return None
     longest = max(fetched, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
-    said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_step']}"
+    said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_kind_step']}"
     bars = [
         {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "high": _ms(row["max_fetch_ns"]), "of": "wait"}
         for row in fetched
@@ -54,8 +55,9 @@ def queues(rows: Sequence[Row]) -> Panel | None:
         by_queue[row["pipeline_key"], row["op_id"]].append(row)
     if not by_queue:
         return None
-    shown = dict(list(by_queue.items())[:MOST])
-    emptiest = min(shown.values(), key=lambda own: (_fill(own), own[0]["op_id"]))
+    fullest = sorted(by_queue, key=lambda queue: (_fill(by_queue[queue]), queue[1]))
+    emptiest = by_queue[fullest[0]]
+    shown = {queue: own for queue, own in by_queue.items() if queue in fullest[:MOST]}
     said = f"the emptiest on average is that behind {queue_name(emptiest[0])}, {format_ratio(_fill(emptiest))} full"
     several = len({key for key, _ in shown}) > 1
     points = [
@@ -68,9 +70,9 @@ def queues(rows: Sequence[Row]) -> Panel | None:
         for own in shown.values()
         for row in own
     ]
-    notes = ["a queue that runs empty makes its reader wait"]
+    notes = ["a queue that runs empty makes its reader wait", "queues are drawn from the start, in which they fill"]
     if len(by_queue) > MOST:
-        notes.append(f"the first {MOST} of {len(by_queue)} queues")
+        notes.append(f"the {MOST} emptiest of {len(by_queue)} queues")
     if any("low" in point for point in points):
         notes.append("a line is the mean of several samples, the band around it reaches from the least to the most")
     return Panel(_lines(points, "fill", "full", "%"), said, notes, _ends(points))
@@ -82,12 +84,21 @@ def sink(rows: Sequence[Row]) -> Panel | None:
     timed = [row for row in rows if row["t_ns"] is not None]
     if not timed:
         return None
-    points = [{"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]]} for row in timed]
+    points = [
+        {"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]], **_down(row)}
+        for row in timed
+    ]
     means = [
         f"the {names[side]} holds {_weighted([row for row in timed if row['side'] == side]):.1f} batches on average"
         for side in dict.fromkeys(row["side"] for row in timed)
     ]
-    return Panel(_lines(points, "depth", "batches"), "; ".join(means), (), _ends(points))
+    notes = [_BELOW] if any("low" in point for point in points) else []
+    return Panel(_lines(points, "depth", "batches"), "; ".join(means), notes, _ends(points))
+
+
+def _down(row: Row) -> Row:
+    """From the least depth up to the line, where several batches are one point."""
+    return {"low": row["low_depth"], "high": round(row["mean_depth"], 3)} if row["batches"] > 1 else {}
 
 
 def _weighted(rows: Sequence[Row]) -> float:
@@ -159,11 +170,14 @@ def memory(rows: Sequence[Row]) -> Panel | None:
     )
     unit, size = byte_unit(highest["high_bytes"])
     points = [
-        {"t": _s(row["high_ns"]), "level": round(row["high_bytes"] / size, 3), "of": name}
+        {"t": _s(row["high_ns"]), "level": (high := round(row["high_bytes"] / size, 3)), "of": name,
+         **({"low": round(row["low_bytes"] / size, 3), "high": high} if row["samples"] > 1 else {})}
         for name in peaks[:MOST]
         for row in levels[name]
-    ]
+    ]  # fmt: skip
     notes = [f"the {MOST} highest of {len(levels)} levels"] if len(levels) > MOST else []
+    if any("low" in point for point in points):
+        notes.append("a line of the memory is the most of several samples, the band below it reaches to the least")
     return Panel(_lines(points, "level", unit), said, notes, _ends(points))
 
 

@@ -85,7 +85,7 @@ def test_an_axis_of_sizes_has_the_unit_of_its_largest(largest, unit, drawn):
 
 def test_colours_of_ranks_end_where_one_long_step_does_not_hide_a_late_rank():
     rows = [
-        {"rank": rank, "first_step": n, "last_step": n, "steps": 1, "dur_ns": 10 * MS, "data_wait_ns": None,
+        {"rank": rank, "first_step": n, "first_kind_step": n, "last_kind_step": n, "steps": 1, "dur_ns": 10 * MS, "data_wait_ns": None,
          "max_ns": 900 * MS if (rank, n) == (1, 3) else 10 * MS}
         for rank in range(2) for n in range(5)
     ]  # fmt: skip
@@ -174,3 +174,44 @@ def test_what_is_counted_has_ticks_at_whole_numbers_only(last):
     assert values[-1] <= last
     assert len(values) <= 11
     assert all(isinstance(one, int) for one in values)
+
+
+def test_steps_have_the_numbers_of_the_tables_and_not_those_among_evaluations(drawn):
+    made = [
+        {"rank": rank, "step": n, "kind": "eval" if n == 1 else "train", "kind_step": 0 if n == 1 else n - (n > 1),
+         "start_ns": n * 10 * MS, "end_ns": n * 10 * MS + (9 if n == 3 else 2) * MS, "fetch_wait_ns": MS if n == 3 else 0}
+        for rank in range(2) for n in range(5)
+    ]  # fmt: skip
+    found = drawn({"step": made})
+    assert "the longest of 9.00 ms at step 2," in found["chart-time"].caption
+    assert "the longest is 1.00 ms, near step 2" in found["chart-time"].caption
+    assert "near step 2;" in found["chart-ranks"].caption
+    cells = [(row["first"], row["last"]) for row in values(found["chart-ranks"].spec)]
+    assert cells == [(n, n + 1) for n in range(4)] * 2
+
+
+def test_the_emptiest_queue_is_sought_among_all_and_drawn(drawn):
+    ops = [{"pipeline_id": 0, "op_id": n, "op_type": "MapOp", "capacity": 10} for n in range(12)]
+    depths = [
+        {"pipeline_id": 0, "op_id": n, "t_ns": at * MS, "depth": 1 if n == 11 else 5 + n % 2, "capacity": 10}
+        for n in range(12) for at in range(1, 9)
+    ]  # fmt: skip
+    found = drawn({
+        "step": steps(2 * MS), "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": ops, "queue": depths,
+    })["chart-time"]  # fmt: skip
+    assert "the emptiest on average is that behind MapOp 11, 10.0 % full" in found.caption
+    assert "the 8 emptiest of 12 queues" in found.caption
+    assert "queues are drawn from the start, in which they fill" in found.caption
+    assert "MapOp 11" in {row.get("of") for row in values(found.spec)}
+
+
+def test_the_least_memory_of_several_samples_is_drawn(drawn):
+    many = [
+        {"t_ns": at * MS // 100, "device": "CPU", "name": "pool", "allocated_bytes": 4 << 20 if at % 2 else 1 << 20}
+        for at in range(1, 1000)
+    ]
+    found = drawn({"step": steps(2 * MS), "memory": many})["chart-time"]
+    points = [row for row in values(found.spec) if "level" in row]
+    assert {(row["low"], row["high"]) for row in points if "low" in row} == {(1.0, 4.0)}
+    assert "the band below it reaches to the least" in found.caption

@@ -204,12 +204,19 @@ def test_equal_charts_have_equal_specifications_and_other_data_other_names():
 
 def test_queues_to_the_device_are_drawn_over_time():
     rows = [
-        {"side": side, "t_ns": at * 1_000_000_000, "mean_depth": depth, "batches": 5}
+        {"side": side, "t_ns": at * 1_000_000_000, "mean_depth": depth, "low_depth": 0, "batches": 5}
         for side, depth in (("data_queue", 0.5), ("host_queue", 6.0)) for at in range(3)
     ]  # fmt: skip
     panel = samples.sink(rows)
     assert panel.said == (
         "the data queue on the device holds 0.5 batches on average; the host queue holds 6.0 batches on average"
     )
-    assert panel.drawn.to_dict(validate=False)["data"]["values"][3] == {"t": 0.0, "depth": 6.0, "of": "host queue"}
+    made = panel.drawn.to_dict(validate=False)
+    assert made["layer"][0]["encoding"]["y"]["field"] == "low"  # a moment in which it was empty is seen
+    point = {"t": 0.0, "depth": 6.0, "of": "host queue", "low": 0, "high": 6.0}
+    assert made["data"]["values"][3] == point
+    (note,) = panel.notes
+    assert "reaches to the least" in note
+    alone = samples.sink([{**row, "batches": 1} for row in rows])
+    assert (alone.notes, "low" in alone.drawn.to_dict(validate=False)["data"]["values"][0]) == ([], False)
     assert samples.sink([{**row, "t_ns": None} for row in rows]) is None
