@@ -51,7 +51,7 @@ def altair() -> Any:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
-    from pipeprof.report.charts import flame, memory, operators, pipeline, ranks, whole_run
+    from pipeprof.report.charts import flame, memory, pipeline, ranks, whole_run
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
@@ -67,11 +67,21 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
         _over_time(facts, content, origin),
         pipeline.chart(pipelines, facts.queues, facts.histogram, facts.places, origin),
         whole_run.chart(_of(account, rep, rank)),
-        operators.chart(_of(content["ops"], rep, rank), facts.operators),
+        _operators(content, facts, _of(content["ops"], rep, rank)),
         flame.chart(run, rep, rank),
         memory.chart(facts.live, facts.peaks, facts.alive, facts.blocks, origin, note),
         ranks.chart(facts.cells),
     ]
+
+
+def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:
+    """Those of the step that was asked for, without the table, which is of all steps."""
+    from pipeprof.report.charts import operators
+
+    chosen = content["op_step"]
+    if chosen is None or chosen["why"] is not None:
+        return operators.chart(rows, facts.operators)
+    return operators.chart(rows, title=f"Operators of step {chosen['step']} by type")
 
 
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:

@@ -47,7 +47,7 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
         f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {line(widest['name'])}: "
         f"{format_ratio(widest['own'] / total)}"
     )
-    notes = ["A frame is as wide as what it and all below it took."]
+    notes = ["A frame is as wide as what it and all below it took, in all steps, warm-up and evaluation included."]
     notes.append("Click on one to see it alone, a double click shows all again; by keyboard: arrows, Enter and Escape.")
     if common:
         notes.append(f"Left out above: {format_count(common, 'frame')} that all have in common.")

@@ -14,6 +14,7 @@ from pipeprof.units import format_count, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+TITLE = "Operators by type"
 MOST = 20
 SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
 LETTERS = 26  # of a name in its legend, which a narrow page has room for
@@ -21,16 +22,17 @@ UNKNOWN = "not known"
 OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 
 
-def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = ()) -> Chart:
+def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = (), title: str = TITLE) -> Chart:
     """The first types of op/by_type of one rank, and below them a table of rows of op/by_instance."""
-    title, timed = "Operators by type", [row for row in rows if row["self_ns"] is not None]
+    timed = [row for row in rows if row["self_ns"] is not None]
     first = timed[:MOST]
     if not first:
         lack = "The time of no operator is known." if rows else "No execution of an operator was recorded."
         return Chart("chart-operators", title, lack, table=table_of(instances))
     longest = f"most own time has {_name(first[0])}"
     said = longest if first[0]["share"] is None else f"{longest}: {format_ratio(first[0]['share'])} of all operators"
-    more = f" The first {MOST} of {len(timed)} types are drawn." if len(timed) > MOST else ""
+    more = "" if title != TITLE else " Executions in training steps count."
+    more += f" The first {MOST} of {len(timed)} types are drawn." if len(timed) > MOST else ""
     if len(timed) < len(rows):
         more += f" The time of {format_count(len(rows) - len(timed), 'type')} is not known."
     return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first, timed), table_of(instances))

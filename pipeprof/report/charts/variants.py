@@ -31,8 +31,9 @@ def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: 
     rows = [(row, row["stages"][judge]) for row in table["rows"] if judge in row["stages"]]
     if not rows:
         return Chart(name, title, "Nothing was measured that decides between the variants.")
-    best = min(rows, key=lambda row: row[1]["value"])
-    said = f"{format_count(len(rows), 'variant')}, the lowest is {line(best[0]['name'])}: "
+    choose, word = (max, "highest") if rows[0][1]["direction"] == "higher" else (min, "lowest")
+    best = choose(rows, key=lambda row: row[1]["value"])
+    said = f"{format_count(len(rows), 'variant')}, the {word} is {line(best[0]['name'])}: "
     said += sweep_rows.number(best[1]["value"], best[1]["unit"])
     caption = sentence(said)
     if any(stage["low"] is not None for _, stage in rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.errors import UsageError
+from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
@@ -80,3 +81,13 @@ def test_the_report_says_that_a_step_has_none_and_shows_all(run):
         "No operator was recorded in training step 1; they were recorded in steps 2 to 4: these are of all steps"
     )
     assert part.blocks[0].rows[0][:2] == ["ReLU", "3"]
+
+
+def test_the_page_of_a_step_has_no_operators_of_others_below_its_chart(run):
+    def chart(step):
+        return next(one for one in charts.charts_of(run, build(run, step=step)) if one.name == "chart-operators")
+
+    whole, one, none = chart(None), chart(3), chart(1)
+    assert (one.title, one.table) == ("Operators of step 3 by type", [])
+    assert (whole.title, bool(whole.table)) == (none.title, bool(none.table)) == ("Operators by type", True)
+    assert "Executions in training steps count." in whole.caption

@@ -46,6 +46,13 @@ def test_a_chart_for_each_table_has_a_mark_for_each_variant(content):
     assert len(set(colours["range"])) == 3
 
 
+def test_where_more_is_better_the_best_is_the_highest(content):
+    for table in content["tables"]:
+        for row in table["rows"]:
+            row["stages"] = {"throughput": {**row["stages"][content["judge"]], "unit": "", "direction": "higher"}}
+    assert "the highest is slow" in variants.charts_of(content | {"judge": "throughput"})[0].said
+
+
 def test_intervals_are_drawn_where_they_are_known(content):
     stage = content["tables"][0]["rows"][1]["stages"][content["judge"]]
     stage |= {"low": 4.5e6, "high": 5.5e6}
