@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,48 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.record.note import Note
-    from pipeprof.record.run import Run, Warn
+    from pipeprof.record.run import Run
 
 
 OTHER_PLACE = "give another out=, force=True to replace the run, or add=True"
 
 
-@dataclass
-class Before:
-    """What a run held before this repetition, to be kept when its manifest is written anew."""
-
-    rep: int = 0
-    state: Any = "complete"
-    reason: Note | None = None
-    stored_reason: str | None = None  # of a run that an older pipeprof wrote
-    tables: dict[str, int] = field(default_factory=dict)
-    warnings: list[Warn] = field(default_factory=list)
-
-    def put_back(self, run: Run) -> None:
-        """Add it to what the new repetition left; the worst repetition decides the state."""
-        manifest = run.manifest
-        for table, rows in self.tables.items():
-            manifest.tables[table] = manifest.tables.get(table, 0) + rows
-        manifest.not_measured = [item for item in manifest.not_measured if not manifest.tables.get(item.what)]
-        manifest.warnings = [
-            *self.warnings,
-            *(warning for warning in manifest.warnings if warning not in self.warnings),
-        ]
-        if self.state != "complete" and manifest.state == "complete":
-            manifest.decide(self.state, self.reason)
-            manifest.stored_reason = self.stored_reason
-        run.save()
-
-
-def new_place(path: Path, command: Sequence[str], options: dict[str, Any], *, force: bool) -> tuple[Run, Before]:
+def new_place(path: Path, command: Sequence[str], options: dict[str, Any], *, force: bool) -> Run:
     """A new run. Raises UsageError when the folder exists, and is no run that `force` may replace."""
     try:
         run_id = claim_folder(path, force=force)
     except UsageError as error:
         message = error.message.replace("--force", "force=True")
         raise UsageError(message, OTHER_PLACE if message.endswith("exists") else "give another out=") from error
-    return new_run(path, run_id, command, options, _around(), "profile"), Before()
+    return new_run(path, run_id, command, options, _around(), "profile")
 
 
 def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
@@ -88,7 +59,7 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
         shutil.rmtree(path.resolve())
 
 
-def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
+def further_place(path: Path, options: dict[str, Any]) -> Run:
     """The run that is there, ready for one more repetition.
 
     Raises UsageError when it holds something else: another revision, machine or settings, or this very process.
@@ -113,15 +84,11 @@ def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
     here = psutil.Process()
     if manifest.launcher_pid == here.pid and manifest.launcher_start == here.create_time():
         raise UsageError(f"`{path}` was recorded by this process: a repetition is a new execution of the program")
-    before = Before(
-        max((rep.rep for rep in manifest.reps), default=-1) + 1, manifest.state,
-        manifest.reason_facts, manifest.stored_reason, dict(manifest.tables), list(manifest.warnings),
-    )  # fmt: skip
     _claim_again(run)
     manifest.launcher_pid, manifest.launcher_start = here.pid, here.create_time()
-    manifest.decide("running")
+    manifest.begin_again()
     run.save()
-    return run, before
+    return run
 
 
 def _claim_again(run: Run) -> None:

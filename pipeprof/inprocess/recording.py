@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.collect.session import RESERVE_BYTES
+from pipeprof.errors import RunError
 from pipeprof.inprocess.endings import say
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
@@ -44,15 +45,13 @@ class Recording:
     ) -> None:
         self.path = path
         self.steps = 0  # active steps that are over
-        self.first_step = int(about["first_step"])
         self._plan = plan
         self._about = about
         self._ended = self._finished = False
         options = {**plan.manifest, "profile": about}
         further = add and path.joinpath(MANIFEST).is_file()
-        opened = further_place(path, options) if further else new_place(path, _command(), options, force=force)
-        self._run, self._before = opened
-        self._spool = self._run.spool / f"rep={self._before.rep}"
+        self._run = further_place(path, options) if further else new_place(path, _command(), options, force=force)
+        self._spool = self._run.spool / f"rep={max((one.rep for one in self._run.manifest.reps), default=-1) + 1}"
         with lock.released_if_it_fails(self._run.path, self._run.manifest.run_id):
             self._spool.mkdir(parents=True)
             self._run.reserve.write_bytes(bytes(RESERVE_BYTES))
@@ -83,15 +82,21 @@ class Recording:
 
         if not self._finished:
             finish(self._run)
-            if self._before.rep:
-                self._before.put_back(self._run)
             self._finished = True
         return self.path
 
     def discard(self) -> None:
-        """Close it and remove it: nothing of it is wanted."""
+        """Close it and remove it: nothing of it is wanted, all of repetitions that were there before."""
         self.end(waiting=False)
-        shutil.rmtree(self.path, ignore_errors=True)
+        before = self._run.manifest.earlier
+        if before is None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return
+        shutil.rmtree(self._run.spool, ignore_errors=True)
+        self._run.manifest.take_back(before)
+        with contextlib.suppress(RunError):  # the next verb that opens the run does it again
+            self._run.save()
+        lock.release(self._run.path, self._run.manifest.run_id)
 
     def _write(self, name: str, facts: dict[str, Any]) -> None:
         try:

@@ -106,6 +106,16 @@ class Part(msgspec.Struct, kw_only=True):
     sha256: str
 
 
+class Earlier(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a run held before its last repetition was added to it."""
+
+    state: State = "complete"
+    stored_reason: str | None = None
+    reason_facts: Note | None = None
+    tables: dict[str, Count] = {}
+    warnings: list[Warn] = []
+
+
 class Manifest(msgspec.Struct, kw_only=True):
     """What `run.json` holds. `parts`: the files of all tables by name; None in runs of an older pipeprof.
 
@@ -134,6 +144,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     parts: dict[str, Part] | None = None
     not_measured: list[NotMeasured] = []
     warnings: list[Warn] = []
+    earlier: Earlier | None = None
 
     @property
     def reason(self) -> str | None:
@@ -143,6 +154,24 @@ class Manifest(msgspec.Struct, kw_only=True):
     def decide(self, state: State, why: Note | None = None) -> None:
         """Set the state with its reason."""
         self.state, self.stored_reason, self.reason_facts = state, None, why
+
+    def begin_again(self) -> None:
+        """A repetition is being added: keep what there was before it."""
+        self.earlier = Earlier(
+            state=self.state, stored_reason=self.stored_reason, reason_facts=self.reason_facts,
+            tables=dict(self.tables), warnings=list(self.warnings),
+        )  # fmt: skip
+        self.decide("running")
+
+    def take_back(self, before: Earlier) -> None:
+        """The repetition that was being added left nothing: the run is as before."""
+        self.take_state(before)
+        self.tables, self.warnings = dict(before.tables), list(before.warnings)
+        self.earlier = self.launcher_pid = self.launcher_start = None
+
+    def take_state(self, before: Earlier) -> None:
+        """The state of earlier repetitions counts."""
+        self.state, self.stored_reason, self.reason_facts = before.state, before.stored_reason, before.reason_facts
 
     def warn(self, code: str, message: str, *, rep: int | None = None, rank: int | None = None) -> None:
         """Add a warning once."""

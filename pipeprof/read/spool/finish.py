@@ -13,7 +13,7 @@ from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
 from pipeprof.record.note import note
-from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, NotMeasured, Run, load
+from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, Earlier, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import utc_now
 
@@ -92,7 +92,10 @@ def _refuse_recorded(run: Run) -> None:
 
 def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
     if not run.spool.is_dir():
-        run.manifest.decide("failed", note("nothing_recorded"))
+        if run.manifest.earlier is not None:
+            run.manifest.take_back(run.manifest.earlier)
+        else:
+            run.manifest.decide("failed", note("nothing_recorded"))
         checksums.seal(run, [])
         run.save()
         return run
@@ -104,10 +107,12 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
     reps = run.spooled_reps()
     refuse_anothers_spool(run, reps)
     manifest = run.manifest
-    manifest.warnings = [warning for warning in manifest.warnings if warning.code == LAUNCHER]
+    before = manifest.earlier or Earlier()
+    of_launcher = [item for item in manifest.warnings if item.code == LAUNCHER and item not in before.warnings]
+    manifest.warnings = [*before.warnings, *of_launcher]
     try:
         results = [convert_rep(run, rep, progress) for rep in reps]
-        manifest.tables = {}
+        manifest.tables = dict(before.tables)
         for result in results:
             for table, rows in result.rows.items():
                 manifest.tables[table] = manifest.tables.get(table, 0) + rows
@@ -115,6 +120,8 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         manifest.options[UNFINISHED] = bool(alive)
         _describe(run, results)
         _decide(run, results, alive)
+        if manifest.state == "complete":
+            manifest.take_state(before)
         if not run.spool.is_dir():
             _remove_tables(run, reps)
             return _deleted(run)
@@ -136,6 +143,8 @@ def _deleted(run: Run) -> Run:
     manifest = run.manifest
     what = "spool" if run.path.joinpath(MANIFEST).is_file() else "folder"
     manifest.decide("failed", note("deleted", what=what))
+    if what == "folder":
+        manifest.tables = {}
     manifest.ended_at = utc_now()
     try:
         run.path.mkdir(parents=True, exist_ok=True)
@@ -163,7 +172,7 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
     for table in BY_NAME:
         for rep in reps:
             shutil.rmtree(run.path / table / f"rep={rep}", ignore_errors=True)
-    run.manifest.tables = {}
+    run.manifest.tables = dict((run.manifest.earlier or Earlier()).tables)
     checksums.forget(run, reps)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import pipeprof
 from pipeprof.collect.probe import recorder
-from pipeprof.errors import UsageError
+from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner
 from pipeprof.record.run import load
 
@@ -293,9 +293,79 @@ def test_one_execution_of_the_program_is_one_repetition(folder):
         pytest.fail("the block must not begin")
 
 
+def elsewhere(text):
+    """Run lines of a program in another process."""
+    return subprocess.run([sys.executable, "-c", text], env=dict(os.environ), check=False)  # not what C code set
+
+
+def adding(lines):
+    return elsewhere(f"import os, pipeprof\nwith pipeprof.profile(out='run', add=True) as p:\n    {lines}\n")
+
+
+def test_a_repetition_without_a_whole_active_step_leaves_those_before_as_they_were(folder):
+    settings = "out='runs', add=True, schedule=pipeprof.schedule(warmup=1, active=1, repeat=1)"
+    elsewhere(f"import pipeprof\nwith pipeprof.profile({settings}) as p:\n    p.step()\n    p.step()\n")
+    before = load("runs/cycle-0").manifest
+    with pipeprof.profile(out="runs", add=True, schedule=pipeprof.schedule(warmup=1, active=1, repeat=1)) as profile:
+        profile.step()
+    assert profile.paths == []
+    with pipeprof.open("runs/cycle-0") as run:
+        assert (run.manifest.state, run.manifest.reps) == ("complete", before.reps)
+        assert run.manifest.tables == before.tables == {name: len(getattr(run, name)) for name in before.tables}
+    assert not folder.joinpath("runs/cycle-0/spool").exists()
+    assert not folder.joinpath("runs/cycle-0/lock").exists()
+
+
+def test_a_repetition_that_was_killed_adds_what_it_had_and_keeps_those_before(folder):
+    adding("p.step()")
+    adding("os.kill(os.getpid(), 9)")
+    assert load("run").manifest.state == "running"
+    with pipeprof.open("run") as run:
+        assert run.manifest.state == "partial"
+        assert [rep.rep for rep in run.manifest.reps] == [0, 1]
+        assert run.manifest.tables == {name: len(getattr(run, name)) for name in run.manifest.tables}
+        assert sorted(set(run.memory.rep)) == [0, 1]
+        assert run.report()["run"]["state"] == "partial"
+
+
+def test_a_repetition_killed_before_it_wrote_anything_leaves_those_before_as_they_were(folder):
+    adding("p.step()")
+    before = load("run").manifest
+    run = load("run")
+    run.manifest.begin_again()  # and its process dies
+    run.save()
+    with pipeprof.open("run") as opened:
+        assert (opened.manifest.state, opened.manifest.tables) == ("complete", before.tables)
+
+
+def test_the_worst_repetition_decides_and_keeps_its_reason(folder):
+    adding("raise SystemExit(3)")
+    failed = state("run")
+    assert failed[0] == "failed"
+    adding("p.step()")
+    assert state("run") == failed
+
+
+def test_a_full_disk_while_a_repetition_is_converted_keeps_those_before(folder, monkeypatch):
+    adding("p.step()")
+    before = load("run").manifest.tables
+
+    def full(*_args):
+        raise RunError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeprof.read.spool.finish.convert_rep", full)
+        with pipeprof.profile(out="run", add=True):
+            pass
+    assert (load("run").manifest.state, load("run").manifest.tables) == ("partial", before)
+    with pipeprof.open("run") as run:
+        assert run.manifest.state == "complete"
+        assert run.manifest.tables == {name: len(getattr(run, name)) for name in run.manifest.tables}
+        assert sorted(set(run.memory.rep)) == [0, 1]
+
+
 def test_other_settings_are_no_further_repetition(folder):
-    text = "import pipeprof\nwith pipeprof.profile(out='run', add=True):\n    pass\n"
-    subprocess.run([sys.executable, "-c", text], env=dict(os.environ), check=True)  # not what C code set
+    adding("pass")
     with (
         pytest.raises(UsageError, match="recorded with other settings"),
         pipeprof.profile(out="run", add=True, profile_memory=True),
