@@ -142,13 +142,13 @@ def parse_schedule(text: str) -> dict[str, int]:
     return schedule
 
 
-def default_name(prefix: str = "pipeprof-run-") -> Path:
+def default_name(prefix: str = "pipeprof-run-", ending: str = "") -> Path:
     """A new folder in the working directory, named for the time."""
     stem = prefix + dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    path, number = Path(stem), 1
+    path, number = Path(stem + ending), 1
     while path.exists():
         number += 1
-        path = Path(f"{stem}-{number}")
+        path = Path(f"{stem}-{number}{ending}")
     return path
 
 

@@ -86,7 +86,7 @@ class KeyAverages:
         rows, note = list(self.rows), self._note
         order = None if sort_by is None else parse_order(sort_by, (*COLUMNS, *NOT_RECORDED))
         if order is not None and not self._has(order.column):
-            note = f"{note}{sort_by} is not recorded here: sorted by Self CPU"
+            note = "; ".join(filter(None, [note, f"{sort_by} is not recorded here: sorted by Self CPU"]))
         elif order is not None:
             measured = [row for row in rows if getattr(row, order.column) is not None]
             measured.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)

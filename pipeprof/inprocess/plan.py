@@ -63,12 +63,12 @@ def plan_of(
 
 def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:
     """Where the runs of the `uses`-th block go: each process of a distributed job has a folder of its own."""
-    if out is None:
-        return default_name("pipeprof-profiles-" if scheduled else "pipeprof-profile-").absolute()
     rank = os.environ.get("RANK_ID", "")
     several = os.environ.get("RANK_SIZE", "1") not in ("", "1")
-    name = f"{out.name}-rank{rank}" if several and rank else out.name
-    path = out.with_name(name) if name else out
+    ending = f"-rank{rank}" if several and rank else ""
+    if out is None:
+        return default_name("pipeprof-profiles-" if scheduled else "pipeprof-profile-", ending).absolute()
+    path = out.with_name(out.name + ending) if out.name + ending else out
     if uses > 1 and not scheduled:
         path = path.with_name(f"{path.name}-{uses}")
     return Path(path).absolute()

@@ -78,6 +78,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
+        if force and add:
+            raise UsageError("force replaces a run, add adds to it: both cannot be", "leave one of them out")
         self.step_num = 0
         memory = profile_memory or MEMORY in self._formats
         self._plan = plan_of(
@@ -169,7 +171,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 self._last(None if ends_well(error) else error)
             finally:
                 self._leave()
-            self._convert()
+                self._convert()
             if self._scheduled and len(self._recordings) == self._runs_before and not self._gave_up:
                 say(f"nothing was recorded: {self._why_nothing()}")
 
@@ -261,8 +263,10 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if recording is None:
             return
         over = isinstance(self._schedule, Schedule) and self._schedule.over(self.step_num)
-        recording.end(waiting=not over, status=status, reason=reason)
-        self._add(recording)
+        try:
+            recording.end(waiting=not over, status=status, reason=reason)
+        finally:
+            self._add(recording)
         if self._ready is not None and self._finished(recording):
             self._ready(self)
 

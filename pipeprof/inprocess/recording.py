@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.host import HostSampler
 from pipeprof.collect.session import RESERVE_BYTES
 from pipeprof.errors import RunError
+from pipeprof.inprocess.endings import reason as why
 from pipeprof.inprocess.endings import say
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
@@ -68,13 +69,21 @@ class Recording:
         probe.warm()
 
     def end(self, *, waiting: bool, status: int = 0, reason: str | None = None) -> None:
-        """Close what is recorded. `waiting`: more will be recorded later. `reason` says what is wrong with it."""
+        """Close what is recorded. `waiting`: more will be recorded later. `reason` says what is wrong with it.
+
+        Raises what the training's last operators raise: they are waited for.
+        """
         if self._ended:
             return
         self._ended = True
-        probe.end(self._plan.probe, waiting)
-        problem = self._host.close() if self._host is not None else None
-        self._write("exit.json", {**_clocks(), "status": status, "reason": reason, "problem": problem})
+        try:
+            probe.end(self._plan.probe, waiting)
+        except BaseException as error:
+            status, reason = 1, reason or why(error)
+            raise
+        finally:
+            problem = self._host.close() if self._host is not None else None
+            self._write("exit.json", {**_clocks(), "status": status, "reason": reason, "problem": problem})
 
     def finish(self) -> Path:
         """Make the run's tables, once. Raises RunError when they cannot be written; the spool is kept then."""
@@ -87,7 +96,12 @@ class Recording:
 
     def discard(self) -> None:
         """Close it and remove it: nothing of it is wanted, all of repetitions that were there before."""
-        self.end(waiting=False)
+        try:
+            self.end(waiting=False)
+        finally:
+            self._remove()
+
+    def _remove(self) -> None:
         before = self._run.manifest.earlier
         if before is None:
             shutil.rmtree(self.path, ignore_errors=True)

@@ -21,24 +21,36 @@ def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], tuple[in
     Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and
     where none was recorded. Memory is in bytes, allocated less freed; None where it was not recorded.
     """
-    every = store.read(run, "span").to_pylist()
     first = (run.manifest.options.get("profile") or {}).get("first_active")
-    begin = min((row["start_ns"] for row in every if row["name"] == f"ProfilerStep#{first}"), default=0)
-    spans = [row for row in every if row["category"] == "user" and row["start_ns"] >= begin]
-    if not spans:
+    spans = {}
+    for place, every in _by_place(store.read(run, "span").to_pylist()).items():
+        begin = min((row["start_ns"] for row in every if row["name"] == f"ProfilerStep#{first}"), default=0)
+        spans[place] = [row for row in every if row["category"] == "user" and row["start_ns"] >= begin]
+    if not any(spans.values()):
         return {}
-    ops = store.read(run, "op").select(["start_ns", "dur_ns", "memory_bytes"]).sort_by("start_ns")
-    times, durations, changes = (column.to_pylist() for column in ops.columns)
-    executed = list(zip(times, durations, strict=True))
-    held = [0, *accumulate(change or 0 for change in changes)]
-    frames = {row["stack_id"]: row for row in store.read(run, "stack").to_pylist()} if stack_depth else {}
+    ops = store.read(run, "op").select(["rep", "rank", "start_ns", "dur_ns", "memory_bytes"]).sort_by("start_ns")
+    executed = _by_place(ops.to_pylist())
+    frames = _by_place(store.read(run, "stack").to_pylist() if stack_depth else [])
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for row, own in _own_times(spans, executed):
-        key = (row["name"], _text(row["stack_id"], frames, stack_depth))
-        for index, value in enumerate((1, own, row["dur_ns"], _inside(row, times, held))):
-            sums[key][index] += value
-    recorded = any(change is not None for change in changes)
+    for place, named in spans.items():
+        mine = executed[place]
+        times = [row["start_ns"] for row in mine]
+        held = [0, *accumulate(row["memory_bytes"] or 0 for row in mine)]
+        frame_of = {row["stack_id"]: row for row in frames[place]}
+        for row, own in _own_times(named, [(row["start_ns"], row["dur_ns"]) for row in mine]):
+            key = (row["name"], _text(row["stack_id"], frame_of, stack_depth))
+            for index, value in enumerate((1, own, row["dur_ns"], _inside(row, times, held))):
+                sums[key][index] += value
+    recorded = ops.column("memory_bytes").null_count < ops.num_rows
     return {key: (count, own, total, memory if recorded else None) for key, (count, own, total, memory) in sums.items()}
+
+
+def _by_place(rows: Iterable[dict[str, Any]]) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """Rows by repetition and rank, each of which has a clock and numbers of its own."""
+    places: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        places[row["rep"], row["rank"]].append(row)
+    return places
 
 
 def _own_times(

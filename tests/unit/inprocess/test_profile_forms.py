@@ -236,6 +236,11 @@ def test_a_column_that_is_not_recorded_orders_nothing_and_says_so(column):
         averages.table(sort_by="colour")
 
 
+def test_a_note_of_the_order_stands_apart_from_the_others():
+    averages = KeyAverages([Average("one", 1, 1, 1)], note="nothing is recorded here")
+    assert "nothing is recorded here; cuda_time_total is not recorded here" in averages.table("cuda_time_total")
+
+
 def test_memory_orders_the_rows_where_it_was_recorded_and_unknown_memory_is_last():
     rows = [Average("span", 1, 9, 9), Average("small", 1, 8, 8, memory_bytes=1, self_memory_bytes=1)]
     rows.append(Average("large", 1, 1, 1, memory_bytes=2048, self_memory_bytes=-1))

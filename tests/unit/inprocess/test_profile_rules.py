@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 import pipeprof
-from pipeprof.collect.probe import recorder
+from pipeprof.collect.probe import recorder, windows
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner
+from pipeprof.inprocess.user_spans import user_spans
+from pipeprof.read.tables.rows import RankRows
+from pipeprof.record import store
 from pipeprof.record.run import load
 
 
@@ -166,6 +169,12 @@ def test_a_process_of_a_distributed_job_has_a_folder_of_its_own(folder, monkeypa
     with pipeprof.profile(out="run") as profile:
         pass
     assert profile.path.name == "run-rank3"
+    with pipeprof.profile() as first:
+        pass
+    with pipeprof.profile() as second:  # in the same second, perhaps
+        pass
+    assert first.path.name.endswith("-rank3")
+    assert second.path.name.endswith("-rank3")
 
 
 def test_step_and_results_belong_to_a_block():
@@ -214,6 +223,7 @@ def test_steps_may_come_from_another_thread(folder):
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "at least 1 ms"),
         ({"schedule": 3}, "schedule is not a function"),
+        ({"force": True, "add": True}, "force replaces a run, add adds to it"),
         ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
     ],
 )
@@ -362,6 +372,36 @@ def test_a_full_disk_while_a_repetition_is_converted_keeps_those_before(folder, 
         assert run.manifest.state == "complete"
         assert run.manifest.tables == {name: len(getattr(run, name)) for name in run.manifest.tables}
         assert sorted(set(run.memory.rep)) == [0, 1]
+
+
+def test_spans_of_repetitions_and_ranks_do_not_mix(folder):
+    with pipeprof.profile(out="run"):
+        pass
+    run = load("run")
+    at = {"track": "main", "category": "user", "start_ns": 0, "dur_ns": 100}
+    for rep, (frame, dur) in enumerate((("a.py(1): f", 10), ("b.py(2): g", 30))):
+        out = RankRows(rep, 0, 0)
+        out.add("stack", stack_id=0, frame=frame)
+        out.add("span", **at, name="part", stack_id=0)
+        out.add("op", op_id=0, start_ns=5, dur_ns=dur, self_ns=dur, track="CPU", memory_bytes=dur)
+        for table, rows in out.rows.items():
+            store.write(run, table, rep, 0, rows)
+    assert user_spans(run, 1) == {("part", "a.py(1): f"): (1, 90, 100, 10), ("part", "b.py(2): g"): (1, 70, 100, 30)}
+    assert user_spans(run) == {("part", ""): (2, 160, 200, 40)}
+
+
+@pytest.mark.parametrize("plan", [None, pipeprof.schedule(active=1)])
+def test_an_error_of_the_training_met_when_the_recording_ends_is_in_the_run(folder, plan):
+    def train():
+        with pipeprof.profile(out="run", schedule=plan) as profile, pipeprof.record_function("part"):
+            windows.WINDOWS.error = ArithmeticError("launched before, failed late")
+            profile.step()
+
+    with pytest.raises(ArithmeticError, match="failed late"):
+        train()
+    path = "run" if plan is None else "run/cycle-0"
+    assert state(path) == ("failed", "ArithmeticError in the profiled block: launched before, failed late")
+    assert not any(one.name == "pipeprof-host" for one in threading.enumerate())
 
 
 def test_other_settings_are_no_further_repetition(folder):
