@@ -93,19 +93,22 @@ def collect_pool(
     """
     state = state or new_state(order.command, order.slow_downs, order.seed)
     pool = Pool(seconds=[one.seconds for name, one in state.repetitions.items() if name.startswith(WARM_UP)])
+    pool.discarded = len(pool.seconds)
     names = list(order.conditions)
     random.Random(state.seed).shuffle(names)  # noqa: S311 - no secret
     done = len(state.repetitions)
     if done:
         say(f"{done} runs are there already and are not made again")
-    wanted = {f"{name}-{number:03d}" for name in names for number in range(order.rounds)}
-    if not wanted <= set(state.repetitions):
-        warm = WARM_UP + (f"-{len(pool.seconds)}" if pool.seconds else "")
-        _repeat(order, pool, folder / warm, None, bench, state)
-        say(f"{warm}: {pool.seconds[-1]:.1f} s, discarded")
-    pool.discarded = len(pool.seconds)
+    cold = True
     for number in range(order.rounds):
-        if order.budget_s is not None and sum(pool.seconds) + len(names) * pool.pace > order.budget_s:
+        missing = sum(f"{name}-{number:03d}" not in state.repetitions for name in names)
+        if missing and cold and _fits(order, pool, 1 + missing):
+            cold = False
+            warm = WARM_UP + (f"-{pool.discarded}" if pool.discarded else "")
+            _repeat(order, pool, folder / warm, None, bench, state)
+            pool.discarded += 1
+            say(f"{warm}: {pool.seconds[-1]:.1f} s, discarded")
+        if missing and (cold or not _fits(order, pool, missing)):
             pool.notes.append(note("pool_budget", rounds=number, planned=order.rounds, budget_s=order.budget_s))
             break
         began = sum(pool.seconds)
@@ -123,6 +126,11 @@ def collect_pool(
             f"a round takes about {len(names) * pool.pace:.0f} s: give more with --budget or --rounds",
         )
     return pool
+
+
+def _fits(order: Order, pool: Pool, runs: int) -> bool:
+    """Whether so many more runs fit into the budget; the first one always does."""
+    return order.budget_s is None or not pool.seconds or sum(pool.seconds) + runs * pool.pace <= order.budget_s
 
 
 def _repeat(

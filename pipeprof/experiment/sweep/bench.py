@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep.spec import Context, DatasetChange, Spec
 
 HOOK = Path(__file__).parent / "hook"
+PREPARING = "-prepare-"  # between a repetition's name and the number of a command that prepares it
 POLL_S = 0.02
 COUNTED_LATE_KIB = 4096  # of a process, at most: the kernel adds up its pages some at a time
 
@@ -174,8 +175,8 @@ def _started(order: Order) -> tuple[int, int, bool]:
 
 
 def _note_of(path: Path) -> Path:
-    """Where a repetition's process is noted while it runs, for one that outlives a kill of this program."""
-    return path.with_name(f"{path.name}.pid")
+    """Where a repetition's process is noted while it, or what prepares it, runs: it may outlive a kill of this program."""
+    return path.with_name(f"{path.name.partition(PREPARING)[0]}.pid")
 
 
 def _alive(note: Path) -> list[int]:

@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipeprof.experiment.sweep.bench import PREPARING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -38,6 +40,6 @@ def prepare(arm: Variant, order: Order, folder: Path, session: SweepSession, ben
     folder.mkdir(parents=True, exist_ok=True)
     began = bench.now()
     for number, command in enumerate(arm.options.prepare):
-        path = order.path.with_name(f"{order.path.name}-prepare-{number}")
+        path = order.path.with_name(f"{order.path.name}{PREPARING}{number}")
         bench.prepare(replace(order, command=placed(command, folder), path=path, dataset=None, context=None))
     session.prepared[arm.name] = bench.now() - began

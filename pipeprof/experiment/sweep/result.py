@@ -179,9 +179,10 @@ def _recommendation(
     reason = note("none_better")
     if not confirmed and any(table["best"] and table["best"]["name"] != BASE for table in tables):
         reason = note("not_confirmed")
+    same = last["best"]["not_told_apart"] if last["best"] and last["best"]["name"] == BASE else []
     return {
         "name": BASE, "by": "cost" if steps is not None else spec.judge, "steps": steps, "value": None, "unit": "",
-        "options": {}, "not_told_apart": [], **reasoned(reason),
+        "options": {}, "not_told_apart": same, **reasoned(reason),
     }  # fmt: skip
 
 

@@ -165,6 +165,7 @@ class Running:
         try:
             order = self._order(arm, entry.name)
             prepare(arm, order, folder_of(self.folder, arm.name), self.session, self.bench)
+            entry.prepare_s = self.bench.now() - began
             entry.values = self.bench.run(order, self.spec)
         except (WorkloadError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began

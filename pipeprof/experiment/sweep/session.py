@@ -28,13 +28,17 @@ State = Literal["running", "discarded", "counted", "failed"]
 
 
 class Entry(Repetition, kw_only=True):
-    """One repetition of one variant in one phase. `values`: stage -> value, in the stage's unit."""
+    """One repetition of one variant in one phase. `values`: stage -> value, in the stage's unit.
+
+    `prepare_s`: of its seconds, those that its preparing commands took.
+    """
 
     phase: int
     round: int
     variant: str
     state: State = "running"
     values: dict[str, float] = {}
+    prepare_s: float = 0.0
     error: str = ""
 
 
@@ -67,8 +71,9 @@ class SweepSession(Journal, kw_only=True):
         return [f"{e.name}: {e.error}" for e in self.repetitions if self._is(e, phase, variant) and e.state == "failed"]
 
     def pace(self, variant: str) -> float | None:
-        """Usual seconds of a repetition of a variant, in whatever phase; None while none came to its end."""
-        seconds = [e.seconds for e in self.repetitions if e.variant == variant and e.state == "counted" and e.seconds]
+        """Usual seconds of a repetition of a variant that is prepared, in any phase; None while none came to its end."""
+        counted = [e for e in self.repetitions if e.variant == variant and e.state == "counted"]
+        seconds = [e.seconds - e.prepare_s for e in counted if e.seconds]
         return median(seconds) if seconds else None
 
     @property

@@ -72,7 +72,6 @@ class Axis(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
     """One dimension of a grid; leaving it as it is, is always one of its values."""
 
     option: tuple[Named, ...]
-    name: str = ""
 
 
 class Capture(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):

@@ -59,7 +59,8 @@ def from_run(
     stage_values: dict[str, float] = {}
     for rank in ranks:
         mine = [row for row in rows if row["rank"] == rank]
-        for name, value in _setup(mine, [row for row in marks if row["rank"] == rank]).items():
+        setup = with_derived(_setup(mine, [row for row in marks if row["rank"] == rank]))
+        for name, value in setup.items():
             stage_values[name] = max(stage_values.get(name, value), value)
     if "peak_memory" in measured:
         stage_values["peak_memory"] = measured["peak_memory"]

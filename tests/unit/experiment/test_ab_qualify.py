@@ -89,6 +89,15 @@ def test_more_rounds_are_added_to_those_that_are_there(tmp_path):
     assert len(bench.ran) == 1 + 2 * 4
 
 
+def test_what_was_measured_counts_whatever_the_budget_and_no_run_is_made_for_nothing(tmp_path):
+    run_qualify(order(rounds=4, budget_s=180.0), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    bench = FakeBench()
+    content = run_qualify(order(rounds=6, budget_s=180.0), 20, POLICY, tmp_path / "q", lambda _line: None, bench)
+    assert (content["pool"]["rounds"], content["pool"]["discarded"], bench.ran) == (4, 1, [])
+    content = run_qualify(order(rounds=6, budget_s=100.0), 20, POLICY, tmp_path / "q", lambda _line: None, bench)
+    assert (content["pool"]["rounds"], bench.ran) == (4, [])
+
+
 def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, monkeypatch):
     run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
     for other in (order(rounds=3, slow_downs=(0.2,)), replace(order(rounds=3), command=("other",))):

@@ -233,8 +233,8 @@ def test_greedy_that_was_cut_short_recommends_the_base(sweep):
 
 def test_a_grid_runs_every_combination(sweep):
     axes = [
-        {"name": "kind", "option": [variant("fast"), variant("slow")]},
-        {"name": "more", "option": [{"name": "more", "env": {"MORE": "1"}}]},
+        {"option": [variant("fast"), variant("slow")]},
+        {"option": [{"name": "more", "env": {"MORE": "1"}}]},
     ]
     spec = read_spec({"search": "grid", "axis": axes, "looks": [3]}, "`test.toml`")
     found = sweep(FakeSweepBench(KINDS), spec)
@@ -269,6 +269,12 @@ def test_a_variant_is_prepared_once_and_finds_its_artefacts(sweep):
     assert commands == {"fast": ["train", "--cache", place], "slow": ["other", "dumped.mge"]}
     assert [row["prepare_s"] for row in found["tables"][0]["rows"]] == [None, 30.0, None]
     assert any("`fast` was prepared once, in 30.0 s" in text for text in found["notes"])
+
+
+def test_the_time_of_preparing_is_spent_once_and_not_expected_again(sweep):
+    found = sweep(FakeSweepBench(KINDS), spec_of(variant=[CACHE]), budget_s=110.0)  # 30 s, and 7 runs of 10 s
+    assert words(found)["fast"] == "better"
+    assert found["session"]["seconds"] == 100.0
 
 
 def test_a_sweep_that_goes_on_does_not_prepare_again(sweep):

@@ -11,7 +11,7 @@ import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.sweep import bench as sweep_bench
-from pipeprof.experiment.sweep.bench import HOOK, Order, SweepBench, hook_variables, override_of
+from pipeprof.experiment.sweep.bench import HOOK, PREPARING, Order, SweepBench, _note_of, hook_variables, override_of
 from pipeprof.experiment.sweep.hook.sitecustomize import force
 from pipeprof.experiment.sweep.spec import Capture, Context, DatasetChange, read_spec
 from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
@@ -56,6 +56,12 @@ def test_of_several_ranks_the_slowest_counts():
     found = from_run(steps, [], {})
     assert (found["configure"], found["steady"]) == (2000e6, 20e6)
     assert from_run([], [], {}) == {}
+
+
+def test_the_set_up_is_that_of_one_rank():
+    steps = [step(0, 1000, 9000), step(1, 9000, 9010), step(0, 6000, 7000, rank=1), step(1, 7000, 7010, rank=1)]
+    found = from_run(steps, [], {})
+    assert (found["configure"], found["warmup_first"], found["setup"]) == (6000e6, 8000e6, 9010e6)
 
 
 def test_a_log_of_load_and_run(tmp_path):
@@ -204,6 +210,8 @@ def test_a_command_that_outlived_a_kill_is_known(tmp_path):
         (tmp_path / "run-0003.pid").write_text("damaged")
         found = [bench.still_running(tmp_path / f"run-000{number}") for number in (0, 1, 2, 3)]
         child.kill()
+        (tmp_path / "run-0004.pid").write_text("")
+        assert _note_of(tmp_path / f"run-0004{PREPARING}1") == tmp_path / "run-0004.pid"
     assert found == [[], [child.pid], [], []]
     assert bench.still_running(tmp_path / "run-0001") == []
 
