@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import shlex
 import sys
 from pathlib import Path
@@ -166,7 +165,7 @@ def qualify(
     policy = load_policy(policy_file)
     order = Order(
         command, Path.cwd(), slow_downs, rounds, max(3, policy.least_reps), budget or policy.budget_s,
-        secrets.randbits(32) if seed is None else seed,
+        seed,
     )  # fmt: skip
     where = (folder or default_name("pipeprof-qualify-")).absolute()
     content = run_qualify(order, sessions, policy, where, say_named)

@@ -9,7 +9,7 @@ import click
 
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import TERMINAL, format_option
 from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
@@ -59,6 +59,8 @@ def sweep(
     """  # noqa: D301
     if (file is None) == (table is None):
         raise UsageError("give a sweep file, or a table with --table", "pipeprof sweep sweep.toml -- python train.py")
+    if export is not None and form != TERMINAL:
+        raise UsageError(f"--export is a form of text of its own, not {form}", "leave --export or --format out")
     if table is not None:
         if command or folder or budget:
             raise UsageError(

@@ -8,6 +8,7 @@ from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.units import format_change, format_count, format_ratio
+from pipeprof.verdict.gate.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,11 +56,15 @@ def _sentences(content: Row) -> Iterator[str]:
 
 def _answer(content: Row) -> str:
     if content["verdict"] == "found":
-        return f"{_named(content['commit'])} made it slower (probability {_share(content['probability'])})"
+        return f"{_named(content['commit'])} made it {_worse(content)} (probability {_share(content['probability'])})"
     around = content["range"]
     first, last = (one["revision"][:SHORT] for one in (around[0], around[-1]))
-    sure = _share(sum(one["probability"] for one in around))
-    return f"One of {format_count(len(around), 'commit')} made it slower, {first} to {last} (probability {sure})"
+    sure, commits = _share(sum(one["probability"] for one in around)), format_count(len(around), "commit")
+    return f"One of {commits} made it {_worse(content)}, {first} to {last} (probability {sure})"
+
+
+def _worse(content: Row) -> str:
+    return "slower" if Policy().rule(content["metric"]).unit in ("ns", "s") else "larger"
 
 
 def _because(content: Row) -> str:

@@ -39,7 +39,7 @@ class Order:
     rounds: int
     least_rounds: int
     budget_s: float | None
-    seed: int
+    seed: int | None  # None: a new one, or that of the folder
 
     @property
     def conditions(self) -> dict[str, float | None]:

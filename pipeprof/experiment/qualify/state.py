@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +50,15 @@ class PoolState(msgspec.Struct, kw_only=True):
         write_json(folder / STATE, msgspec.to_builtins(self))
 
 
-def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int) -> PoolState:
+def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int | None) -> PoolState:
     """Nothing is measured yet; of here and now."""
     return PoolState(
-        command=list(without_secrets(command)), slow_downs=list(slow_downs), seed=seed, machine=fingerprint.machine(),
-        job=fingerprint.job(),
+        command=list(without_secrets(command)), slow_downs=list(slow_downs),
+        seed=secrets.randbits(32) if seed is None else seed, machine=fingerprint.machine(), job=fingerprint.job(),
     )  # fmt: skip
 
 
-def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float], seed: int) -> PoolState:
+def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float], seed: int | None) -> PoolState:
     """The state in `folder`, with the seed that it began with, or a new one; the folder is made.
 
     Raises UsageError for a folder that holds something else or another order, RunError for a damaged file, MeasureError
@@ -72,6 +73,8 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
     earlier = read_document(folder / STATE, PoolState, SCHEMA_VERSION, "qualification", hint)
     if (earlier.command, earlier.slow_downs) != (fresh.command, fresh.slow_downs):
         raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
+    if seed not in (None, earlier.seed):
+        raise UsageError(f"`{folder}` was begun with --seed {earlier.seed}, not {seed}", "leave --seed out, or -o")
     if earlier.job != fresh.job or any(one["hard"] for one in differences(earlier.machine, fresh.machine)):
         raise MeasureError(
             f"the runs in `{folder}` were made on another machine, in another job, or before its last start",

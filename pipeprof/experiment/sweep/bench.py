@@ -175,7 +175,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
 
 
 def _note_of(path: Path) -> Path:
-    """Where a repetition's process is noted while it, or what prepares it, runs: it may outlive a kill of this program."""
+    """Where the process of a repetition, or of what prepares it, is noted while it runs, if it outlives a kill."""
     return path.with_name(f"{path.name.partition(PREPARING)[0]}.pid")
 
 

@@ -12,6 +12,7 @@ import csv
 import io
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -28,7 +29,10 @@ _NONE = frozenset(["", "-", "--", "---", "----"])
 
 @dataclass(frozen=True)
 class Variant:
-    """One row: times in ms, None where the table has none; `facts` are the other columns as text."""
+    """One row: times in ms, None where the table has none; `facts` are the other columns as text.
+
+    `halves`: column of a time -> half of its last digit, in ms: so much it may be rounded by.
+    """
 
     table: str
     row: int
@@ -40,6 +44,7 @@ class Variant:
     warmup_second_ms: float | None
     inference_ms: float | None
     facts: dict[str, str]
+    halves: dict[str, float]
 
 
 def read_option_table(path: Path) -> list[Variant]:
@@ -68,6 +73,7 @@ def _variant(path: Path, line: int, row: dict[str, Any]) -> Variant:
     try:
         cells = _cells(row)
         numbers = {name: _time(cells.get(name) or "") for name in _NUMBERS}
+        halves = {name: _half(cells[name]) for name, number in numbers.items() if number is not None}
         number = int(row["row_in_table"])
     except ValueError as error:
         raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
@@ -75,6 +81,7 @@ def _variant(path: Path, line: int, row: dict[str, Any]) -> Variant:
         table=row["table_id"], row=number, name=row["variant"], options=row.get("options") or "",
         is_baseline=row["is_baseline"] == "1",
         facts={name: text for name, text in row.items() if name not in {*_NEEDED, *_NUMBERS, "options"}},
+        halves=halves,
         **numbers,
     )  # fmt: skip
 
@@ -96,3 +103,8 @@ def _time(text: str) -> float | None:
     if not 0 <= value < math.inf:
         raise ValueError(f"expected a time, 0 or more, found {text}")
     return value
+
+
+def _half(number: str) -> float:
+    exponent = Decimal(number.strip()).as_tuple().exponent
+    return 0.5 * 10.0 ** int(exponent)

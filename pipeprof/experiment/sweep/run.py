@@ -14,7 +14,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep.bench import Order, SweepBench
 from pipeprof.experiment.sweep.plan import Outcome, next_phase
-from pipeprof.experiment.sweep.prepare import folder_of, placed, prepare
+from pipeprof.experiment.sweep.prepare import ARTEFACTS, folder_of, placed, prepare
 from pipeprof.experiment.sweep.result import content_of, phase_words
 from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep.spec import BASE, limits_of
@@ -107,6 +107,9 @@ class Running:
         over = all(outcome.is_complete for outcome in outcomes)
         self.session.stopped, self.session.state = ("decided", "finished") if over else ("budget", "open")
         content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps, self.notes)
+        best = content["recommendation"]
+        if best is not None:
+            best["artefacts"] = str(folder_of(self.folder, best["name"])) if ARTEFACTS in str(best["options"]) else None
         write_json(self.folder / RESULT, content)
         self.session.save(self.folder)
         return content

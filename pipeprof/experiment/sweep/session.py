@@ -71,7 +71,7 @@ class SweepSession(Journal, kw_only=True):
         return [f"{e.name}: {e.error}" for e in self.repetitions if self._is(e, phase, variant) and e.state == "failed"]
 
     def pace(self, variant: str) -> float | None:
-        """Usual seconds of a repetition of a variant that is prepared, in any phase; None while none came to its end."""
+        """Usual seconds of a repetition of a prepared variant, in whatever phase; None while none came to its end."""
         counted = [e for e in self.repetitions if e.variant == variant and e.state == "counted"]
         seconds = [e.seconds - e.prepare_s for e in counted if e.seconds]
         return median(seconds) if seconds else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -125,13 +124,13 @@ def _table(
     return {
         "name": name, "about": _about(base), "reference": base.name, "alpha": None,
         "family": None, "looks": [], "noise": {"steady": noise[0], "from": noise[1]}, "rows": shown,
-        "pareto": best, "best": _best(shown, steps), "notes": [],
+        "pareto": best, "best": _best(shown, [_halves(row, steps) for row in rows], noise[0], steps), "notes": [],
     }  # fmt: skip
 
 
 def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | None) -> dict[str, Any]:
     own, theirs = _times(row, steps), _times(base, steps)
-    slack = {stage: max(noise, _rounding(own[stage]), _rounding(theirs.get(stage, 0.0))) for stage in own}
+    halves = _halves(row, steps), _halves(base, steps)
     stages: dict[str, dict[str, Any]] = {}
     for stage, value in own.items():
         facts = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
@@ -139,8 +138,9 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
             stages[stage] = facts | {"verdict": "base"}
         elif theirs.get(stage):
             ratio = value / theirs[stage]
+            slack = max(noise, _rounding((value, theirs[stage]), (halves[0][stage], halves[1][stage])))
             stages[stage] = facts | {
-                "verdict": beyond_noise(ratio, slack[stage]), "ratio": ratio, "ratio_low": None, "ratio_high": None,
+                "verdict": beyond_noise(ratio, slack), "ratio": ratio, "ratio_low": None, "ratio_high": None,
                 "p_value": None, "alpha": None, "look": None,
             }  # fmt: skip
         else:
@@ -155,7 +155,16 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
 
 def _times(row: Variant, steps: int | None) -> dict[str, float]:
     given = {stage: getattr(row, column) for stage, column in _STAGES.items()}
-    times = {stage: value * NS for stage, value in given.items() if value is not None}
+    return _summed({stage: value * NS for stage, value in given.items() if value is not None}, steps)
+
+
+def _halves(row: Variant, steps: int | None) -> dict[str, float]:
+    """Stage -> what it may be off by, for its figures were rounded."""
+    given = {stage: row.halves.get(column) for stage, column in _STAGES.items()}
+    return _summed({stage: half * NS for stage, half in given.items() if half is not None}, steps)
+
+
+def _summed(times: dict[str, float], steps: int | None) -> dict[str, float]:
     if "configure" in times and "warmup_first" in times:
         times["setup"] = times["configure"] + times["warmup_first"] + times.get("warmup_second", 0.0)
     if steps is not None and "setup" in times and "steady" in times:
@@ -163,9 +172,9 @@ def _times(row: Variant, steps: int | None) -> dict[str, float]:
     return {stage: times[stage] for stage in RULES if stage in times}
 
 
-def _rounding(value: float) -> float:
-    """Relative error of a time printed with one digit after the point, in ms."""
-    return 0.05 * NS / value if value > 0 else 0.0
+def _rounding(values: tuple[float, float], halves: tuple[float, float]) -> float:
+    """The largest difference, relative to the smaller one, that two figures may have by rounding alone."""
+    return sum(halves) / min(values) if min(values) > 0 else 0.0
 
 
 def _break_even(own: Mapping[str, float], base: Mapping[str, float], word: str) -> dict[str, Any]:
@@ -176,7 +185,9 @@ def _break_even(own: Mapping[str, float], base: Mapping[str, float], word: str) 
     return asdict(break_even(setup, steady, word))
 
 
-def _best(rows: Sequence[Mapping[str, Any]], steps: int | None) -> dict[str, Any] | None:
+def _best(
+    rows: Sequence[Mapping[str, Any]], halves: Sequence[Mapping[str, float]], noise: float, steps: int | None
+) -> dict[str, Any] | None:
     by = "steady" if steps is None else "cost"
     measured = {row["key"]: row for row in rows if by in row["stages"]}
     base = next((key for key, row in measured.items() if row["verdict"] == "base"), None)
@@ -184,12 +195,12 @@ def _best(rows: Sequence[Mapping[str, Any]], steps: int | None) -> dict[str, Any
         return None
     values = {key: row["stages"][by]["value"] for key, row in measured.items()}
     key = chosen(values, {key: row["stages"][by]["verdict"] for key, row in measured.items()}, base)
-    noise = _rounding(values[key])
-    same = [
-        row["name"]
-        for other, row in measured.items()
-        if other != key and math.isclose(values[other], values[key], rel_tol=noise)
-    ]
+    half = {row["key"]: one.get(by, 0.0) for row, one in zip(rows, halves, strict=True)}
+    same = []
+    for other, row in measured.items():
+        slack = max(noise, _rounding((values[other], values[key]), (half[other], half[key])))
+        if other != key and beyond_noise(values[other] / values[key], slack) == "within noise":
+            same.append(row["name"])
     return {
         "name": measured[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",
         "options": measured[key]["options"], "not_told_apart": same,

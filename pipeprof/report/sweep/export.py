@@ -22,14 +22,28 @@ def export(content: Mapping[str, Any], form: str) -> str:
     best = content["recommendation"] or {"name": "base", "options": {}, "reason": "there is no recommendation"}
     reason = f": {best['reason']}" if best.get("reason") else ""
     head = _comments([f"{best['name']}{reason}"])
-    options = best["options"]
     if form == "toml":
-        return "\n".join([*head, *_toml(options)]) + "\n"
+        return "\n".join([*head, *_toml(best["options"])]) + "\n"
+    options = usable(best)
     env = [f"export {name}={shell_word(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
     args = [command(options["args"])] if options.get("args") else []
     shown, rest = (env, args) if form == "env" else (args, env)
     left = _comments([*rest, *sentences({**options, "env": {}, "args": ()})])
     return "\n".join([*head, *left, *shown]) + "\n"
+
+
+def usable(best: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a recommendation, with the folder of what was prepared for it in place of `{artefacts}`."""
+    folder = best.get("artefacts")
+    return dict(best["options"] if folder is None else _placed(best["options"], folder))
+
+
+def _placed(value: Any, folder: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{artefacts}", folder)
+    if isinstance(value, dict):
+        return {name: _placed(one, folder) for name, one in value.items()}
+    return [_placed(one, folder) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _comments(texts: Iterable[str]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.escape import shell_word
+from pipeprof.escape import command, shell_word
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sweep.export import sentences as option_sentences
+from pipeprof.report.sweep.export import usable
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio, percent
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
     if best["steps"] is not None:
         said = f"lowest total time for {format_count(best['steps'], 'step')}"
     text = f"Recommended: `{best['name']}` ({said})" + (f": {best['reason']}" if best["reason"] else "")
-    lines = [text, *option_sentences(best["options"])]
+    lines = [text, *option_sentences(usable(best))]
     if best["not_told_apart"]:
         lines.append(f"As good within the noise: {', '.join(best['not_told_apart'])}")
     return lines
@@ -187,7 +188,9 @@ COLUMNS: Sequence[str] = (
 
 def words(options: Mapping[str, Any]) -> str:
     """An option set in one line."""
-    parts = [f"{name}={shell_word(str(value))}" for name, value in (options.get("env") or {}).items()]
+    parts = [f"prepare:{shell_word(command(one))}" for one in options.get("prepare") or ()]
+    parts += [f"command:{shell_word(command(options['command']))}"] if options.get("command") else []
+    parts += [f"{name}={shell_word(str(value))}" for name, value in (options.get("env") or {}).items()]
     parts += [shell_word(word) for word in options.get("args") or ()]
     for name in ("dataset", "context"):
         settings = options.get(name)

@@ -118,6 +118,7 @@ def test_what_it_refuses(verb, tmp_path):
     for words, code, said in (
         ((), 2, "give a sweep file"),
         (("s.toml", "--table", "t.csv"), 2, "give a sweep file"),
+        (("--table", "t.csv", "--export", "env", "--format", "json"), 2, "--export is a form of text of its own"),
         (("none.toml",), 2, "cannot read the sweep `none.toml`"),
         (("s.toml",), 2, "no command to run"),
         (("s.toml", "--budget", "soon", "--", "true"), 2, "`soon`"),

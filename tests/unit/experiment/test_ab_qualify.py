@@ -72,7 +72,7 @@ def test_after_a_kill_it_goes_on_where_it_was_whenever_that_is(tmp_path):
             run_qualify(order(rounds=4), 20, POLICY, folder, lambda _line: None, dying)
         kept = set(json.loads((folder / "pool.json").read_text())["repetitions"])
         bench = FakeBench({"train": (1e7, 1.01e7)})
-        content = run_qualify(replace(order(rounds=4), seed=99), 20, POLICY, folder, lambda _line: None, bench)
+        content = run_qualify(replace(order(rounds=4), seed=None), 20, POLICY, folder, lambda _line: None, bench)
         assert not kept & set(bench.ran)
         assert content["seed"] == 7
         assert content["pool"]["rounds"] == 4
@@ -103,6 +103,8 @@ def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, 
     for other in (order(rounds=3, slow_downs=(0.2,)), replace(order(rounds=3), command=("other",))):
         with pytest.raises(UsageError, match="another order"):
             run_qualify(other, 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    with pytest.raises(UsageError, match="begun with --seed 7, not 5"):
+        run_qualify(replace(order(rounds=3), seed=5), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
     monkeypatch.setattr(pool_state.fingerprint, "job", lambda: "boot:other")
     with pytest.raises(MeasureError, match="another machine"):
         run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())

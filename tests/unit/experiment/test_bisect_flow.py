@@ -8,12 +8,14 @@ import msgspec
 import numpy as np
 import pytest
 from ab_bench import STEP, FakeBench, Killed
+from documents import BISECTED
 from git_repository import GitRepository
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.bisect import search as room
 from pipeprof.experiment.bisect.search import BisectWish, run_bisect
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.report import bisect_text
 
 MANY, SLOW = 16, 11
 MS = 1e6
@@ -142,6 +144,13 @@ def test_a_commit_that_runs_without_the_metric_is_left_out_too(repository):
     assert sum(f"{revisions[SLOW][:10]} cannot be measured: `{STEP}` was not measured" in line for line in said) == 1
     with pytest.raises(MeasureError, match=f"`{STEP}` was not measured"):
         call(revisions[: SLOW + 1], NoMetricBench(), folder=repository.root / "b")
+
+
+@pytest.mark.parametrize("verdict", ["found", "range"])
+def test_what_became_larger_is_no_time_that_became_longer(verdict):
+    content = BISECTED | {"verdict": verdict, "commit": BISECTED["range"][0], "probability": 0.9}
+    for metric, word in ((STEP, "slower"), ("op/Conv2D", "slower"), ("peak_memory", "larger")):
+        assert f"made it {word}" in bisect_text.document(content | {"metric": metric}).title
 
 
 def test_no_change_is_said_and_no_commit_is_named(repository):

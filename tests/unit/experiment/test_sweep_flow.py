@@ -11,6 +11,7 @@ from pipeprof.experiment.sweep.run import SweepWish, run_sweep
 from pipeprof.experiment.sweep.spec import read_spec
 from pipeprof.record import toml
 from pipeprof.report.sweep.export import export
+from pipeprof.report.sweep.rows import document
 
 KINDS = by_env("KIND", fast=50e6, slow=150e6, both=25e6)
 
@@ -50,6 +51,11 @@ def test_good_bad_and_no_effect_are_told_apart(sweep):
     assert found["session"]["stopped"] == "decided"
     assert found == json.loads((sweep.folder / "sweep.json").read_text())
     assert next(iter(found)) == "schema_version"
+
+
+def test_rows_as_good_as_the_recommended_base_are_listed(sweep):
+    found = sweep(FakeSweepBench(KINDS), spec_of(variant=[variant("slow"), variant("same")]))
+    assert (found["recommendation"]["name"], found["recommendation"]["not_told_apart"]) == ("base", ["same"])
 
 
 def test_every_round_has_each_variant_once_and_its_own_order(sweep):
@@ -295,7 +301,12 @@ def test_a_variant_that_cannot_be_prepared_has_failed(sweep):
 
 
 def test_a_prepared_recommendation_can_be_used(sweep):
-    found = sweep(FakeSweepBench(KINDS), spec_of(variant=[CACHE]))
-    assert "# first run tool --make '{artefacts}/cache'" in export(found, "args").splitlines()
+    bench = FakeSweepBench(KINDS)
+    found = sweep(bench, spec_of(variant=[CACHE]))
+    (made,) = bench.prepared
+    lines = export(found, "args").splitlines()
+    assert f"# first run tool --make {made.command[2]}" in lines
+    assert lines[-1] == f"--cache {made.command[2]}"
+    assert f"add --cache {made.command[2]}" in document(found).sections[0].strong
     written = toml.decode(export(found, "toml").encode())["base"]
     assert written["prepare"] == [["tool", "--make", "{artefacts}/cache"]]

@@ -77,6 +77,32 @@ def test_without_a_repeated_baseline_only_rounding_is_known(table):
     assert found["recommendation"]["options"] == {"args": ["--opt", "x"]}
 
 
+@pytest.mark.parametrize(
+    ("time", "base", "steps", "word"),
+    [
+        ("99.9", "100.0", None, "within noise"),  # 99.95 both
+        ("99.90", "100.00", None, "better"),
+        ("99", "100", None, "within noise"),
+        ("98", "100", None, "better"),
+        ("1.0e2", "105.0", None, "within noise"),
+        ("99.9", "100.0", 1000, "within noise"),
+        ("99.8", "100.0", 1000, "better"),
+    ],
+)
+def test_rounding_is_that_of_both_figures_by_their_digits(table, time, base, steps, word):
+    rows = f"a,1,ARM,cpu,f32,new,,0,5,500.0,,{time}\na,2,ARM,cpu,f32,base,,1,5,500.0,,{base}\n"
+    found = table(rows, steps)["tables"][0]
+    assert found["rows"][0]["stages"]["steady" if steps is None else "cost"]["verdict"] == word
+    same = ["new" if found["best"]["name"] == "base" else "base"] if word == "within noise" else []
+    assert found["best"]["not_told_apart"] == same
+
+
+def test_rows_as_good_within_the_noise_are_listed(table):
+    assert table()["tables"][0]["best"]["not_told_apart"] == []
+    near = ROWS.replace("a,2,", "a,5,ARM,cpu,f32,near,,0,1000,500.0,,90.5\na,2,")
+    assert table(near)["tables"][0]["best"]["not_told_apart"] == ["near"]
+
+
 def test_a_table_without_one_baseline_is_refused(table, tmp_path):
     with pytest.raises(MeasureError, match="0 baselines"):
         table(ROWS.replace(",base,,1,", ",base,,0,"))

@@ -73,6 +73,8 @@ def test_flat_rows_have_a_line_per_stage_and_one_for_a_variant_without(content):
     rows = list(plain_rows(content))
     assert [row["stage"] for row in rows if row["variant"] == "broken | odd"] == [""]
     assert len(rows) == 3 * 5 + 1
+    made = {"prepare": [["make", "a b"]], "command": ["run", "it"], "args": ["-x"]}
+    assert words(made) == """prepare:'make '"'"'a b'"'"'' command:'run it' -x"""
     assert words(OPTIONS) == "OMP_NUM_THREADS=2 --lr '0.1 ' dataset:op=Map,workers=2,processes=True context:mode=graph"
 
 
