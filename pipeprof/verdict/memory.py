@@ -61,17 +61,33 @@ def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
 def worst(judged: Sequence[Mapping[str, Any]]) -> str:
     """The verdict over the training's own series: growing wins, then unclear, then shrinking; none is `not_measured`.
 
-    The whole host and the launcher are not the training's own. A pool of host memory with too few samples does not
-    count where the training's process has enough of them: what the pool holds is part of what the process holds.
+    See `_counting` for what counts.
+    """
+    verdicts = {row["verdict"] for row in _counting(judged)}
+    return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in verdicts), "not_measured")
+
+
+def why_unclear(judged: Sequence[Mapping[str, Any]]) -> str:
+    """Why `worst` is unclear, as a code: of several, that of a series with enough samples."""
+    codes = {row["why_code"] for row in _counting(judged) if row["verdict"] == UNCLEAR}
+    return next(code for code in ("one_jump", "wide_interval", "few_parts") if code in codes)
+
+
+def _counting(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The training's own series, which the whole host and the launcher are not.
+
+    Where the training's process has enough samples, pools of host memory and other processes that have too few of them
+    do not count: what the pool holds is part of what the process holds, and dataset workers may live short.
     """
     own = [row for row in judged if is_own(row)]
     enough = {(row["rep"], row["rank"]) for row in own if row["name"] == TRAINER and row["slope_low_bytes"] is not None}
-    verdicts = {
-        row["verdict"]
+    return [
+        row
         for row in own
-        if row["device"] != HOST_POOL or row["slope_low_bytes"] is not None or (row["rep"], row["rank"]) not in enough
-    }
-    return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in verdicts), "not_measured")
+        if row["slope_low_bytes"] is not None
+        or row["device"] not in (HOST_POOL, "process")
+        or (row["rep"], row["rank"]) not in enough
+    ]
 
 
 def is_own(row: Mapping[str, Any]) -> bool:

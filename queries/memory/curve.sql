@@ -12,9 +12,11 @@
 --   part            bigint   from 0; parts without a sample are left out
 --   t_ns            bigint   ns     the first sample in the part
 --   samples         bigint   samples in it
+--   first_bytes     bigint   bytes  in the first sample; of several at that time the least
 --   low_bytes       bigint   bytes  least
 --   high_bytes      bigint   bytes  most
 --   high_ns         bigint   ns     the first sample with the most
+--   last_bytes      bigint   bytes  in the last sample; of several at that time the most
 --   reserved_bytes  bigint   bytes  most held from the system; null for others than pools
 WITH extent AS (
   SELECT
@@ -49,9 +51,11 @@ SELECT
   rep, rank, device, name, pid, part,
   min(t_ns) AS t_ns,
   count(*) AS samples,
+  arg_min(level_bytes, [t_ns, level_bytes]) AS first_bytes,
   min(level_bytes) AS low_bytes,
   max(level_bytes) AS high_bytes,
   max(CASE WHEN place = 1 THEN t_ns END) AS high_ns,
+  arg_max(level_bytes, [t_ns, level_bytes]) AS last_bytes,
   max(reserved_bytes) AS reserved_bytes
 FROM ranked
 GROUP BY ALL

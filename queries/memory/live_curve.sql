@@ -6,17 +6,18 @@
 -- Takes:
 --   $points  bigint  parts that the time is divided into
 -- Gives, one row per (rep, rank, part), in that order:
---   rep         bigint  repetition
---   rank        bigint  process rank
---   device      varchar  that device; null where the source does not say
---   part        bigint  from 0; parts in which nothing changed are left out
---   t_ns        bigint  ns     the first change in the part
---   changes     bigint  moments at which it changed
---   low_bytes   bigint  bytes  least after a change
---   high_bytes  bigint  bytes  most after a change
---   high_ns     bigint  ns     the first change with the most
---   last_bytes  bigint  bytes  after the last change
---   last_ns     bigint  ns     the last change
+--   rep          bigint  repetition
+--   rank         bigint  process rank
+--   device       varchar  that device; null where the source does not say
+--   part         bigint  from 0; parts in which nothing changed are left out
+--   t_ns         bigint  ns     the first change in the part
+--   changes      bigint  moments at which it changed
+--   first_bytes  bigint  bytes  after the first change
+--   low_bytes    bigint  bytes  least after a change
+--   high_bytes   bigint  bytes  most after a change
+--   high_ns      bigint  ns     the first change with the most
+--   last_bytes   bigint  bytes  after the last change
+--   last_ns      bigint  ns     the last change
 WITH extent AS (
   SELECT
     rep, rank,
@@ -47,6 +48,7 @@ SELECT
   rep, rank, device, part,
   min(t_ns) AS t_ns,
   count(*) AS changes,
+  arg_min(live_bytes, t_ns) AS first_bytes,
   min(live_bytes) AS low_bytes,
   max(live_bytes) AS high_bytes,
   max(CASE WHEN place = 1 THEN t_ns END) AS high_ns,

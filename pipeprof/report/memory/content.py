@@ -25,9 +25,9 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     Also `lifetimes`, `evidence` (how far lifetimes are known that were reconstructed) and `not_measured`. `ops_from`
     says how the memory of operators is known: "source", or "pool", the change of MindSpore's pool around each, in the
     steps with recorded operators.
-    Curves have at most POINTS points, with the least and the most memory between one and the next; `source` says
-    whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of each rank, largest
-    first. Raises UsageError when `skip_steps` leaves out every training step.
+    Curves have their first and last level, and at most POINTS points with the least and the most memory between one and
+    the next; `source` says whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of
+    each rank, largest first. Raises UsageError when `skip_steps` leaves out every training step.
     """
     with Engine.open(run) as engine:
         judged = growth_of(engine, skip_steps)
@@ -71,8 +71,9 @@ def _curves(engine: Engine) -> list[dict[str, Any]]:
     for row in [row | {"source": "samples"} for row in engine.rows("memory/curve", points=POINTS)] + live:
         key = tuple(row[name] for name in ("rep", "rank", "source", "device", "name", "pid"))
         identity = dict(zip(("rep", "rank", "source", "device", "name", "pid"), key, strict=True))
-        points = curves.setdefault(key, {**identity, "points": []})["points"]
-        points.append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes", "high_ns")})
+        curve = curves.setdefault(key, {**identity, "first_bytes": row["first_bytes"], "points": []})
+        curve["last_bytes"] = row["last_bytes"]
+        curve["points"].append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes", "high_ns")})
     for curve in curves.values():
         peak = max(curve["points"], key=lambda point: point["high_bytes"])
         curve["peak_bytes"], curve["peak_t_ns"] = peak["high_bytes"], peak["high_ns"]

@@ -67,7 +67,7 @@ def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str,
         raise UsageError(f"no lifetime chart: {title} has no blocks whose lifetimes are known", hint)
     end = max(max(row["released_ns"] or 0, row["produced_ns"]) for row in drawn)
     scale = _scale(drawn, end)
-    parts = [_opening(), _heading(title, len(rows), len(drawn), note)]
+    parts = [_opening(), _heading(title, len(rows), len(drawn), peak, note)]
     parts += [
         _rectangle(row, scale, fitted=fitted)
         for row in sorted(drawn, key=lambda row: (row["produced_ns"], row["address"]))
@@ -116,9 +116,10 @@ def _opening() -> str:
     )
 
 
-def _heading(title: str, rows: int, drawn: int, note: str) -> str:
+def _heading(title: str, rows: int, drawn: int, peak: dict[str, Any] | None, note: str) -> str:
     left_out = f"; not drawn, without an address: {rows - drawn:,}" if rows > drawn else ""
-    shown = format_count(drawn, "block")
+    of_all = peak is not None and peak["blocks"] > rows
+    shown = f"the {rows:,} largest of {peak['blocks']:,} blocks" if peak and of_all else format_count(drawn, "block")
     below = f'<text x="{MARGIN}" y="45" font-size="11" fill="#444444">{escape(note)}</text>' if note else ""
     return f'<text x="{MARGIN}" y="26" font-size="16">{escape(title)}: {shown}{left_out}</text>{below}'
 

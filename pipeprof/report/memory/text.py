@@ -8,7 +8,7 @@ from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words import memory as words
 from pipeprof.units import format_bytes, format_ns, format_ratio
-from pipeprof.verdict.memory import GROWING, is_own
+from pipeprof.verdict.memory import GROWING, UNCLEAR, is_own, why_unclear
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +17,14 @@ _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
     "growing": "Memory grows from step to step: a leak",
-    "unclear": "Too few samples to detect a leak",
     "shrinking": "Memory shrinks from step to step",
     "steady": "No leak: memory does not grow from step to step",
     "not_measured": "Not measured: whether memory grows from step to step",
+}
+_UNCLEAR = {
+    "few_parts": "Too few samples to detect a leak",
+    "one_jump": "Not clear whether memory grows from step to step: most of the growth is one jump",
+    "wide_interval": "Not clear whether memory grows from step to step: it varies too much",
 }
 _OPERATORS = {
     None: "Operators", "source": "Operators",
@@ -38,7 +42,9 @@ def document(content: dict[str, Any]) -> Document:
     notes = [words.reconstructed(content["evidence"])] if content["evidence"] else []
     notes += words.one_device(content["peaks"])
     notes += [f"not measured: {item['what']}: {item['why']}" for item in content["not_measured"]]
-    return Document(_GROWTH[content["growth_verdict"]], [*sections, Section("", notes=notes)])
+    verdict = content["growth_verdict"]
+    title = _UNCLEAR[why_unclear(content["growth"])] if verdict == UNCLEAR else _GROWTH[verdict]
+    return Document(title, [*sections, Section("", notes=notes)])
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
@@ -65,20 +71,18 @@ def _head(*names: str, several: bool) -> tuple[list[str], int]:
 
 def _curves(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
     head, first = _head("memory", "first", "peak", "last", "at", "over time", several=several)
-    rows = []
-    for curve in content["curves"]:
-        points = curve["points"]
-        rows.append(
-            [
-                *_who(curve, several=several),
-                _what(curve),
-                format_bytes(points[0]["low_bytes"]),
-                format_bytes(curve["peak_bytes"]),
-                format_bytes(points[-1]["high_bytes"]),
-                format_ns(curve["peak_t_ns"]),
-                sparkline([point["high_bytes"] for point in points]),
-            ]
-        )
+    rows = [
+        [
+            *_who(curve, several=several),
+            _what(curve),
+            format_bytes(curve["first_bytes"]),
+            format_bytes(curve["peak_bytes"]),
+            format_bytes(curve["last_bytes"]),
+            format_ns(curve["peak_t_ns"]),
+            sparkline([point["high_bytes"] for point in curve["points"]]),
+        ]
+        for curve in content["curves"]
+    ]
     return "Over time", Block(head, rows, frozenset(range(first + 1, len(head))))
 
 

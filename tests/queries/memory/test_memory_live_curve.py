@@ -16,8 +16,9 @@ def test_a_block_that_follows_another_at_once_does_not_add_to_it(ask):
 
 def test_what_stays_after_a_part_is_that_of_its_last_change(ask):
     allocation = [block(10, 0, 50), block(3, 7, None)]
-    found = ask("memory/live_curve", {"allocation": allocation}, points=1, give="high_bytes high_ns last_bytes last_ns")
-    assert found == [(13, 7, 3, 50)]
+    give = "first_bytes high_bytes high_ns last_bytes last_ns"
+    found = ask("memory/live_curve", {"allocation": allocation}, points=1, give=give)
+    assert found == [(10, 13, 7, 3, 50)]
 
 
 def test_the_moment_with_the_most_is_known_to_the_ns(ask):

@@ -72,6 +72,30 @@ def test_json_has_every_part(ask):
     assert content["not_measured"] == []
 
 
+def test_a_level_that_swings_is_shown_as_it_began_and_ended(ask):
+    swings = [
+        {"t_ns": n, "device": "CPU", "name": "pool", "allocated_bytes": (8, 1, 9, 2)[n % 4] << 20} for n in range(4000)
+    ]
+    line = next(line for line in ask(tables={"memory": swings}).stdout.splitlines() if "CPU pool" in line)
+    assert line.split()[2:8] == ["8.00", "MiB", "9.00", "MiB", "2.00", "MiB"]
+
+
+@pytest.mark.parametrize(
+    ("level", "title"),
+    [
+        (lambda n: 100_000 + 10 * n + 40_000 * (n >= 20), "most of the growth is one jump"),
+        (lambda n: 100_000 + 1000 * (n * 7919 % 31), "it varies too much"),
+        (lambda n: 100_000 if n < 3 else None, "Too few samples to detect a leak"),
+    ],
+)
+def test_why_a_leak_is_not_told_is_in_the_first_line(ask, level, title):
+    rows = [
+        {"t_ns": n * MS + 1, "device": "CPU", "name": "pool", "allocated_bytes": level(n) and level(n) << 10}
+        for n in range(40)
+    ]
+    assert title in ask(tables={"step": TABLES["step"], "memory": rows}).stdout.splitlines()[0]
+
+
 def test_of_several_devices_the_fullest_is_shown_and_named(ask):
     blocks = [{**row, "device": "CUDA:0" if row["address"] == 4096 else "CUDA:1"} for row in TABLES["allocation"]]
     tables = TABLES | {"allocation": blocks}
@@ -135,6 +159,11 @@ def test_chosen_rank_is_drawn(ask, tmp_path):
     other = [row | {"rank": 3} for row in TABLES["allocation"][:1]]
     ask("--svg", str(tmp_path / "m.svg"), "--rank", "3", tables={"allocation": TABLES["allocation"] + other})
     assert "rank 3: 1 block<" in (tmp_path / "m.svg").read_text()
+
+
+def test_the_chart_says_of_how_many_blocks_it_draws_the_largest(ask, tmp_path):
+    ask("--svg", str(tmp_path / "m.svg"), "--blocks", "2")
+    assert "rank 0: the 2 largest of 4 blocks<" in (tmp_path / "m.svg").read_text()
 
 
 def test_sparkline_keeps_the_largest_of_what_shares_a_bar():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.words.memory import worded
-from pipeprof.verdict.memory import judge_growth, worst
+from pipeprof.verdict.memory import judge_growth, why_unclear, worst
 
 MIB = 1 << 20
 
@@ -66,6 +66,15 @@ def test_growing_wins_and_nothing_is_not_measured():
     assert worst([]) == "not_measured"
 
 
+def test_why_it_is_unclear_is_that_of_what_has_enough_samples():
+    few = judge_growth(row(None, None, None, span=None, first=None))
+    wide = judge_growth(row(0.0, -0.25 * MIB, 0.25 * MIB))
+    jump = judge_growth(row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, most_rise_bytes=9.5 * MIB))
+    assert [why_unclear(rows) for rows in ([few], [few, wide], [wide, jump])] == [
+        "few_parts", "wide_interval", "one_jump",
+    ]  # fmt: skip
+
+
 def test_the_host_and_the_launcher_are_not_the_training():
     others = [{**row(0, 0, 0), "verdict": "growing", **who} for who in ({"device": "host"}, {"name": "launcher"})]
     assert worst(others) == "not_measured"
@@ -85,5 +94,7 @@ def test_a_host_pool_with_too_few_samples_leaves_the_word_to_its_process(pool, p
 
     trainer = judged(process, device="process", name="trainer")
     assert worst([judged(pool), trainer]) == verdict
+    worker = judged(None, device="process", name="dataset worker", pid=9)
+    assert worst([worker, trainer]) == ("unclear" if process is None else "steady")
     assert worst([judged(None), {**trainer, "rank": 1}]) == "unclear"  # another rank says nothing about it
     assert worst([judged(None, device="NPU:0"), trainer]) == "unclear"  # nor does a process about a device
