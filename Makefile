@@ -24,8 +24,8 @@ MOST ?= 1000
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
-# Tests that start no training share the cores. Trainings run two at a time where a test asks what was recorded, and one
-# after the other where it compares times or asks what a training was short of: they disturb each other.
+# Tests that start no training share the cores. Trainings run two at a time where a test asks what was recorded, or
+# compares times in turn, and one after the other where it asks what a training was short of: they disturb each other.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 TWO := -n auto --maxprocesses 2
 APART := (alone or measures)
@@ -49,7 +49,7 @@ test-trainings: $(READY)
 	$(TESTS) -m "$(ORDINARY) and not $(APART)" $(TWO) --dist loadfile tests/e2e
 
 test-measures: $(READY)
-	$(TESTS) -m "$(ORDINARY) and measures" tests/e2e
+	$(TESTS) -m "$(ORDINARY) and measures" $(TWO) --dist worksteal tests/e2e
 
 test-alone: $(READY)
 	$(TESTS) -m "$(ORDINARY) and alone" tests/e2e
@@ -64,7 +64,7 @@ slow-trainings: $(READY)
 	$(TESTS) -m "slow and not $(APART)" $(TWO) --dist worksteal tests/e2e
 
 slow-measures: $(READY)
-	$(TESTS) -m "slow and measures" tests/e2e
+	$(TESTS) -m "slow and measures" $(TWO) --dist worksteal tests/e2e
 
 test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpore's own kind (4 minutes)
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,real]"

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "accuracy
 
 from quiet import busy_loops
 
-PYTEST = [sys.executable, "-m", "pytest", "-m", "measures", "-q", "-p", "no:cacheprovider", "tests/e2e"]
+TWO = ["-n", "2", "--dist", "worksteal"]  # as in `make test-measures` and `make slow-measures`
+PYTEST = [sys.executable, "-m", "pytest", "-m", "measures", "-q", "-p", "no:cacheprovider", *TWO, "tests/e2e"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 

@@ -106,9 +106,9 @@ def make(tmp_path, noted):
 
 EXPECTED = {
     "test": ["-m not slow and not real -n auto", "-m not slow and not real and not (alone or measures) -n auto --maxprocesses 2",
-             "-m not slow and not real and measures tests/e2e", "-m not slow and not real and alone tests/e2e"],
+             "-m not slow and not real and measures -n auto --maxprocesses 2", "-m not slow and not real and alone tests/e2e"],
     "test-slow": ["-m slow -n auto", "-m slow and not (alone or measures) -n auto --maxprocesses 2",
-                  "-m slow and measures tests/e2e"],
+                  "-m slow and measures -n auto --maxprocesses 2"],
 }  # fmt: skip
 
 
