@@ -1,7 +1,7 @@
 """Starts the command and stays out of its way: passes signals on, samples the host, waits.
 
-The child inherits stdin, stdout, stderr, the working directory and every signal disposition as they are. Nothing is
-converted here: what the probe and this module write is the spool.
+The child inherits stdin, stdout, stderr, the working directory and every signal disposition as they are, but for an
+ignored SIGCHLD, with which nobody could ask how it ended. Nothing is converted here: what the probe and this module write is the spool.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ FORWARDED = tuple(
     if hasattr(signal, name)
 )
 RESTORED = tuple(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # after one of them no repetition begins
 POLL_S = 0.25  # SIGCHLD wakes us at once; this is for the case that another thread got it
 _TIMING_BLOCK = re.compile(
     rb"\[V10900\][^\n]*\n\[PROF Dataset\]\n(?:worker_time:[^\n]*\n)?(?:-- [^\n]*\n)*\n?"
@@ -98,6 +99,8 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
     has already got. Raises UsageError when the command cannot be started.
     """
     path = command_path(command)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the kernel would throw away how the command ended
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     watched = {*FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
@@ -148,7 +151,8 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 due = time.monotonic() + interval_s
             info = signal.sigtimedwait(watched, min(POLL_S, max(0.0, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
-                interrupted = interrupted or info.si_signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                ignored = signal.getsignal(info.si_signo) is signal.SIG_IGN  # by `nohup`, say: one is taken all the same
+                interrupted = interrupted or (info.si_signo in _ENDING and not ignored)
                 if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, info.si_signo)

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import LIMIT_S
+from conftest import LIMIT_S, PYTHON, Recording, words
 
 FACTS = """
 import json, os, signal, sys, threading
@@ -187,6 +187,27 @@ def test_signals_are_ignored_by_the_command_only_if_the_caller_did(pipeprof, nam
     for done in both(pipeprof, ["cat", "/proc/self/status"], preexec_fn=prepare, restore_signals=False):
         line = next(line for line in done.stdout.splitlines() if line.startswith(b"SigIgn"))
         assert bool(int(line.split()[1], 16) >> (number - 1) & 1) == ignored
+
+
+def ignoring(name, words):
+    """The words, begun by a caller that ignores a signal, as `nohup` does."""
+    code = "import os, signal, sys; signal.signal(int(sys.argv[1]), signal.SIG_IGN); os.execvp(sys.argv[2], sys.argv[2:])"
+    return [PYTHON, "-c", code, str(int(getattr(signal, name))), *words]
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
+def test_a_signal_that_the_caller_ignores_ends_no_recording(pipeprof, name):
+    out = pipeprof.out()
+    command = ["sh", "-c", f"kill -{name.removeprefix('SIG')} $PPID; sleep 0.5"]
+    collect = words("-q", "--reps", "2", out=out, command=command)
+    done = subprocess.run(ignoring(name, collect), env=pipeprof.environment(), check=False, timeout=LIMIT_S)
+    assert done.returncode == 0
+    assert len(Recording(out, done).manifest.reps) == 2
+
+
+def test_how_the_command_ended_is_known_where_the_caller_ignores_the_end_of_children(pipeprof):
+    collect = words("-q", out=pipeprof.out(), command=["sh", "-c", "exit 3"])
+    assert subprocess.run(ignoring("SIGCHLD", collect), env=pipeprof.environment(), check=False).returncode == 3
 
 
 COUNTER = """
