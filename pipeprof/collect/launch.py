@@ -166,7 +166,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 }
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
-                facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime, "rss_peak_bytes": usage.ru_maxrss * 1024}
+                facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime}
                 return Outcome(code, interrupted), facts
 
 
