@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import psutil
 
 from pipeprof.collect import fingerprint
@@ -17,8 +18,10 @@ from pipeprof.collect.launch import Outcome, ProbeOptions, command_path, run_com
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.launcher import being_recorded
-from pipeprof.record.run import LAUNCHER, MANIFEST, Manifest, Run, new_run_id
+from pipeprof.record.plain_file import read_file
+from pipeprof.record.run import COMPACT, LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
 from pipeprof.version import __version__
 
@@ -218,8 +221,24 @@ def _refuse_what_is_there(path: Path, *, force: bool) -> None:
         return
     if not force:
         raise UsageError(f"`{path}` exists", "give a new name with -o, or --force to replace the run")
-    if not any(path.joinpath(name).is_file() for name in (MANIFEST, lock.LOCK)):
+    if not is_run(path):
         raise UsageError(f"`{path}` is not a pipeprof run, so --force does not replace it", "give a new name with -o")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder can only be a run, so that it may be replaced; other programs have files named run.json, too.
+
+    Where the manifest is damaged the folders beside it tell; where it is not written yet, the lock.
+    """
+    if lock.is_there(folder):
+        return True
+    try:
+        facts = msgspec.json.decode(read_file(folder / MANIFEST, MOST_BYTES))
+    except FileNotFoundError:
+        return False
+    except (OSError, *BAD_JSON):
+        return any(any(folder.glob(f"*/{inside}")) for inside in ("rep=*", COMPACT))
+    return isinstance(facts, dict) and {"run_id", "pipeprof_version"} <= facts.keys()
 
 
 def _empty(folder: Path) -> None:

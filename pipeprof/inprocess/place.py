@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof.collect.session import Surroundings, claim_folder, new_run, surroundings
+from pipeprof.collect.session import Surroundings, claim_folder, is_run, new_run, surroundings
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
-from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +50,7 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
     for path in held if not add else []:
         if not force:
             raise UsageError(f"`{path}` exists", OTHER_PLACE)
-        if not path.joinpath(MANIFEST).is_file():
+        if not is_run(path):
             raise UsageError(f"`{path}` is not a pipeprof run, so force=True does not replace it", "give another out=")
         if being_recorded(path):
             raise UsageError(f"`{path}` is being recorded", "give another out=")

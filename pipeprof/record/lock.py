@@ -52,6 +52,11 @@ def is_held(folder: Path) -> bool | None:
     return last_change(folder) > time.time() - QUIET_S
 
 
+def is_there(folder: Path) -> bool:
+    """Whether there is a lock that can be read: another program's file of that name is none."""
+    return isinstance(_read(folder), Lock)
+
+
 def is_mine(folder: Path, run_id: str) -> bool:
     """Whether this process holds the folder, for this run."""
     return _read(folder) == _own(run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +129,28 @@ def test_force_replaces_nothing_but_runs(tmp_path):
         with pytest.raises(UsageError, match="is not a pipeprof run, so --force does not replace it"):
             create(path, force=True)
     assert tmp_path.joinpath("data").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("run.json", "{}"), ("run.json", '{"run_id": "x"}'), ("run.json", "[]"), ("run.json", "half a"), ("lock", "12345\n"),
+])  # fmt: skip
+def test_force_does_not_replace_a_folder_of_another_program(tmp_path, name, text):
+    tmp_path.joinpath(name).write_text(text, encoding="utf-8")
+    tmp_path.joinpath("data").write_text("precious", encoding="utf-8")
+    if name == lock.LOCK:
+        os.utime(tmp_path / name, (0, 0))
+        os.utime(tmp_path / "data", (0, 0))
+    with pytest.raises(UsageError, match="is not a pipeprof run, so --force does not replace it"):
+        create(tmp_path, force=True)
+    assert tmp_path.joinpath("data").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize("beside", ["spool/rep=0", "step/rep=0", "step/rows.parquet"])
+def test_force_replaces_a_run_whose_manifest_is_damaged(tmp_path, beside):
+    tmp_path.joinpath("run.json").write_text('{"run_id":', encoding="utf-8")
+    tmp_path.joinpath(beside).mkdir(parents=True)
+    create(tmp_path, force=True)
+    assert load(tmp_path).manifest.state == "running"
 
 
 def test_force_on_a_link_to_a_run_replaces_it_or_says_why_not(tmp_path):
