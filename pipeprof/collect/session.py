@@ -100,27 +100,40 @@ def record(
 ) -> list[Outcome]:
     """Run the command `reps` times, or until it fails or is interrupted; returns how each ended.
 
-    No repetition begins in a folder that was deleted or replaced meanwhile; a warning of the run says so.
+    No repetition begins in a folder that was deleted or replaced meanwhile, or cannot be written. A warning of the run
+    says why there are fewer than that. Raises UsageError when the first one cannot begin.
     """
     _make_reserve(run)
     probe = replace(probe, run_id=run.manifest.run_id)
     outcomes: list[Outcome] = []
-    for rep in range(reps):
-        if rep and not lock.is_mine(run.path, run.manifest.run_id):
-            run.manifest.warn(LAUNCHER, _ended_early(run, rep, reps))
-            break
-        spool = run.spool / f"rep={rep}"
-        spool.mkdir(parents=True)
-        started(rep)
-        outcomes.append(run_command(command, spool, probe, host_interval_s))
-        if outcomes[-1].status != 0 or outcomes[-1].interrupted:
-            break
+    early = ""
+    while len(outcomes) < reps and not early:
+        rep = len(outcomes)
+        early = _why_not(run, rep)
+        if not early:
+            started(rep)
+            outcomes.append(run_command(command, run.spool / f"rep={rep}", probe, host_interval_s))
+            if outcomes[-1].status != 0:
+                break
+            early = "interrupted" if outcomes[-1].interrupted else ""
+    if len(outcomes) < reps and early:
+        run.manifest.warn(LAUNCHER, f"only {len(outcomes)} of {reps} repetitions were made: {early}")
     return outcomes
 
 
-def _ended_early(run: Run, done: int, wished: int) -> str:
-    what = f"the file `{lock.LOCK}`" if run.path.joinpath(MANIFEST).is_file() else "the folder of the run"
-    return f"only {done} of {wished} repetitions were made: {what} was removed or replaced meanwhile"
+def _why_not(run: Run, rep: int) -> str:
+    """Make the spool of a repetition, or say why it cannot begin. Raises UsageError for the first one."""
+    if rep and not lock.is_mine(run.path, run.manifest.run_id):
+        what = f"the file `{lock.LOCK}`" if run.path.joinpath(MANIFEST).is_file() else "the folder of the run"
+        return f"{what} was removed or replaced meanwhile"
+    spool = run.spool / f"rep={rep}"
+    try:
+        spool.mkdir(parents=True)
+    except OSError as error:
+        if not rep:
+            raise UsageError(f"cannot write `{spool}`: {error.strerror}", "choose another folder with -o") from error
+        return f"cannot write `{spool}`: {error.strerror}"
+    return ""
 
 
 def parse_schedule(text: str) -> dict[str, int]:

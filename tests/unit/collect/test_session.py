@@ -235,6 +235,34 @@ def test_no_repetition_begins_in_a_folder_that_is_no_longer_ours(tmp_path, outco
     assert warning.message == "only 1 of 2 repetitions were made: the file `lock` was removed or replaced meanwhile"
 
 
+@pytest.mark.parametrize(("reps", "warned"), [(1, []), (3, ["only 1 of 3 repetitions were made: interrupted"])])
+def test_fewer_repetitions_than_asked_are_told(tmp_path, outcomes, reps, warned):
+    outcomes(STOPPED)
+    run = create(tmp_path / "run")
+    record(run, COMMAND, ProbeOptions(), reps=reps, host_interval_s=1.0)
+    assert [(warning.code, warning.message) for warning in run.manifest.warnings] == [(LAUNCHER, text) for text in warned]
+
+
+def test_a_disk_that_is_full_ends_the_repetitions_and_keeps_their_ends(tmp_path, outcomes):
+    outcomes(GOOD)
+    run = create(tmp_path / "run")
+
+    def fill(_rep):
+        run.spool.joinpath("rep=1").write_text("no folder can be made here", encoding="utf-8")
+
+    assert record(run, COMMAND, ProbeOptions(), reps=2, host_interval_s=1.0, started=fill) == [GOOD]
+    (warning,) = run.manifest.warnings
+    assert warning.message.startswith("only 1 of 2 repetitions were made: cannot write `")
+
+
+def test_a_first_repetition_that_cannot_be_recorded_is_refused_in_words(tmp_path, outcomes):
+    outcomes()
+    run = create(tmp_path / "run")
+    run.spool.write_text("no folder", encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot write `.*rep=0`"):
+        record(run, COMMAND, ProbeOptions(), reps=1, host_interval_s=1.0)
+
+
 def test_a_default_name_is_never_one_that_exists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = []
