@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +49,15 @@ def write(run: Run, table: str, rep: int, rank: int, rows: Iterable[Sequence[Any
 def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part: int = 0) -> int:
     """As `write`, from an Arrow table that already has the table's schema."""
     folder = partition(run, table, rep, rank)
-    folder.mkdir(parents=True, exist_ok=True)
     final = folder / part_name(part)
     temporary = folder / f".{final.stem}.{os.getpid()}.tmp"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(data, reachable(temporary), compression="zstd", row_group_size=ROWS_PER_GROUP)
         temporary.replace(final)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise not_written(final, error) from error
     return int(data.num_rows)
 

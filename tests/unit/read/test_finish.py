@@ -141,6 +141,18 @@ def test_the_spool_stays_when_the_tables_cannot_be_written(spooled, monkeypatch)
     assert open_run(spooled.run.path).manifest.state == "complete"
 
 
+def test_a_disk_without_room_for_the_folder_of_a_table_leaves_a_partial_run(spooled):
+    spooled.rep()
+    spooled.process()
+    blocked = spooled.run.path / "step"
+    blocked.write_text("no folder can be made here", encoding="utf-8")
+    with pytest.raises(RunError, match="cannot write"):
+        finish(spooled.run)
+    assert load(spooled.run.path).manifest.state == "partial"
+    blocked.unlink()
+    assert open_run(spooled.run.path).manifest.state == "complete"
+
+
 def test_opening_a_run_whose_launcher_died_recovers_it(spooled):
     spooled.rep(status=None)
     spooled.process(bye=False)
