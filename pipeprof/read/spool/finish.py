@@ -32,6 +32,7 @@ _EXPECTED = {
     "memory": "no memory sample was taken",
     "cpu": "no CPU sample was taken",
 }
+_ASIDE = ".spool"  # what the spool is called while it is removed
 
 
 def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Run:
@@ -65,6 +66,7 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
         path = fetch(path, progress)
     run = load(path)
     if run.is_settled():
+        shutil.rmtree(run.path / _ASIDE, ignore_errors=True)
         checksums.refuse_changed(run)
         return run
     with lock.deciding(run.path):
@@ -158,8 +160,8 @@ def _deleted(run: Run) -> Run:
 
 
 def _remove_spool(run: Run) -> None:
-    """In one step: half a spool, left by a kill, would be read as all there was."""
-    aside = run.path / ".spool"
+    """In one step: half a spool, left by a kill, would be read as all there was. `open_run` removes what is left aside."""
+    aside = run.path / _ASIDE
     shutil.rmtree(aside, ignore_errors=True)
     with contextlib.suppress(OSError):
         run.spool.rename(aside)

@@ -343,6 +343,7 @@ def test_a_kill_while_the_spool_is_removed_costs_nothing(spooled, monkeypatch):
     done = open_run(spooled.run.path)
     assert state(done) == ("complete", None)
     assert len(store.read(done, "step")) == 3
+    assert not [path for path in done.path.iterdir() if "spool" in path.name]
 
 
 def test_a_second_try_to_finish_takes_what_another_process_has_recovered(spooled, monkeypatch):
