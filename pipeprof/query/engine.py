@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, near_names
+from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, is_interruption, near_names
 from pipeprof.query import catalog, statement
 from pipeprof.query.process_memory import at_most
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
@@ -358,6 +358,8 @@ class Engine:
             with in_time(self._connection), allocating:
                 return _table(self._connection.sql(text, params=params or None))
         except (OSError, ValueError, RuntimeError) as error:
+            if is_interruption(error):
+                raise
             raise self._explained(_of_stream(error), own=own) from error
         except MemoryError as error:
             raise QueryError(

@@ -16,12 +16,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its back
 
 @click.command()
 def long_query():
-    import duckdb
-    from pipeprof.query.time_limit import in_time
-    connection = duckdb.connect()
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with in_time(connection):
-        connection.execute("SELECT sum(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b").fetchall()
+    from pipeprof.query.engine import Engine
+    with Engine.of_tables({}) as engine:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        engine.sql("SELECT sum(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b")
 
 cli.cli.add_command(long_query, "long-query")
 sys.argv = ["pipeprof", "long-query"]

@@ -356,3 +356,12 @@ def test_only_what_the_text_names_is_made_for_it(make_run):
         assert {"step", "comm_match", "device_op"} <= names
         with pytest.raises(QueryError, match="no such table"):
             engine.sql("SELECT * FROM no_such_table")
+
+
+def test_ctrl_c_is_no_error_of_the_sql(engine, monkeypatch):
+    def interrupted(_relation):
+        raise RuntimeError("Query interrupted")  # DuckDB's word for it
+
+    monkeypatch.setattr(engine_room, "_table", interrupted)
+    with pytest.raises(RuntimeError, match="Query interrupted"):
+        engine.sql("SELECT 1 AS one")
