@@ -53,10 +53,11 @@ def history_of(source: str, root: str, say: Callable[[str], None], *, recover: b
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """
     entries, left_out = _entries(source, root, say, recover=recover)
+    shown = without_secrets(source) if "://" in source else source
     if not entries:
         why = f": {left_out[0]['problem']}" if left_out else ""
         raise RunError(
-            f"nothing was measured in `{without_secrets(source) if '://' in source else source}`{why}",
+            f"nothing was measured in `{shown}`{why}",
             "give a workload (pipeprof baseline list), or a folder of runs (pipeprof runs FOLDER)",
         )
     all_series = []
@@ -65,7 +66,7 @@ def history_of(source: str, root: str, say: Callable[[str], None], *, recover: b
         for metric in sorted(metrics(mine), key=_position):
             all_series += _all_series(name, metric, mine)
     return {
-        "schema_version": SCHEMA_VERSION, "source": source, "measurements": len(entries), "series": all_series,
+        "schema_version": SCHEMA_VERSION, "source": shown, "measurements": len(entries), "series": all_series,
         "conditions": _conditions(entries), "left_out": left_out,
     }  # fmt: skip
 
