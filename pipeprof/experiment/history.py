@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from pathlib import Path
 from statistics import median
@@ -13,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
-from pipeprof.experiment.stored_history import stored_entries
+from pipeprof.experiment.stored_history import TWICE, stored_entries
 from pipeprof.query.side import open_measures
 from pipeprof.record import baseline
 from pipeprof.record.baseline_summary import unit_of
@@ -110,8 +109,8 @@ def _baselines_at(source: str) -> list[str]:
 
 
 def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tuple[list[Entry], list[dict[str, str]]]:
-    """Every run of a folder as a line of a history. One that cannot be read is told, not passed over."""
-    entries, left_out = [], []
+    """Every run of a folder as a line of a history. One that cannot be read, or a copy, is told, not passed over."""
+    entries, left_out, seen = [], [], set()
     listed = sorted(runs_in(folder), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
@@ -123,21 +122,33 @@ def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tupl
         except PipeprofError as error:
             left_out.append({"path": str(one.path), "problem": error.message})
             continue
+        if seen.issuperset(measures.run_ids):
+            left_out.append({"path": str(one.path), "problem": TWICE})
+            continue
+        seen.update(measures.run_ids)
         entries.append(entry_of(measures, machine_class(measures.fingerprint), None, None))
     return entries, left_out
 
 
 def _conditions(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Where machine or versions changed: the first measurement under others than the one before it."""
+    """Where machine or versions changed: the first measurement of a workload under conditions that it never had.
+
+    It is told from the one before it on the same machine; the first one there, from the one before it on any.
+    """
     changes = []
-    for old, new in itertools.pairwise(entries):
-        if old.workload == new.workload and old.fingerprint_hash != new.fingerprint_hash:
+    last: dict[tuple[str, str | None], Entry] = {}  # of a workload on a machine, and on any
+    seen: set[tuple[str, str]] = set()
+    for new in entries:
+        old = last.get((new.workload, new.machine)) or last.get((new.workload, None))
+        if old is not None and (new.workload, new.fingerprint_hash) not in seen:
             differing = differences(old.conditions, new.conditions) if old.conditions and new.conditions else []
             changes.append({
                 "workload": new.workload, "at": new.created_at, "revision": new.revision, "machine": new.machine,
                 "before": old.fingerprint_hash, "after": new.fingerprint_hash,
                 "differences": [{name: one[name] for name in ("name", "base", "new")} for one in differing],
             })  # fmt: skip
+        last[new.workload, new.machine] = last[new.workload, None] = new
+        seen.add((new.workload, new.fingerprint_hash))
     return changes
 
 
@@ -152,9 +163,10 @@ def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[di
         here = [at for at, point in enumerate(points) if point.group == group]
         mine = [(change, [at for at in here if at < change.index]) for change in changes if change.group == group]
         first = measured[here[0]]
+        anchor = first.anchor if metric in first.ratios else None  # as `series` decides it
         all_series.append({
-            "workload": workload, "metric": metric, "unit": unit_of(metric) if first.anchor is None else "",
-            "machine": first.machine, "conditions": first.fingerprint_hash, "anchor": first.anchor,
+            "workload": workload, "metric": metric, "unit": unit_of(metric) if anchor is None else "",
+            "machine": first.machine, "conditions": first.fingerprint_hash, "anchor": anchor,
             "enough": len(here) >= LEAST_POINTS, "median": median(points[at].value for at in here),
             "points": [
                 {
@@ -201,11 +213,13 @@ def _commits(good: Entry | None, bad: Entry) -> dict[str, Any]:
     """The commits after the last measurement before a change, up to the first one that is surely after it.
 
     `commits` is None where git does not know them; `count` may be more than the `MOST_COMMITS` that are listed.
+    `uncommitted`: one of the two was measured with changes that no commit holds.
     """
     one, other = (good.revision if good else None), bad.revision
     between: dict[str, Any] = {
         "good": one, "good_at": good.created_at if good else None, "bad": other, "bad_at": bad.created_at,
         "same_revision": one is not None and one == other, "count": None, "commits": None,
+        "uncommitted": bool((good and good.dirty) or bad.dirty),
     }  # fmt: skip
     around = Repository.around(Path.cwd())
     if around is None or not one or not other or one == other or one.startswith("-") or other.startswith("-"):
@@ -213,7 +227,8 @@ def _commits(good: Entry | None, bad: Entry) -> dict[str, Any]:
     text = git_or_none(around.root, "log", "--format=%H%x09%s", "--end-of-options", f"{one}..{other}")
     if text is None:
         return between
-    commits = [dict(zip(("revision", "subject"), line.split("\t", 1), strict=True)) for line in text.splitlines()]
+    lines = [line.partition("\t") for line in text.split("\n") if line]  # the tab of an empty last subject is gone
+    commits = [{"revision": revision, "subject": subject} for revision, _, subject in lines]
     return between | {"count": len(commits), "commits": commits[:MOST_COMMITS]}
 
 

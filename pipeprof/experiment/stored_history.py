@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pipeprof.record.object_runs import Stored
     from pipeprof.record.objects import Objects
 
+TWICE = "the same run is there twice, and counts once"
+
 
 class _Line(msgspec.Struct):
     """What a run measured, or why that cannot be said; `run_id` tells a run that is there twice."""
@@ -48,7 +50,7 @@ def stored_entries(url: str, say: Callable[[str], None]) -> tuple[list[Entry], l
     entries, left_out, seen = [], [], set()
     for one, line in zip(runs, lines, strict=True):
         if line.entry is not None and line.run_id in seen:
-            line = _Line(problem="the same run is there twice, and counts once")  # noqa: PLW2901
+            line = _Line(problem=TWICE)  # noqa: PLW2901
         if line.entry is None:
             left_out.append({"path": without_secrets(one.url), "problem": line.problem})
             continue

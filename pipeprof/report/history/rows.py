@@ -104,16 +104,18 @@ def _range(span: Row) -> Iterator[str]:
         yield f"between {span['good_at'] or 'the first measurement'} and {span['bad_at']}; the commits are not known"
         return
     good, bad = span["good"][:SHORT], span["bad"][:SHORT]
+    edited = ", or uncommitted changes" if span["uncommitted"] else ""
     if span["same_revision"]:
-        yield f"{bad} was measured on both sides: no commit, but the data, the machine or its load changed"
+        code = "uncommitted code, " if edited else ""
+        yield f"{bad} was measured on both sides: no commit, but {code}the data, the machine or its load changed"
         return
     if span["commits"] is None:
-        yield f"after {good} ({_day(span['good_at'])}), at latest {bad} ({_day(span['bad_at'])})"
+        yield f"after {good} ({_day(span['good_at'])}), at latest {bad} ({_day(span['bad_at'])}){edited}"
         return
     if span["count"] == 0:
-        yield f"after {good}, at latest {bad}: no commit lies between them, was the branch changed?"
+        yield f"after {good}, at latest {bad}{edited}: no commit lies between them, was the branch changed?"
         return
-    yield f"{format_count(span['count'], 'commit')} after {good} up to {bad}:"
+    yield f"{format_count(span['count'], 'commit')} after {good} up to {bad}{edited}:"
     for commit in span["commits"][:MOST_COMMITS]:
         yield f"  {commit['revision'][:SHORT]} {commit['subject']}"
     if span["count"] > MOST_COMMITS:

@@ -340,7 +340,7 @@ def no_runs(monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(bisect, "run_bisect", lambda *_: bisected)
     around = {
-        "good": MANY, "bad": MANY, "good_at": MANY, "bad_at": MANY, "same_revision": False, "count": 2,
+        "good": MANY, "bad": MANY, "good_at": MANY, "bad_at": MANY, "same_revision": False, "count": 2, "uncommitted": True,
         "commits": [{"revision": MANY, "subject": name} for name in NAMES],
     }  # fmt: skip
     change = {

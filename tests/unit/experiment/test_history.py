@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
+import pytest
+from git_repository import GitRepository
+
 from pipeprof.experiment import history
 from pipeprof.record.history import Entry
+from pipeprof.record.run import Rep
 from pipeprof.report.document import text
 from pipeprof.report.history.rows import document
 
@@ -15,6 +21,70 @@ def entry(number, fingerprint="one", machine="box", **facts):
         "medians": {"step_time_median": 4e7}, "conditions": {"mindspore": fingerprint},
     }  # fmt: skip
     return Entry(**of | facts)
+
+
+def told(conditions):
+    return [(one["machine"], one["before"], one["after"]) for one in conditions]
+
+
+def test_machines_that_measure_by_turns_are_no_change_of_conditions():
+    entries = [entry(at, f"of-{'ab'[at % 2]}", machine="ab"[at % 2]) for at in range(20)]
+    assert told(history._conditions(entries)) == [("b", "of-a", "of-b")]
+
+
+def test_a_change_of_versions_is_told_of_each_machine_and_workload_by_turns():
+    entries = [entry(at, f"{'ab'[at % 2]}{at // 10}", machine="ab"[at % 2]) for at in range(20)]
+    other = [entry(at, "c", workload="other") for at in range(20)]
+    mixed = [one for pair in zip(entries, other, strict=True) for one in pair]
+    assert told(history._conditions(mixed)) == [("b", "a0", "b0"), ("a", "a0", "a1"), ("b", "b0", "b1")]
+
+
+def test_a_metric_that_the_anchor_lacks_has_its_own_unit():
+    anchored = {"anchor": "base", "ratios": {"step_time_median": 1.1}}
+    entries = [entry(at, medians={"step_time_median": 4e7, "peak_memory": 2e9}, **anchored) for at in range(3)]
+    found = {
+        metric: [(one["anchor"], one["unit"]) for one in history._all_series("net", metric, entries)]
+        for metric in ("step_time_median", "peak_memory")
+    }
+    assert found == {"step_time_median": [("base", "")], "peak_memory": [(None, "bytes")]}
+
+
+def test_subjects_may_be_empty_and_hold_any_line_separator(tmp_path, monkeypatch):
+    repository = GitRepository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    good = repository.commit()
+    repository.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", "")
+    bad = repository.commit(message="one\u2028two\ttabs")
+    between = history._commits(entry(0, revision=good), entry(1, revision=bad))
+    assert [commit["subject"] for commit in between["commits"]] == ["one\u2028two\ttabs", ""]
+
+
+@pytest.mark.parametrize("dirty", [(True, False), (False, True), (None, False)])
+@pytest.mark.parametrize("same", [True, False])
+def test_code_that_was_not_committed_may_be_the_cause(dirty, same):
+    good, bad = (
+        entry(at, revision=("ab" if same else "ab cd".split()[at]) * 20, dirty=one) for at, one in enumerate(dirty)
+    )
+    between = history._commits(good, bad)
+    change = {"at": "2026-11-02", "before": 4e7, "after": 5e7, "ratio": 1.25, "because": "", "range": between}
+    (series,) = history._all_series("net", "step_time_median", [good, bad])
+    content = {"source": "net", "measurements": 2, "series": [series | {"changes": [change]}], "conditions": [], "left_out": []}
+    assert between["uncommitted"] == any(dirty)
+    assert ("uncommitted" in text(document(content), "markdown")) == any(dirty)
+
+
+def test_a_run_that_was_copied_is_one_measurement(make_run, tmp_path):
+    run = make_run({"step": [
+        {"step": at, "kind": "train", "kind_step": at, "start_ns": at * 10, "end_ns": at * 10 + 10} for at in range(3)
+    ]})  # fmt: skip
+    run.manifest.reps = [Rep(rep=0, zero_realtime_ns=1, zero_monotonic_ns=0, exit_code=0)]
+    run.save()
+    folder = tmp_path / "all"
+    for name in ("one", "two"):
+        shutil.copytree(run.path, folder / name)
+    content = history.history_of(str(folder), "", lambda _text: None)
+    assert content["measurements"] == 1
+    assert [one["problem"] for one in content["left_out"]] == ["the same run is there twice, and counts once"]
 
 
 def test_a_url_is_shown_without_its_secrets(monkeypatch):
