@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_OPS = 200  # with the most own time; the others are summed up
 CURVE_POINTS = 150  # of the steps of a repetition, for a picture
 OTHERS = "(others)"
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 KINETO, LOADER = "import:kineto", "DataLoader"
 STEP_METRICS = {
     "step_time_median": "median_ns",
@@ -112,7 +113,10 @@ def workload_of(manifest: Manifest) -> str:
     script = next((word for word in words if word.endswith(".py")), None)
     if script is None and "-m" in manifest.command[:-1]:
         script = manifest.command[manifest.command.index("-m") + 1]
-    return PurePath(script or (words[0] if words else "run")).name.removesuffix(".py")
+    if script is None and words and PurePath(words[0]).name in SHELLS:
+        script = next((word for word in words if word.endswith(".sh")), None)
+        script = script or next((word for word in manifest.command[1:2] if not word.startswith("-")), None)
+    return PurePath(script or (words[0] if words else "run")).name.removesuffix(".py").removesuffix(".sh")
 
 
 def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, dict[int, float]]:

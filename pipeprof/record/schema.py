@@ -571,7 +571,7 @@ TABLES: tuple[Table, ...] = (
         ("problem", "varchar", "", "why it is not complete; null when it is"),
         ("started_at", "varchar", "", "when it began, in UTC, as text that can be sorted"),
         ("week", "varchar", "", "the Monday of that week, such as 2026-11-23"),
-        ("workload", "varchar", "", "name of what was run: the script without its folder"),
+        ("workload", "varchar", "", "name of what was run: the script without its folder and ending"),
         ("source", "varchar", "", "collect | profile | import:KIND"),
         ("machine", "varchar", "", "class of the machine: CPU model, cores, memory, device"),
         (

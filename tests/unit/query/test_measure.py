@@ -154,7 +154,11 @@ def test_names_of_stages_are_unique():
     [
         (["python", "-u", "/x/train.py", "--lr", "1"], "train"),
         (["python", "-m", "pkg.fit"], "pkg.fit"),
-        (["bash", "run.sh"], "bash"),
+        (["bash", "run.sh"], "run"),
+        (["/bin/sh", "-eo", "pipefail", "/x/run.sh", "a"], "run"),
+        (["zsh", "launch", "b.txt"], "launch"),
+        (["bash", "-c", "exec ./anything | tee log"], "bash"),
+        (["./run.sh", "a"], "run"),
         ([], "run"),
     ],
 )
