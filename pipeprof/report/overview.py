@@ -70,7 +70,7 @@ def _asked(run: Run) -> Overview:
 
 
 def _of_rollup(rollup: pa.Table) -> Overview:
-    ranks = rollup.select(["verdict", "op_name", "op_type", "kind", "median_ns"]).to_pylist()
+    ranks = rollup.select(["rep", "verdict", "op_name", "op_type", "kind", "median_ns"]).to_pylist()
     said = ranks[0]
     return Overview(
         said["verdict"], said["op_name"] or said["op_type"],

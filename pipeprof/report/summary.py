@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import shell_word
@@ -27,11 +28,14 @@ def three_lines(run: Run) -> list[str]:
 def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
     """The median training step of the slowest process, after warm-up if it has such steps; None without steps.
 
-    `summary`: rows of step/summary.
+    Of several repetitions the median. `summary`: rows of step/summary.
     """
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
     steady = [row for row in training if row["kind"] == "train"] or training
-    return max((row["median_ns"] for row in steady), default=None)
+    slowest: dict[int, float] = {}
+    for row in steady:
+        slowest[row["rep"]] = max(slowest.get(row["rep"], 0.0), row["median_ns"])
+    return median(slowest.values()) if slowest else None
 
 
 def _state(run: Run) -> str:

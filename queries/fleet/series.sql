@@ -11,7 +11,7 @@
 --   mindspore   varchar  version of MindSpore; null when not known
 --   revision    varchar  commit of the training's code; null when not known
 --   ranks       bigint   ranks
---   step_ns     double   ns  median step of the slowest rank
+--   step_ns     double   ns  median step of the slowest rank, median of the repetitions
 --   rank_hours  double   h   training steps of all its ranks
 SELECT
   workload, conditions, started_at, run, week, machine, mindspore, revision, ranks,

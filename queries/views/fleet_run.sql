@@ -20,7 +20,7 @@
 --   reps             bigint   repetitions
 --   ranks            bigint   ranks
 --   steps            bigint   training steps of all ranks
---   median_step_ns   double   ns    median step of the slowest rank
+--   median_step_ns   double   ns    median step of the slowest rank, median of the repetitions
 --   rank_hours       double   h     training steps of all ranks; null when none was seen
 --   wait_hours       double   h     of that, inside the dataset iterator
 --   data_wait_share  double   0..1  of the rank that waits longest
@@ -37,6 +37,23 @@
 --   gain_low         double   its lower bound
 --   gain_high        double   its upper bound
 --   gain_most        double   speed-up that no cure of this operator exceeds
+WITH of_rep AS (
+  SELECT
+    run, rep,
+    max(median_ns) FILTER (WHERE kind = 'train') AS train_ns,
+    max(median_ns) AS any_ns
+  FROM fleet_rank
+  GROUP BY ALL
+),
+
+of_run AS (
+  SELECT
+    run,
+    coalesce(median(train_ns), median(any_ns)) AS median_step_ns
+  FROM of_rep
+  GROUP BY run
+)
+
 SELECT
   run,
   min(run_id) AS run_id,
@@ -54,7 +71,7 @@ SELECT
   count(DISTINCT rep) AS reps,
   count(DISTINCT rank) AS ranks,
   CAST(sum(steps) AS BIGINT) AS steps,
-  coalesce(max(median_ns) FILTER (WHERE kind = 'train'), max(median_ns)) AS median_step_ns,
+  min(of_run.median_step_ns) AS median_step_ns,
   sum(training_ns) / 3.6e12 AS rank_hours,
   sum(wait_ns) / 3.6e12 AS wait_hours,
   max(data_wait_share) AS data_wait_share,
@@ -72,4 +89,5 @@ SELECT
   min(gain_high) AS gain_high,
   min(gain_most) AS gain_most
 FROM fleet_rank
+INNER JOIN of_run USING (run)
 GROUP BY run
