@@ -37,7 +37,7 @@ class HostSampler:
     def __init__(self, pid: int, path: Path) -> None:
         self._root = psutil.Process(pid)
         self._path = path
-        self._by_pid: dict[int, psutil.Process] = {}
+        self._by_pid = {pid: self._root}
         self._named: dict[psutil.Process, str] = {}
         self._threads = ThreadReader()
         self._groups: dict[int, CpuGroup | None] = {}
@@ -61,6 +61,10 @@ class HostSampler:
 
     def sample(self) -> None:
         """Take one sample."""
+        with contextlib.suppress(OSError, ValueError, psutil.Error):
+            self._sample()
+
+    def _sample(self) -> None:
         if self.problem is not None or self._file is None:
             return
         cpu = psutil.cpu_times()

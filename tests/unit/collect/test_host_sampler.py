@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from pipeprof.collect.host import HostSampler, shown_command
@@ -63,6 +64,28 @@ def test_threads_and_limits_are_of_processes_with_a_folder_in_the_spool(look, tm
     found = sample()
     assert os.getpid() in [name[0] for name in found["inside"][str(os.getpid())]["names"]]
     assert found["room"][str(os.getpid())]["cpus"] == len(os.sched_getaffinity(0))
+
+
+def test_where_other_processes_are_hidden_the_command_itself_is_sampled(look, monkeypatch):
+    def hidden(*_words, **_how):
+        raise psutil.AccessDenied(1)
+
+    monkeypatch.setattr(psutil.Process, "children", hidden)
+    assert [process["pid"] for process in look(os.getpid())()["procs"]] == [os.getpid()]
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), ValueError("odd"), psutil.Error()])
+def test_a_sample_that_fails_is_left_out_and_the_next_one_is_not(tmp_path, monkeypatch, error):
+    def fails():
+        raise error
+
+    with HostSampler(os.getpid(), tmp_path / "host.jsonl") as sampler:
+        with monkeypatch.context() as broken:
+            broken.setattr(psutil, "virtual_memory", fails)
+            sampler.sample()
+        sampler.sample()
+    assert sampler.problem is None
+    assert len((tmp_path / "host.jsonl").read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_an_idle_time_is_of_the_cores_that_may_be_used(look, tmp_path):
