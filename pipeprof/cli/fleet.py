@@ -9,7 +9,7 @@ import click
 
 from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.messages import progress_line
+from pipeprof.cli.messages import progress_line, say
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RunPath
 from pipeprof.errors import UsageError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+TOP = 10
+
 
 @click.command()
 @click.argument("roots", metavar="FOLDER|URL...", nargs=-1, required=True, type=RunPath())
@@ -26,9 +28,7 @@ if TYPE_CHECKING:
     "--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank in SQL; - reads it from stdin."
 )
 @format_option("html", "markdown", "json", "csv")
-@click.option(
-    "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="At most N rows of a table."
-)
+@click.option("--top", metavar="N", type=click.IntRange(1), help=f"At most N rows of a table.  [default: {TOP}]")
 @click.option("--fresh", is_flag=True, help="Read every run again; nothing that was kept is used.")
 @engine_option
 @report_file()
@@ -36,7 +36,7 @@ def fleet(
     roots: tuple[Path | str, ...],
     query: str | None,
     form: str,
-    top: int,
+    top: int | None,
     engine: str | None,
     output: Path | None,
     *,
@@ -56,22 +56,32 @@ def fleet(
     Hours are of ranks: an hour of eight accelerators is eight hours. It informs and judges nothing: the exit code is 0.
     """  # noqa: D301
     from pipeprof.cluster import connected
+    from pipeprof.report import document
+    from pipeprof.report.fleet import sections
+    from pipeprof.report.fleet.content import content_of
     from pipeprof.report.fleet.gather import gather, once_each
+    from pipeprof.report.fleet.roots import root_of
 
-    _refuse(query, form, output)
+    _refuse(query, form, top, output)
+    unlisted: list[str] = []
     with progress_line("pipeprof: fleet", quiet=False) as progress, connected(engine):
-        rows, twice = once_each(gather(roots, progress, fresh=fresh))
-    if query is not None:
-        _ask(rows, sys.stdin.read() if query == "-" else query, form)
+        rows, twice = once_each(gather(roots, progress, fresh=fresh, unlisted=unlisted.append))
+    if query is None:
+        content = content_of(rows, [root_of(root).own for root in roots], top or TOP, twice, unlisted)
+        document.show(content, sections.document, form, output)
         return
-    _report(rows, roots, twice, form, top, output)
+    for folder in unlisted:
+        say(f"warning: cannot be listed: {folder}")
+    _ask(rows, sys.stdin.read() if query == "-" else query, form)
 
 
-def _refuse(query: str | None, form: str, output: Path | None) -> None:
+def _refuse(query: str | None, form: str, top: int | None, output: Path | None) -> None:
     if query is None and form == "csv":
         raise UsageError("csv is for --sql", "give --sql, or --format json for the whole report")
     if query is not None and form in ("html", "markdown"):
         raise UsageError(f"--sql prints rows, not {form}", "give --format csv or json")
+    if query is not None and top is not None:
+        raise UsageError("--sql prints all rows of its answer", "leave --top out, and write LIMIT into the SQL")
     if query is not None and output is not None:
         raise UsageError("--sql prints to stdout", "leave -o out, and send the output to a file")
 
@@ -86,15 +96,3 @@ def _ask(rows: pa.Table, text: str, form: str) -> None:
         with process_ends_late():
             answer = engine.sql(text)
         show_rows(answer, form)
-
-
-def _report(
-    rows: pa.Table, roots: tuple[Path | str, ...], twice: int, form: str, top: int, output: Path | None
-) -> None:
-    from pipeprof.report import document
-    from pipeprof.report.fleet import sections
-    from pipeprof.report.fleet.content import content_of
-    from pipeprof.report.fleet.roots import root_of
-
-    content = content_of(rows, [root_of(root).own for root in roots], top, twice)
-    document.show(content, sections.document, form, output)

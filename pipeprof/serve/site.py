@@ -89,8 +89,9 @@ class Site:
     def fleet(self) -> str:
         """What all runs below the folder lose, and because of what."""
         with self._one:
-            rows = gather((self.folder,), _nobody)
-            content = content_of(rows, [printable(str(self.folder))], MOST_ROWS)
+            unlisted: list[str] = []
+            rows = gather((self.folder,), _nobody, unlisted=unlisted.append)
+            content = content_of(rows, [printable(str(self.folder))], MOST_ROWS, unlisted=unlisted)
         return pages.with_way_home(text(fleet_sections.document(content), "html"))
 
     def _listed(self, name: str) -> Listed:

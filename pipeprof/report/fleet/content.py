@@ -25,10 +25,13 @@ MOST_BYTES = 1 << 25
 MOST_KEPT = 32
 
 
-def content_of(rows: pa.Table, roots: Sequence[str], top: int, twice: int = 0) -> dict[str, Any]:
+def content_of(
+    rows: pa.Table, roots: Sequence[str], top: int, twice: int = 0, unlisted: Sequence[str] = ()
+) -> dict[str, Any]:
     """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a list.
 
     `twice`: so many runs were left out of the rows because another place of the same run is in them.
+    `unlisted`: folders in which there may be runs, with the reason why nobody knows.
     """
     with Engine.of_tables({TABLE: rows}) as engine:
         states = engine.rows("fleet/state")
@@ -50,6 +53,7 @@ def content_of(rows: pa.Table, roots: Sequence[str], top: int, twice: int = 0) -
             "machines": fleet.slow_machines(machines),
             "machines_compared": len(machines),
             "left_out": engine.rows("fleet/left_out"),
+            "unlisted": list(unlisted),
         }
 
 

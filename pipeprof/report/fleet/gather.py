@@ -42,16 +42,18 @@ _MARK = b"pipeprof"
 
 
 def gather(
-    roots: Sequence[Path | str], progress: Callable[[str], None] = lambda _text: None, *, fresh: bool = False
-) -> pa.Table:
+    roots: Sequence[Path | str], progress: Callable[[str], None] = lambda _text: None, *, fresh: bool = False,
+    unlisted: Callable[[str], None] = lambda _folder: None,
+) -> pa.Table:  # fmt: skip
     """Rows of fleet_rank of every run in these folders and below these URLs; `fresh` believes no index.
 
-    A run is called by its path as the folder was given, and counts once where one folder lies in another. Raises
-    RunError for a place that cannot be listed.
+    A run is called by its path as the folder was given, and counts once where one folder lies in another. `unlisted` is
+    told of each folder below that cannot be listed, and why. Raises RunError for a place that cannot be listed.
     """
     gathered = SCHEMA.empty_table()
     for root in dict.fromkeys(roots):
-        rows = _gathered(root_of(root), progress, fresh=fresh)
+        place = root_of(root)
+        rows = _gathered(place, place.looks(unlisted), progress, fresh=fresh)
         again = pc.is_in(rows.column("run"), gathered.column("run").combine_chunks())
         gathered = pa.concat_tables([gathered, rows.filter(pc.invert(again))])
     return gathered.combine_chunks()
@@ -73,8 +75,9 @@ def once_each(rows: pa.Table) -> tuple[pa.Table, int]:
     return rows.filter(pc.invert(pc.is_in(rows.column("run"), pa.array(left_out)))).combine_chunks(), len(left_out)
 
 
-def _gathered(root: Folder | Prefix, progress: Callable[[str], None], *, fresh: bool) -> pa.Table:
-    there = root.looks()
+def _gathered(
+    root: Folder | Prefix, there: dict[str, str], progress: Callable[[str], None], *, fresh: bool
+) -> pa.Table:
     path = _index_path(root)
     index = None if fresh or path is None else _read(path)
     unchanged, names = _still_true(index, there)

@@ -13,7 +13,7 @@ from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeprof.record.object_runs import Stored
 
@@ -31,9 +31,12 @@ class Folder:
         self.own, self.front = printable(str(root)), printable(str(root / "x"))[:-1]
         self.key = os.fsencode(os.path.abspath(root))  # noqa: PTH100 - links stay as they are
 
-    def looks(self) -> dict[str, str]:
-        """What the manifest of each run looks like from outside. Raises RunError for a folder that cannot be listed."""
-        return dict(_seen(self.given))
+    def looks(self, unlisted: Callable[[str], None]) -> dict[str, str]:
+        """What the manifest of each run looks like from outside. Raises RunError when the folder cannot be listed.
+
+        `unlisted` is told of those in it that cannot.
+        """
+        return dict(_seen(self.given, unlisted))
 
     def share(self, names: Sequence[str]) -> tuple[Path, Path, Sequence[str]]:
         """What another process needs to read some of the runs."""
@@ -50,7 +53,7 @@ class Prefix:
         self.key = url.encode(errors="surrogatepass")
         self._runs: Mapping[str, Stored] = {}
 
-    def looks(self) -> dict[str, str]:
+    def looks(self, _unlisted: Callable[[str], None]) -> dict[str, str]:
         """What each run looks like in the listing. Raises RunError as `runs_below`."""
         self._runs = {escaped(one.name) or ".": one for one in runs_below(self.url)}
         return {name: one.seen for name, one in self._runs.items()}
@@ -65,8 +68,11 @@ def root_of(given: Path | str) -> Folder | Prefix:
     return Prefix(given) if isinstance(given, str) and "://" in given else Folder(Path(given))
 
 
-def _seen(root: Path) -> Iterator[tuple[str, str]]:
-    """The runs below a folder by their path in it, each with what its manifest looks like from outside."""
+def _seen(root: Path, unlisted: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """The runs below a folder by their path in it, each with what its manifest looks like from outside.
+
+    Links to folders are not followed.
+    """
     waiting = [(root, "", 0)]
     while waiting:
         folder, name, depth = waiting.pop()
@@ -77,6 +83,7 @@ def _seen(root: Path) -> Iterator[tuple[str, str]]:
                 raise RunError(
                     f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
                 ) from error
+            unlisted(printable(f"{folder}: {error.strerror}"))
             continue
         manifest = next((entry for entry in entries if entry.name == MANIFEST), None)
         if manifest is not None:

@@ -185,11 +185,14 @@ def _machines(content: Row, top: int) -> Section:
 
 
 def _left_out(content: Row) -> Section:
-    """The runs that say less than they should, each with its reason."""
+    """The runs that say less than they should, and the folders that say nothing, each with its reason."""
     section = Section("Not complete, or without a step")
-    left_out = content["left_out"]
-    section.notes += [_said(row) for row in left_out[:MOST_LEFT_OUT]]
-    section.notes += _more(left_out, MOST_LEFT_OUT)
+    for sentences in (
+        [f"cannot be listed: {folder}" for folder in content["unlisted"]],
+        [_said(row) for row in content["left_out"]],
+    ):
+        section.notes += sentences[:MOST_LEFT_OUT]
+        section.notes += _more(sentences, MOST_LEFT_OUT)
     return section
 
 
@@ -198,6 +201,6 @@ def _said(row: Row) -> str:
     return f"{row['state']}: {row['run']}: {reason}" + (" (what was measured counts)" if row["measured"] else "")
 
 
-def _more(rows: Sequence[Row], shown: int) -> Iterator[str]:
+def _more(rows: Sequence[Row] | Sequence[str], shown: int) -> Iterator[str]:
     if len(rows) > shown:
         yield f"{len(rows) - shown:,} more with --format json"

@@ -232,6 +232,28 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     assert "cannot list the runs" in str(found.exception)
 
 
+def test_a_subfolder_that_cannot_be_listed_is_told(few, monkeypatch):
+    (few / "private").mkdir()
+    scandir = os.scandir
+
+    def refused(path):
+        if Path(path).name == "private":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert json.loads(answer(few, "--format", "json"))["unlisted"] == [f"{few}/private: Permission denied"]
+    assert "cannot be listed: " in answer(few)
+    found = CliRunner().invoke(cli, ["fleet", str(few), "--sql", "SELECT 1 AS one", "--format", "csv"])
+    assert found.stdout == "one\n1\n"
+    assert f"warning: cannot be listed: {few}/private: Permission denied" in found.stderr
+
+
+def test_links_to_folders_are_not_followed(few):
+    (few / "loop").symlink_to(few)
+    assert len(set(gather([few]).column("run").to_pylist())) == 6
+
+
 def test_sql_over_the_runs(few):
     rows = json.loads(answer(few, "--sql", "SELECT run, ranks FROM fleet_run ORDER BY run", "--format", "json"))
     assert sorted(row["ranks"] for row in rows) == [1, 1, 2, 2, 3, 3]
@@ -273,7 +295,8 @@ def test_a_folder_in_another_is_asked_once(few):
 
 
 def test_csv_is_for_sql(few):
-    for words in (["--format", "csv"], ["--sql", "SELECT 1", "--format", "html"], ["--sql", "SELECT 1", "-o", "x"]):
+    for words in (["--format", "csv"], ["--sql", "SELECT 1", "--format", "html"], ["--sql", "SELECT 1", "-o", "x"],
+                  ["--sql", "SELECT 1", "--top", "3"]):  # fmt: skip
         assert CliRunner().invoke(cli, ["fleet", str(few), *words]).exit_code != 0
 
 
