@@ -1,7 +1,8 @@
 """Starts the command and stays out of its way: passes signals on, samples the host, waits.
 
 The child inherits stdin, stdout, stderr, the working directory and every signal disposition as they are, but for an
-ignored SIGCHLD, with which nobody could ask how it ended. Nothing is converted here: what the probe and this module write is the spool.
+ignored SIGCHLD, with which nobody could ask how it ended. Nothing is converted here: what the probe and this module
+write is the spool.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 due = time.monotonic() + interval_s
             info = signal.sigtimedwait(watched, min(POLL_S, max(0.0, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
-                ignored = signal.getsignal(info.si_signo) is signal.SIG_IGN  # by `nohup`, say: one is taken all the same
+                ignored = signal.getsignal(info.si_signo) is signal.SIG_IGN  # under `nohup`, say; it comes all the same
                 interrupted = interrupted or (info.si_signo in _ENDING and not ignored)
                 if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
                     with contextlib.suppress(ProcessLookupError):

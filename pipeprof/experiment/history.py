@@ -110,7 +110,8 @@ def _baselines_at(source: str) -> list[str]:
 
 def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tuple[list[Entry], list[dict[str, str]]]:
     """Every run of a folder as a line of a history. One that cannot be read, or a copy, is told, not passed over."""
-    entries, left_out, seen = [], [], set()
+    entries, left_out = [], []
+    seen: set[str] = set()
     listed = sorted(runs_in(folder), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")

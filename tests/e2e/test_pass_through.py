@@ -191,7 +191,9 @@ def test_signals_are_ignored_by_the_command_only_if_the_caller_did(pipeprof, nam
 
 def ignoring(name, words):
     """The words, begun by a caller that ignores a signal, as `nohup` does."""
-    code = "import os, signal, sys; signal.signal(int(sys.argv[1]), signal.SIG_IGN); os.execvp(sys.argv[2], sys.argv[2:])"
+    code = (
+        "import os, signal, sys; signal.signal(int(sys.argv[1]), signal.SIG_IGN); os.execvp(sys.argv[2], sys.argv[2:])"
+    )
     return [PYTHON, "-c", code, str(int(getattr(signal, name))), *words]
 
 

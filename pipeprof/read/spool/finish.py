@@ -160,7 +160,7 @@ def _deleted(run: Run) -> Run:
 
 
 def _remove_spool(run: Run) -> None:
-    """In one step: half a spool, left by a kill, would be read as all there was. `open_run` removes what is left aside."""
+    """In one step: half a spool, left by a kill, would be read as all there was. `open_run` removes what is left."""
     aside = run.path / _ASIDE
     shutil.rmtree(aside, ignore_errors=True)
     with contextlib.suppress(OSError):

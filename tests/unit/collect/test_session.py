@@ -240,7 +240,9 @@ def test_fewer_repetitions_than_asked_are_told(tmp_path, outcomes, reps, warned)
     outcomes(STOPPED)
     run = create(tmp_path / "run")
     record(run, COMMAND, ProbeOptions(), reps=reps, host_interval_s=1.0)
-    assert [(warning.code, warning.message) for warning in run.manifest.warnings] == [(LAUNCHER, text) for text in warned]
+    assert [(warning.code, warning.message) for warning in run.manifest.warnings] == [
+        (LAUNCHER, text) for text in warned
+    ]
 
 
 def test_a_disk_that_is_full_ends_the_repetitions_and_keeps_their_ends(tmp_path, outcomes):
@@ -259,7 +261,7 @@ def test_a_first_repetition_that_cannot_be_recorded_is_refused_in_words(tmp_path
     outcomes()
     run = create(tmp_path / "run")
     run.spool.write_text("no folder", encoding="utf-8")
-    with pytest.raises(UsageError, match="cannot write `.*rep=0`"):
+    with pytest.raises(UsageError, match=r"cannot write `.*rep=0`"):
         record(run, COMMAND, ProbeOptions(), reps=1, host_interval_s=1.0)
 
 

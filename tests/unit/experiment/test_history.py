@@ -63,12 +63,18 @@ def test_subjects_may_be_empty_and_hold_any_line_separator(tmp_path, monkeypatch
 @pytest.mark.parametrize("same", [True, False])
 def test_code_that_was_not_committed_may_be_the_cause(dirty, same):
     good, bad = (
-        entry(at, revision=("ab" if same else "ab cd".split()[at]) * 20, dirty=one) for at, one in enumerate(dirty)
+        entry(at, revision=("ab" if same else ["ab", "cd"][at]) * 20, dirty=one) for at, one in enumerate(dirty)
     )
     between = history._commits(good, bad)
     change = {"at": "2026-11-02", "before": 4e7, "after": 5e7, "ratio": 1.25, "because": "", "range": between}
     (series,) = history._all_series("net", "step_time_median", [good, bad])
-    content = {"source": "net", "measurements": 2, "series": [series | {"changes": [change]}], "conditions": [], "left_out": []}
+    content = {
+        "source": "net",
+        "measurements": 2,
+        "series": [series | {"changes": [change]}],
+        "conditions": [],
+        "left_out": [],
+    }
     assert between["uncommitted"] == any(dirty)
     assert ("uncommitted" in text(document(content), "markdown")) == any(dirty)
 
