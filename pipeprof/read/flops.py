@@ -49,7 +49,7 @@ class Call:
     type: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...] = ()
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def flops_of(call: Call) -> int | None:
@@ -118,37 +118,11 @@ def _lstm(call: Call) -> int:
     return 2 * time * batch * 4 * hidden * (size + hidden)
 
 
-def _lstm_gradient(call: Call) -> int:
-    """Of each product one for either factor. Inputs begin as those of the LSTM."""
-    return 2 * _lstm(call)
-
-
-def _each_output(call: Call) -> int:
-    return call.outputs[0].elements
-
-
-def _each_input(call: Call) -> int:
-    return call.inputs[0].elements
-
-
-def _addends(call: Call) -> int:
-    return call.outputs[0].elements * (len(call.inputs) - 1)
-
-
 def _pooling(call: Call) -> int:
     """Elements under the window, for each output element."""
     kernel = call.attributes["kernel_size"]
     area = math.prod(kernel) if isinstance(kernel, (list, tuple)) else int(kernel) ** 2
     return call.outputs[0].elements * area
-
-
-def _batch_norm(call: Call) -> int:
-    """Mean, variance, centre, scale and shift; with statistics that are given, only scale and shift."""
-    return call.inputs[0].elements * (5 if call.attributes["is_training"] else 2)
-
-
-def _layer_norm(call: Call) -> int:
-    return call.inputs[0].elements * 5
 
 
 _ELEMENTWISE = (
@@ -176,15 +150,15 @@ FORMULAS: dict[str, Callable[[Call], int]] = {
     "Dense": _product,
     # torch: the products of its gates
     "LSTM": _lstm,
-    "LSTMGrad": _lstm_gradient,
+    "LSTMGrad": lambda call: 2 * _lstm(call),  # of each product one for either factor; its inputs begin as those
     # torch (add and mul) and MegEngine (the others): one for each element
-    **dict.fromkeys(_ELEMENTWISE, _each_output),
-    "AddN": _addends,
+    **dict.fromkeys(_ELEMENTWISE, lambda call: call.outputs[0].elements),
+    "AddN": lambda call: call.outputs[0].elements * (len(call.inputs) - 1),
     # MegEngine: Pooling is outputs x window; Reduce is its input
     "MaxPool": _pooling,
     "AvgPool": _pooling,
-    **dict.fromkeys(_REDUCTIONS, _each_input),
-    # fvcore: what it counts for norms
-    "BatchNorm": _batch_norm,
-    "LayerNorm": _layer_norm,
+    **dict.fromkeys(_REDUCTIONS, lambda call: call.inputs[0].elements),
+    # fvcore: mean, variance, centre, scale and shift; with statistics that are given, only scale and shift
+    "BatchNorm": lambda call: call.inputs[0].elements * (5 if call.attributes["is_training"] else 2),
+    "LayerNorm": lambda call: call.inputs[0].elements * 5,
 }
