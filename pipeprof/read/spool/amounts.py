@@ -11,7 +11,6 @@ from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool.gradients import gradient_calls
 from pipeprof.read.spool.graph_files import load_graphs
-from pipeprof.read.spool.lines import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,10 +29,7 @@ class Amounts:
     """Operations and bytes of each operator of a process."""
 
     def __init__(self, process: Process, placed: Sequence[Placed]) -> None:
-        notes = Notes()
-        self._graphs = load_graphs(process.folder, notes)
-        for note in notes.damage:
-            process.damaged(note)
+        self._graphs = load_graphs(process.folder, process.notes)
         self._calls = [call for event in process.all("operands") for call in _called(event)]
         self._numbered = _numbered(self._calls, placed)
         self._gradients: dict[str, Call] = {}
@@ -70,21 +66,10 @@ class Amounts:
         """A launch with what the call of its shapes, or of its layer, adds; as it is where several calls fit."""
         forward = _GRADIENTS.get(listed.type)
         if forward is None:
-            calls = {call for call in map(_key, self._calls) if call.type == listed.type and _agree(call, listed)}
+            calls = {call for call in self._calls if call.type == listed.type and _agree(call, listed)}
             return calls.pop() if len(calls) == 1 else listed
-        layers = {call for call in map(_key, self._calls) if call.type == forward and _is_gradient(listed, call)}
+        layers = {call for call in self._calls if call.type == forward and _is_gradient(listed, call)}
         return _gradient(listed, layers.pop()) if len(layers) == 1 else listed
-
-
-class _HashableCall(Call):
-    """A call that can be in a set."""
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.inputs, self.outputs))
-
-
-def _key(call: Call) -> _HashableCall:
-    return _HashableCall(call.type, call.inputs, call.outputs, call.attributes)
 
 
 def _called(event: Mapping[str, object]) -> list[Call]:

@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.graph_lines import load_lines
-from pipeprof.read.spool.lines import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,11 +82,7 @@ def _of_graphs(process: Process) -> dict[str, Frames]:
     """Frames of operators of graphs, where lines were asked for; functions have the names of the cells they begin."""
     frames = [frame for event in process.all("modules") for frame in (event["frame"], *dict(event["cells"]).values())]
     names = {place: name for place, _, name in (frame.rpartition(": ") for frame in frames)}
-    notes = Notes()
-    operator_frames = load_lines(process.folder, notes, names)
-    for note in notes.damage:
-        process.damaged(note)
-    return operator_frames
+    return load_lines(process.folder, process.notes, names)
 
 
 class _Modules:

@@ -94,7 +94,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         _write(run, out, result)
     for note in notes.all:
         run.manifest.warn("spool", note, rep=rep)
-    result.damage = [*notes.damage, *(text for process in processes for text in process.damage)]
+    result.damage = [*notes.damage, *(text for process in processes for text in process.notes.damage)]
     run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
     return result
 
@@ -180,7 +180,7 @@ def _add_process(
     add_graph_cells(placed, out)
     add_syncs(process, recognised.steps, out, first)
     process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}
-    for note in process.notes:
+    for note in process.notes.all:
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)

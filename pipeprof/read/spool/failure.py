@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.run import Failure
 
@@ -13,16 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from pipeprof.read.spool.lines import Notes
+
 FILE = "failed.jsonl"
 
 
-def failure_of(spool: Path, recorded: Collection[int], notes: Notes | None = None) -> Failure | None:
+def failure_of(spool: Path, recorded: Collection[int], notes: Notes) -> Failure | None:
     """None when no watched process ended with an exception. `recorded`: process ids that used MindSpore.
 
     In a job of several ranks the others fail because one did, so the first counts; without any of them the last: a
     program fails after its helpers.
     """
-    read: list[dict[str, Any]] = records_of(spool / FILE, records.failure, Notes() if notes is None else notes)
+    read: list[dict[str, Any]] = records_of(spool / FILE, records.failure, notes)
     failures = sorted(read, key=lambda facts: facts["t"])
     training = [facts for facts in failures if facts["pid"] in recorded]
     chosen = training[0] if training else failures[-1] if failures else None

@@ -6,11 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.lines import Notes, content
+from pipeprof.read.spool.lines import content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
+
+    from pipeprof.read.spool.lines import Notes
 
     Sample = Mapping[str, Any]
 
@@ -36,10 +38,10 @@ class Member:
     head: int
 
 
-def read_origins(path: Path, notes: Notes | None = None) -> dict[int, Origin]:
+def read_origins(path: Path, notes: Notes) -> dict[int, Origin]:
     """Origins by process id; the first line of a process counts, a line that was cut off does not."""
     origins: dict[int, Origin] = {}
-    text = content(path, Notes() if notes is None else notes).decode("utf-8", "replace")
+    text = content(path, notes).decode("utf-8", "replace")
     for line in text.split("\n"):
         fields = line.split("\t")
         if len(fields) == 7 and _PID.fullmatch(fields[0]):

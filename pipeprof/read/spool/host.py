@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.lines import records as records_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from pipeprof.read.spool.lines import Notes
     from pipeprof.read.tables.rows import RankRows
 
 
-def read_samples(path: Path, notes: Notes | None = None) -> list[dict[str, Any]]:
+def read_samples(path: Path, notes: Notes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
-    return records_of(path, records.sample, Notes() if notes is None else notes)
+    return records_of(path, records.sample, notes)
 
 
 def add_host(samples: list[dict[str, Any]], out: RankRows, mine: Collection[int], others: Collection[int]) -> None:

@@ -98,7 +98,7 @@ def load_windows(process: Process) -> Recorded:
         skip_until = ticks[min(lead, len(ticks) - 1)]
         problem = _load(process.folder / f"window-{number}", event, (skip_until, skip_until), recorded)
         if problem:
-            process.damaged(problem)
+            process.notes.damaged(problem)
     ends = [int(event["t"]) for event in process.all("user_profile_end")]
     seen: set[str] = set()
     for event in process.all("user_profile"):

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 
-def facts(path: Path, notes: Notes | None = None) -> dict[str, Any]:
+def facts(path: Path, notes: Notes) -> dict[str, Any]:
     """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
-    notes = Notes() if notes is None else notes
     text = content(path, notes)
     try:
         noted: dict[str, Any] = records.launch(text) if text else {}
@@ -56,7 +55,7 @@ def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
     """Raises RunError when a repetition of the spool was begun for another run."""
     for rep in reps:
         folder = run.spool / f"rep={rep}"
-        noted = facts(folder / "launch.json")
+        noted = facts(folder / "launch.json", Notes())
         if not is_of(run, noted):
             raise RunError(
                 f"`{folder}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",

@@ -214,7 +214,7 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
     try:
         data = minddata.read_folder(folder)
     except SourceError as error:
-        process.damaged(str(error))
+        process.notes.damaged(str(error))
         return None, "not_recorded: damaged files"
     warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.notes)
     if not data.ops:
@@ -323,7 +323,8 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
         for row in event["ops"]:
             figures = _service_figures(row)
             if figures is None:
-                process.damaged(f"an impossible timing line of iterator {event['pipeline']} was left out: {row}")
+                text = f"an impossible timing line of iterator {event['pipeline']} was left out: {row}"
+                process.notes.damaged(text)
                 continue
             out.add(
                 "op_service", pipeline_id=pipeline.pipeline_id, t_ns=out.at(event["t"]), source="log", batches=1,

@@ -42,19 +42,13 @@ class Mark(NamedTuple):
 
 @dataclass
 class Process:
-    """What one process left behind. `notes` say what was left out of its files, `damage` what no kill explains."""
+    """What one process left behind. `notes` say what was left out of its files."""
 
     folder: Path
     about: dict[str, Any]
     marks: list[Mark]
     events: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
-    damage: list[str] = field(default_factory=list)
-
-    def damaged(self, text: str) -> None:
-        """Note what was left out of this process's record, though it was written whole."""
-        self.notes.append(text)
-        self.damage.append(text)
+    notes: Notes = field(default_factory=Notes)
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""
@@ -76,15 +70,14 @@ class Process:
         return max(marks, max((int(event["t"]) for event in self.events), default=0))
 
 
-def load_processes(spool: Path, notes: Notes | None = None) -> list[Process]:
+def load_processes(spool: Path, notes: Notes) -> list[Process]:
     """All processes of a repetition's spool that recorded something, by start time. `notes`: of the others."""
     processes = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder, notes)) is not None]
     return sorted(processes, key=lambda process: int(process.about["started"]))
 
 
-def load(folder: Path, notes: Notes | None = None) -> Process | None:
+def load(folder: Path, notes: Notes) -> Process | None:
     """One process, or None when not even its first line was written; `notes` then get what was damaged."""
-    notes = Notes() if notes is None else notes
     mine = Notes()
     events = events_of(folder, mine)
     about = next((event for event in events if event["e"] == "process"), None)
@@ -93,7 +86,7 @@ def load(folder: Path, notes: Notes | None = None) -> Process | None:
         notes.damage += mine.damage
         return None
     marks = _read_marks(folder / _MARKS, mine)
-    return Process(folder, about, marks, events, mine.all, mine.damage)
+    return Process(folder, about, marks, events, mine)
 
 
 def events_of(folder: Path, notes: Notes) -> list[dict[str, Any]]:

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from pipeprof.read.spool import process as reader
+from pipeprof.read.spool.lines import Notes
 
 MS = 1_000_000
 
 
 def written(rec):
-    return reader.load(Path(rec.folder))
+    return reader.load(Path(rec.folder), Notes())
 
 
 def fetch(rec, number, end=2 * MS):
@@ -41,7 +42,7 @@ def test_marks_and_events_come_back_in_order(rec):
     process = written(rec)
     assert [mark.number for mark in process.marks] == [0, 1, 2]
     assert [event["e"] for event in process.events] == ["process", "thing", "bye"]
-    assert process.notes == []
+    assert process.notes.all == []
 
 
 def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
@@ -156,7 +157,7 @@ def test_a_write_that_takes_only_a_part_is_continued(rec, disk, room):
     process = written(rec)
     assert [mark.number for mark in process.marks] == [0, 1, 2, 3]
     assert [event["value"] for event in process.all("thing")] == [0, 1, 2, 3]
-    assert process.notes == []
+    assert process.notes.all == []
 
 
 def test_a_disk_that_stays_full_bounds_the_memory_and_counts_what_was_dropped(rec, disk, probe, monkeypatch):
@@ -237,6 +238,6 @@ if pid:
         [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
-    (process,) = reader.load_processes(tmp_path / "spool")
+    (process,) = reader.load_processes(tmp_path / "spool", Notes())
     assert [mark.number for mark in process.marks] == [7, 8]
     assert len(process.all("bye")) == 1

@@ -168,8 +168,8 @@ def test_a_name_that_two_graphs_have_for_different_operators_has_none(tmp_path):
 def test_a_graph_that_was_cut_is_damage_and_no_figures(process, size):
     process.folder.joinpath("graph-1.anf").write_bytes(gzip.decompress(RESNET50.read_bytes())[:size])
     assert amounts(process, [LAUNCH]) == [(None, None)]
-    assert len(process.damage) == 1
-    assert "graph-1.anf" in process.damage[0]
+    assert len(process.notes.damage) == 1
+    assert "graph-1.anf" in process.notes.damage[0]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 50, b"\xff" * 50, b"{}"])

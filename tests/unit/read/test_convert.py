@@ -8,6 +8,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.convert import assign_ranks, convert_rep, user_points
+from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.process import Kind, load_processes
 from pipeprof.record import store
 from pipeprof.record.run import Manifest
@@ -26,7 +27,7 @@ def manifest(options=None, environment=None):
 
 
 def ranks(spooled, told=None):
-    processes = load_processes(spooled.run.spool / "rep=0")
+    processes = load_processes(spooled.run.spool / "rep=0", Notes())
     assigned = assign_ranks(processes, told or manifest(), 0)
     return {rank: [process.about["pid"] for process in members] for rank, members in assigned.items()}
 
