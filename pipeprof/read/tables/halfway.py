@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def halfway(run: Run) -> Iterator[Path]:
     """A folder for what waits, which is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix=".half-", suffix=".tmp", dir=run.path.resolve()))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    where = run.path.resolve()
+    with tempfile.TemporaryDirectory(prefix=".half-", suffix=".tmp", dir=where, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 class Waiting:
