@@ -35,25 +35,15 @@ class Execution(NamedTuple):
     item: int
 
 
-class Source(NamedTuple):
-    """A kind of these files: where the operators ran, and the unit of their durations."""
-
-    device: str
-    unit: str
-
-
-HOST = Source("CPU", "ms")
-GPU = Source("GPU", "us")
-
-
 def read_executions(
-    path: Path, launch_list: Path | None, out: Out, checks: Checks, *, steps: bool, source: Source = HOST
+    path: Path, launch_list: Path | None, out: Out, checks: Checks, *, steps: bool, device: str = "CPU",
+    unit: str = "ms",
 ) -> dict[str, list[int]]:  # fmt: skip
     """Executions of one rank, with types and shapes from the launch list; steps too, where they are wanted and told.
 
-    Returns (count, total in ns) by name, for the check.
+    `unit`: of their durations. Returns (count, total in ns) by name, for the check.
     """
-    rest = _executions(path, source.unit, out)
+    rest = _executions(path, unit, out)
     recorded = sorted(islice(rest, MOST))
     if not recorded:
         raise SourceError(f"no execution in `{path}`, expected lines `name;HostCpuOps;start,duration,flag ...`", HINT)
@@ -69,7 +59,7 @@ def read_executions(
     sums: dict[str, list[int]] = {}
     for execution, (stated, shapes) in zip(chain(recorded, rest), described, strict=False):
         step = out.steps.position(execution.item) if steps and windows else out.steps.at(execution.start_ns, CLOCK)
-        _add(execution, stated or op_type(execution.name), shapes, step, source.device, out)
+        _add(execution, stated or op_type(execution.name), shapes, step, device, out)
         if execution.name in sums or len(sums) < MOST_OPERATORS:
             entry = sums.setdefault(execution.name, [0, 0])
             entry[0] += 1

@@ -32,41 +32,31 @@ _NODE = re.compile(
 )  # fmt: skip
 
 
+# Where a file of totals has what: where its operators ran, the unit of its times, and the names of its columns.
+# `share`: fractions that must add up to 1.
 _PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device", "share")
-
-
-class TotalColumns:
-    """Where a file of totals has what, by `_PARTS`; `unit` of its times, `device` where the operators ran.
-
-    `share`: fractions that must add up to 1.
-    """
-
-    def __init__(self, device: str, unit: str, **columns: tuple[str, ...]) -> None:
-        self.device, self.unit = device, unit
-        self.columns = dict.fromkeys(_PARTS, ()) | columns
-
-
-TOTALS = {
-    "aicore_type": TotalColumns("AI_CORE", "ms", type=("kernel_type", "op_type"), count=("execution_frequency",),
-                                total=("total_time", "execution_time")),
-    "aicore_detail": TotalColumns("AI_CORE", "ms", name=("full_op_name", "full_kernel_name", "full_kernel_time"),
-                                  count=("execution_frequency",), mean=("execution_time",)),
-    "gpu_type": TotalColumns("GPU", "us", type=("op_type",), count=("type_occurrences",), total=("total_time(us)",)),
-    "gpu_detail": TotalColumns("GPU", "us", name=("op_full_name",), type=("op_type",), count=("op_occurrences",),
-                               total=("op_total_time(us)",), on_device=("cuda_activity_cost_time(us)",)),
-    "gpu_activity": TotalColumns("GPU", "us", name=("op_full_name", "name"), type=("type",), count=("occurrences",),
-                                 total=("total_duration(us)",), least=("min_duration(us)",),
-                                 most=("max_duration(us)",)),
-    "cpu_type": TotalColumns("CPU", "ms", type=("op_type",), count=("type_occurrences",),
-                             total=("total_compute_time",), share=("percent",)),
-    "cpu_detail": TotalColumns("CPU", "ms", name=("full_op_name",), type=("op_type",), count=("op_occurrences",),
-                               total=("op_total_time(ms)",), share=("total_proportion",)),
-    "op_statistic": TotalColumns("Core Type", "us", type=("OP Type", "Op Type"), count=("Count",),
-                                 total=("Total Time(us)",), least=("Min Time(us)",), most=("Max Time(us)",)),
-    "api_statistic": TotalColumns("host", "us", name=("API Name",), type=("Level",), count=("Count",),
-                                  total=("Time(us)",), least=("Min(us)",), most=("Max(us)",)),
-    "dataset": TotalColumns("host", "us", name=("Operation",), type=("Stage",), count=("Occurrences",),
-                            mean=("Avg. time (us)", "Avg. time(us)", "Avg time(us)")),
+TOTALS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
+    "aicore_type": ("AI_CORE", "ms", {"type": ("kernel_type", "op_type"), "count": ("execution_frequency",),
+                                      "total": ("total_time", "execution_time")}),
+    "aicore_detail": ("AI_CORE", "ms", {"name": ("full_op_name", "full_kernel_name", "full_kernel_time"),
+                                        "count": ("execution_frequency",), "mean": ("execution_time",)}),
+    "gpu_type": ("GPU", "us", {"type": ("op_type",), "count": ("type_occurrences",), "total": ("total_time(us)",)}),
+    "gpu_detail": ("GPU", "us", {"name": ("op_full_name",), "type": ("op_type",), "count": ("op_occurrences",),
+                                 "total": ("op_total_time(us)",), "on_device": ("cuda_activity_cost_time(us)",)}),
+    "gpu_activity": ("GPU", "us", {"name": ("op_full_name", "name"), "type": ("type",), "count": ("occurrences",),
+                                   "total": ("total_duration(us)",), "least": ("min_duration(us)",),
+                                   "most": ("max_duration(us)",)}),
+    "cpu_type": ("CPU", "ms", {"type": ("op_type",), "count": ("type_occurrences",),
+                               "total": ("total_compute_time",), "share": ("percent",)}),
+    "cpu_detail": ("CPU", "ms", {"name": ("full_op_name",), "type": ("op_type",), "count": ("op_occurrences",),
+                                 "total": ("op_total_time(ms)",), "share": ("total_proportion",)}),
+    "op_statistic": ("Core Type", "us", {"type": ("OP Type", "Op Type"), "count": ("Count",),
+                                         "total": ("Total Time(us)",), "least": ("Min Time(us)",),
+                                         "most": ("Max Time(us)",)}),
+    "api_statistic": ("host", "us", {"name": ("API Name",), "type": ("Level",), "count": ("Count",),
+                                     "total": ("Time(us)",), "least": ("Min(us)",), "most": ("Max(us)",)}),
+    "dataset": ("host", "us", {"name": ("Operation",), "type": ("Stage",), "count": ("Occurrences",),
+                               "mean": ("Avg. time (us)", "Avg. time(us)", "Avg time(us)")}),
 }  # fmt: skip
 
 
@@ -76,16 +66,16 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
     The mean is recomputed where count and total are there; stored shares are not read. Where only a mean per execution
     is there, the total is mean x count, and unknown without a count.
     """
-    sheet, layout = Sheet(path), TOTALS[kind]
-    at = {part: sheet.index(*names) for part, names in layout.columns.items()}
+    sheet, (where, unit, columns) = Sheet(path), TOTALS[kind]
+    at = {part: sheet.index(*columns.get(part, ())) for part in _PARTS}
     core = sheet.index("Core Type")
     totals: dict[tuple[str, str], tuple[int, int]] = {}
     shares, rows = Decimal(0), 0
     for line, row in sheet.rows():
         shares, rows = shares + (decimal(field(row, at["share"])) or 0), rows + 1
         name, type_ = field(row, at["name"]) or None, field(row, at["type"]) or None
-        device = layout.device if core is None else field(row, core)
-        count, total, mean = _amounts(row, at, layout.unit)
+        device = where if core is None else field(row, core)
+        count, total, mean = _amounts(row, at, unit)
         if (name is None and type_ is None) or (total is None and mean is None):
             out.odd(path, "row without a name or a time", f"line {line}")
             continue
@@ -94,9 +84,8 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
         out.add(
             "op_total", source=kind, name=name, type=type_, device=device or None, count=count, total_ns=total,
             mean_ns=mean, shapes=out.info.get(name or "", {}).get("in_shapes"),
-            min_ns=duration(field(row, at["least"]), layout.unit),
-            max_ns=duration(field(row, at["most"]), layout.unit),
-            device_ns=duration(field(row, at["on_device"]), layout.unit),
+            min_ns=duration(field(row, at["least"]), unit), max_ns=duration(field(row, at["most"]), unit),
+            device_ns=duration(field(row, at["on_device"]), unit),
         )  # fmt: skip
         key = (name or type_ or "", device)
         if count is not None and total is not None and (key in totals or len(totals) < MOST):

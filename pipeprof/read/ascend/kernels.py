@@ -17,9 +17,10 @@ from pyarrow import csv as pacsv
 
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.number_columns import nanoseconds, nullable
+from pipeprof.read.source.number_columns import nanoseconds
 from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, line_blocks
+from pipeprof.read.tables.arrow import numbers
 from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeprof.read.ascend.out import Out
+
+    Totals = dict[tuple[str, str], list[int]]
 
 CLOCK = "epoch"
 BLOCK_BYTES = 1 << 20
@@ -45,20 +48,12 @@ REMEMBERED = 50_000  # operators with shapes, whose text need not be looked at a
 MOST_TYPES = 20_000  # whose totals are kept for the check
 
 
-class Totals(NamedTuple):
-    """(count, total in ns) of what is no communication, by (type, core); of the first `MOST_TYPES` of these."""
-
-    of: dict[tuple[str, str], list[int]]
-
-    @property
-    def complete(self) -> bool:
-        """Whether these are all."""
-        return len(self.of) < MOST_TYPES
-
-
 def read_kernels(path: Path, out: Out) -> Totals:
-    """Executions to `op`, communication to `collective`; returns the totals, for the check against op_statistic."""
-    totals = Totals(defaultdict(lambda: [0, 0]))
+    """Executions to `op`, communication to `collective`; returns the totals, for the check against op_statistic.
+
+    These are (count, total in ns) of what is no communication, by (type, core): of the first `MOST_TYPES`.
+    """
+    totals: Totals = defaultdict(lambda: [0, 0])
     kernels = _Kernels(out, totals)
     rows = 0
     for batch in _batches(path, out):
@@ -171,8 +166,8 @@ class _Kernels:
         else:
             op_id = self._out.operator(name, kind, core, inputs, out_shapes=outputs)
             where = (fields[1], fields[2])
-            counted = self._totals.complete or where in self._totals.of
-            made = _Kernel(tuple(fields), op_id, self._totals.of[where] if counted else None)
+            counted = len(self._totals) < MOST_TYPES or where in self._totals
+            made = _Kernel(tuple(fields), op_id, self._totals[where] if counted else None)
         self._kernels[text] = made
         return made
 
@@ -200,7 +195,7 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
     own = {"op_id": pa.array(ids), "self_ns": lengths}
     if "wait" in batch.schema.names:
         wait, has_wait = nanoseconds(batch["wait"])
-        own["wait_ns"] = nullable(wait, has_wait & (wait >= 0))
+        own["wait_ns"] = numbers(wait, has_wait & (wait >= 0))
     is_op = ids >= 0
     out.add_columns("op", {**common, **own}, is_op)
     if not is_op.all():

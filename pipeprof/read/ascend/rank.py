@@ -177,7 +177,7 @@ class RankFiles:
         for path, totals in zip(self._paths("cpu_detail"), stated["cpu_detail"], strict=True):
             if totals and seen and seen[0]:
                 statistics.check_cpu_totals(path, totals, seen[0], self.checks)
-        self._each("gpu_exec", cpu.read_executions, None, out, self.checks, steps=False, source=cpu.GPU)
+        self._each("gpu_exec", cpu.read_executions, None, out, self.checks, steps=False, device="GPU", unit="us")
         self._each("dynamic_shape", graph_facts.read_dynamic_shapes, out)
         self._each("cpu_memory", memory.read_cpu_memory, out)
 
@@ -188,7 +188,7 @@ class RankFiles:
             self._splits += rows or []
         totals = None
         for sums in self._each("kernel_details", kernels.read_kernels, out):
-            totals = sums or totals
+            totals = totals if sums is None else sums
         for path in self._paths("op_statistic"):
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None:
@@ -202,9 +202,9 @@ class RankFiles:
 
     def _trace(self, path: Path) -> None:
         out = self.out
-        wanted = trace_view.Wanted(ops=not self.out.has("op"), collectives=not self.out.has("collective"))
         trace_view.add_fetches(self._names[path], out)
-        sums = trace_view.read_trace(path, self._names[path], out, wanted)
+        wanted = {"ops": not out.has("op"), "collectives": not out.has("collective")}
+        sums = trace_view.read_trace(path, self._names[path], out, **wanted)
         statistics.check_overlap(path, sums, self._splits, self.checks)
 
     def _prof(self) -> None:

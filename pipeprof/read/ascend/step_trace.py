@@ -6,7 +6,7 @@ Every value is in ticks of 10 ns of the device's counter. The average row at the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
@@ -51,17 +51,6 @@ class Step(NamedTuple):
     end_ns: int
     events: tuple[Event, ...]
     line: int
-
-
-class _Layout(NamedTuple):
-    number: int
-    start: int
-    fp: int
-    bp: int | None
-    end: int
-    total: int
-    parts: tuple[int | None, int | None, int | None]
-    events: tuple[tuple[str, int, int, int | None], ...]
 
 
 def read_step_trace(path: Path, out: Out) -> None:
@@ -111,19 +100,19 @@ def _add_step(step: Step, clock: str, out: Out) -> None:
 
 def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
     sheet = Sheet(path)
-    layout = _layout(sheet)
+    at = _layout(sheet)
     ended = False
     for line, row in sheet.rows():
-        number = integer(row[layout.number])
+        number = integer(row[at["step_num"]])
         if number is None or number <= 0:
-            ended = ended or row[layout.number].strip() in ("-", "0")
+            ended = ended or row[at["step_num"]].strip() in ("-", "0")
             if not ended:
                 out.notes.count(path, "row without a step number")
             continue
         if ended:
             out.notes.count(path, "row after the average row")
             continue
-        step = _step(number, line, row, layout, path, checks)
+        step = _step(number, line, row, at, path, checks)
         if step is None:
             out.notes.count(path, "step without a start and an end in this order")
         else:
@@ -132,37 +121,38 @@ def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
         out.notes.add("no_average", f"`{path.name}` has no average row at its end: it may have been cut off")
 
 
-def _layout(sheet: Sheet) -> _Layout:
+def _layout(sheet: Sheet) -> dict[str, Any]:
+    """Where the columns are: each by its name, `parts` of the total, and `events`."""
+    at: dict[str, Any] = {
+        name: sheet.need(name) for name in ("step_num", "start_point", "fp_point", "end_point", "total")
+    }
+    parts = (sheet.index("iteration_interval"), sheet.index("fp_and_bp", "fp"), sheet.index("tail"))
     events = []
     for index, name in enumerate(sheet.names):
         base = name.removesuffix("_start_point")
         end = sheet.index(f"{base}_end_point")
         if base != name and base and end is not None:
             events.append((base, index, end, sheet.index(base)))
-    return _Layout(
-        sheet.need("step_num"), sheet.need("start_point"), sheet.need("fp_point"), sheet.index("bp_point"),
-        sheet.need("end_point"), sheet.need("total"),
-        (sheet.index("iteration_interval"), sheet.index("fp_and_bp", "fp"), sheet.index("tail")), tuple(events),
-    )  # fmt: skip
+    return at | {"bp_point": sheet.index("bp_point"), "parts": parts, "events": events}
 
 
-def _step(number: int, line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> Step | None:
-    start, end = ticks(row[layout.start]), ticks(row[layout.end])
-    fp = ticks(row[layout.fp])
-    bp = ticks(field(row, layout.bp)) or None
+def _step(number: int, line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks) -> Step | None:
+    start, end = ticks(row[at["start_point"]]), ticks(row[at["end_point"]])
+    fp = ticks(row[at["fp_point"]])
+    bp = ticks(field(row, at["bp_point"])) or None
     if start is None or end is None or fp is None or end < start:
         return None
-    _check_parts(line, row, layout, path, checks)
+    _check_parts(line, row, at, path, checks)
     ordered = start <= fp <= (fp if bp is None else bp) <= end
     shown = ", ".join(str(_ticks(value)) for value in (start, fp, bp, end) if value is not None)
     if not checks.that(ordered, path, line, _RULES["order"], shown):
         fp, bp = (min(max(fp, start), end), None)
-    return Step(number, start, fp, bp, end, tuple(_events(line, row, layout, path, checks, end)), line)
+    return Step(number, start, fp, bp, end, tuple(_events(line, row, at, path, checks, end)), line)
 
 
-def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> None:
-    total = integer(row[layout.total])
-    parts = [integer(field(row, index)) for index in layout.parts if index is not None]
+def _check_parts(line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks) -> None:
+    total = integer(row[at["total"]])
+    parts = [integer(field(row, index)) for index in at["parts"] if index is not None]
     numbers = [part for part in parts if part is not None]
     if total is not None and len(numbers) == len(parts):
         shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
@@ -170,9 +160,9 @@ def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks:
 
 
 def _events(
-    line: int, row: list[str], layout: _Layout, path: Path, checks: Checks, step_end: int
+    line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks, step_end: int
 ) -> Iterator[Event]:  # fmt: skip
-    for column, start_at, end_at, dur_at in layout.events:
+    for column, start_at, end_at, dur_at in at["events"]:
         start, end = ticks(row[start_at]), ticks(row[end_at])
         if not start or not end:  # stored as 0,0,0, or beyond the end of a short row: not in this step
             continue

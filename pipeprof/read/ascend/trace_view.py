@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,14 +38,6 @@ _MARKS = (b'"process_name"', b'"thread_name"', b'"ProfilerStep#', b'"enumerate(D
 _INTERVALS = 1_000_000  # names, steps and waits for batches that are looked at
 _FAILED = 20_000  # marks in no event, which are looked at
 NAME = 1000  # characters of a name of a span
-
-
-@dataclass
-class Wanted:
-    """Which executions are to be taken from here: those that no better file of the rank has."""
-
-    ops: bool = True
-    collectives: bool = True
 
 
 def names_of(path: Path) -> Names:
@@ -122,8 +113,11 @@ def add_fetches(names: Names, out: Out) -> None:
         )  # fmt: skip
 
 
-def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, int]:
-    """Spans, and what else is wanted; returns the sums (ns) of Overlap Analysis by name, for the check."""
+def read_trace(path: Path, names: Names, out: Out, *, ops: bool, collectives: bool) -> dict[str, int]:
+    """Spans, and executions where no better file of the rank has them.
+
+    Returns the sums (ns) of Overlap Analysis by name, for the check.
+    """
     sums: dict[str, int] = defaultdict(int)
     lanes = Lanes(names)
     seen = 0
@@ -131,11 +125,11 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
         seen += len(batch)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
         waiting = lanes.sorted(batch)
-        if wanted.ops:
+        if ops:
             _add_ops(path, waiting[Sort.DEVICE], "NPU", out)
             _add_ops(path, waiting[Sort.HOST_OP], "CPU", out)
         operators, parts = _operators_of(waiting[Sort.PLANE])
-        if wanted.collectives:
+        if collectives:
             _add_collectives(path, waiting[Sort.COMMUNICATION], out)
             _add_collectives(path, operators, out)
         _add_spans(path, parts, out, sums)

@@ -109,8 +109,3 @@ def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArra
     ]
     valid = np.array([value is not None for value in times], np.bool_)
     return np.array([value or 0 for value in times], np.int64), valid
-
-
-def nullable(numbers: NDArray[np.int64], valid: NDArray[np.bool_]) -> pa.Array:
-    """An Arrow column that is null where the value is not known."""
-    return pa.array(numbers, pa.int64(), mask=~valid)
