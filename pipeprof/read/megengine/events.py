@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from pipeprof.read.source.json_stream import of_list
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.document import BAD_JSON
 
@@ -49,7 +50,7 @@ class Args(msgspec.Struct):
 
 
 _args = msgspec.json.Decoder(Args)
-BATCH = (msgspec.json.Decoder(list[Event]), msgspec.json.Decoder(Event))
+BATCH = of_list(Event)
 
 
 def args_of(event: Event) -> Args:

@@ -19,11 +19,11 @@ from pipeprof.errors import SourceError
 from pipeprof.read.megengine.profile_content import UNKNOWN, Operators, Profile, Side, VariableWords
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
-from pipeprof.read.source.json_stream import Scan
+from pipeprof.read.source.json_stream import Scan, of_list, of_map
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 _NAN = math.nan
@@ -37,23 +37,12 @@ _OBJECT_AT_MOST = 1 << 16  # bytes of the parameters of one operator
 _TEXT_AT_MOST = 2**31 - 1  # bytes of all names
 
 
-class Times(msgspec.Struct, gc=False):
-    """Seconds; NaN where there is none."""
-
-    start: float = _NAN
-    kern: float = _NAN
-    end: float = _NAN
-
-
-class _LooseTimes(msgspec.Struct, gc=False):
-    """As written when a value is not finite: "nan" and "inf" are texts."""
+class _Times(msgspec.Struct, gc=False):
+    """Seconds. What is not finite is a text as it is written: "nan" and "inf"."""
 
     start: float | str | None = None
     kern: float | str | None = None
     end: float | str | None = None
-
-    def strict(self) -> Times:
-        return Times(*(value if isinstance(value, float) else _NAN for value in (self.start, self.kern, self.end)))
 
 
 class _Footprint(msgspec.Struct, gc=False):
@@ -93,17 +82,8 @@ class _Chunk(msgspec.Struct, gc=False):
     dev_ptr: int | float | str | None = None
 
 
-def _decoders(kind: Any, one: Any = None) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
-    return msgspec.json.Decoder(dict[str, kind]), msgspec.json.Decoder(kind if one is None else one)
-
-
-_TIMES = _decoders(dict[str, Times], dict[str, _LooseTimes])
-_FOOTPRINT = _decoders(_Footprint)
-_OPERATOR = _decoders(_Operator)
-_VAR = _decoders(_Var)
-_CHUNK = _decoders(_Chunk)
-_VAR_LIST = (msgspec.json.Decoder(list[_Var]), msgspec.json.Decoder(_Var))
-_IDS = (msgspec.json.Decoder(list[str | int]), msgspec.json.Decoder(str | int))
+_TIMES, _FOOTPRINT, _OPERATOR, _VAR, _CHUNK = map(of_map, (dict[str, _Times], _Footprint, _Operator, _Var, _Chunk))
+_VAR_LIST, _IDS = of_list(_Var), of_list(str | int)
 _shapes = msgspec.json.Decoder(list[list[int] | None])
 
 
@@ -153,21 +133,20 @@ def _read_host(scan: Scan, profile: Profile) -> None:
 
 def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
     places = profile.places
-    for batch in scan.entries(*_TIMES):
-        operators = _as_map(batch)
+    for operators in scan.maps(*_TIMES):
         ops = zip(profile.op_numbers(operators), operators.values(), strict=True)
         rows = [(op, comp_node, times) for op, here in ops for comp_node, times in here.items()]
         side.op.extend([op for op, _, _ in rows])
         side.comp_node.extend([places.setdefault(comp_node, len(places)) for _, comp_node, _ in rows])
-        exact = [times if times.__class__ is Times else times.strict() for _, _, times in rows]
-        side.times.extend([value for times in exact for value in (times.start, times.kern, times.end)])
+        values = [value for _, _, times in rows for value in (times.start, times.kern, times.end)]
+        side.times.extend([value if value.__class__ is float else _NAN for value in values])
 
 
 def _read_footprints(scan: Scan, profile: Profile) -> None:
     texts = profile.texts
-    for batch in scan.entries(*_FOOTPRINT):
-        footprints = list(_as_map(batch).values())
-        profile.footprint_op.extend(profile.op_numbers(_as_map(batch)))
+    for batch in scan.maps(*_FOOTPRINT):
+        footprints = list(batch.values())
+        profile.footprint_op.extend(profile.op_numbers(batch))
         amounts = [
             [value if value.__class__ is int and 0 <= value <= _MOST else _count(value) for value in column]
             for column in ([one.computation for one in footprints], [one.memory for one in footprints])
@@ -186,9 +165,9 @@ def _read_footprints(scan: Scan, profile: Profile) -> None:
 def _read_operators(scan: Scan, profile: Profile) -> None:
     profile.operators = columns = Operators()
     types = columns.types
-    for batch in scan.entries(*_OPERATOR):
-        operators = list(_as_map(batch).values())
-        columns.op.extend(profile.op_numbers(_as_map(batch)))
+    for batch in scan.maps(*_OPERATOR):
+        operators = list(batch.values())
+        columns.op.extend(profile.op_numbers(batch))
         names = [one.name.encode() for one in operators]
         columns.name_end.extend(accumulate(map(len, names), initial=len(columns.name)))
         del columns.name_end[-len(names) - 1]
@@ -245,8 +224,8 @@ def _read_vars(scan: Scan, profile: Profile) -> None:
 
 def _read_chunks(scan: Scan, profile: Profile) -> None:
     """Blocks of memory that are planned before the graph runs: they have an address and a size, and no times."""
-    for batch in scan.entries(*_CHUNK):
-        chunks = list(_as_map(batch).values())
+    for batch in scan.maps(*_CHUNK):
+        chunks = list(batch.values())
         profile.chunk_bytes.extend([_count(one.size) for one in chunks])
         profile.chunk_address.extend([_count(one.dev_ptr) for one in chunks])
         profile.chunk_owner.extend([_var_id(one.owner_var) for one in chunks])
@@ -257,11 +236,6 @@ def _read_sequence(scan: Scan, profile: Profile) -> None:
     for batch in scan.entries(*_IDS):
         if isinstance(batch, list):
             profile.order += profile.op_numbers(map(str, batch))
-
-
-def _as_map(batch: Any) -> Mapping[str, Any]:
-    """A batch of a map; a list in its place counts for nothing."""
-    return batch if isinstance(batch, dict) else {}
 
 
 def _count(value: float | str | None) -> int:

@@ -14,7 +14,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.document import text
-from pipeprof.read.source.json_stream import Scan
+from pipeprof.read.source.json_stream import Scan, of_map
 from pipeprof.read.source.numbers import integer
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class _Opr(msgspec.Struct):
     name: str | None = None
 
 
-_CHUNKS = (msgspec.json.Decoder(dict[str, _Chunk]), msgspec.json.Decoder(_Chunk))
-_OPRS = (msgspec.json.Decoder(dict[str, _Opr]), msgspec.json.Decoder(_Opr))
+_CHUNKS, _OPRS = of_map(_Chunk), of_map(_Opr)
 
 
 def read_static_memory(path: Path) -> Outcome:
@@ -59,12 +58,12 @@ def read_static_memory(path: Path) -> Outcome:
 def _read(scan: Scan, out: Outcome) -> None:
     for key in scan.members():
         if key == "chunk":
-            for batch in scan.entries(*_CHUNKS):
-                for chunk in batch.values() if isinstance(batch, dict) else ():
+            for batch in scan.maps(*_CHUNKS):
+                for chunk in batch.values():
                     _add(out, chunk)
         elif key == "opr":
-            for batch in scan.entries(*_OPRS):
-                for key_of, opr in batch.items() if isinstance(batch, dict) else ():
+            for batch in scan.maps(*_OPRS):
+                for key_of, opr in batch.items():
                     number = _number(opr.id if opr.id is not None else key_of)
                     if number is not None:
                         out.tables.add("op_info", op_id=number, name=opr.name, source_id=str(number))

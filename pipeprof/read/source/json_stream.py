@@ -43,6 +43,16 @@ _anything = msgspec.json.Decoder(Any)
 _raw_map, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 
 
+def of_map(kind: Any) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    """What decodes a batch of a map, and one entry of it."""
+    return msgspec.json.Decoder(dict[str, kind]), msgspec.json.Decoder(kind)
+
+
+def of_list(kind: Any) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    """As `of_map`, of a list."""
+    return msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)
+
+
 class CutOffError(SourceError):
     """The file ends inside a value."""
 
@@ -107,6 +117,10 @@ class Scan:
                 return
             self._take(b",")
         self._at += 1
+
+    def maps(self, decoder: msgspec.json.Decoder[Any], one: msgspec.json.Decoder[Any]) -> Iterator[dict[str, Any]]:
+        """As `entries`, of a map alone: a list in its place counts for nothing."""
+        return (batch for batch in self.entries(decoder, one) if isinstance(batch, dict))
 
     def skip(self) -> None:
         """Go past the value at hand, whatever its size."""
