@@ -13,7 +13,8 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import CHUNK, Decoders, Trace
 from pipeprof.read.chrome.events import decode_one
-from pipeprof.read.source.content import BROKEN, HINT, open_bytes
+from pipeprof.read.source.content import BROKEN, HINT
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | No
     """
     ahead, begin = b"", 0
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             while True:
                 data = _next(file)
                 ahead += data

@@ -9,9 +9,10 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.msprof import read_clock
 from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ticks
-from pipeprof.read.source.content import BROKEN, open_bytes
+from pipeprof.read.source.content import BROKEN
 from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,7 @@ def _column(path: Path, name: str) -> list[int]:
 
 
 def _gpu_times(path: Path) -> list[int]:
-    with open_bytes(path) as file:
+    with open_file(path) as file:
         first = file.read(_HEAD_BYTES).partition(b"\n")[0].decode("utf-8", "replace").split()
     if first and "," in first[0]:
         return [time for item in first[:4] if (time := integer(item.rpartition(",")[2]))]
@@ -83,7 +84,7 @@ def _gpu_times(path: Path) -> list[int]:
 
 
 def _matches(path: Path, pattern: re.Pattern[bytes], unit: str) -> list[int]:
-    with open_bytes(path) as file:
+    with open_file(path) as file:
         head = file.read(_HEAD_BYTES)
     times = [ns(item[1].decode(), unit) for item in pattern.finditer(head)]
     return [time for time in times if time is not None and time > 0]

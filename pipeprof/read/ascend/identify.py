@@ -6,7 +6,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof.read.source.content import BROKEN, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, cannot_read
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +106,7 @@ def identify(path: Path) -> SourceFile | None:
     """What a file is; None for anything that is not known. Raises SourceError for a file that cannot be read."""
     name = path.name.removesuffix(".gz")
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             head = file.read(_HEAD_BYTES)
             tail = b""
             if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[") and file.seekable():

@@ -19,8 +19,9 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import NS_PER_TICK
-from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes, whole_text
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, whole_text
 from pipeprof.read.source.numbers import LARGEST
+from pipeprof.record.plain_file import open_file
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArr
     """Whole records, some thousands at a time; says what is left at the end."""
     rest = b""
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             while data := file.read(_RECORDS * kind.itemsize):
                 data, rest = rest + data, b""
                 complete = len(data) - len(data) % kind.itemsize

@@ -21,6 +21,7 @@ from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.number_columns import joined, nanoseconds
 from pipeprof.read.source.numbers import duration, ns
+from pipeprof.read.tables.steps import outermost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,17 +61,8 @@ def names_of(path: Path) -> Names:
             names.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
         elif isinstance(name, str) and event.get("ph") == "X":
             _add_interval(name, event, names)
-    names.fetches = _outermost(names.fetches)
+    names.fetches = outermost(names.fetches)
     return names
-
-
-def _outermost(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Intervals by start, without those inside another: some traces have the same wait in two categories."""
-    outer: list[tuple[int, int]] = []
-    for start, end in sorted(intervals, key=lambda interval: (interval[0], -interval[1])):
-        if not outer or end > outer[-1][1]:
-            outer.append((start, end))
-    return outer
 
 
 def _add_interval(name: str, event: dict[str, Any], names: Names) -> None:

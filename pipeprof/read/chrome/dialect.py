@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
-from pipeprof.read.chrome.kinds import CALLS, PLAIN, STEP, STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Container
+from pipeprof.read.chrome.kinds import CALLS, STEP, STEPS
 
 _LONGEST = 18  # digits of a step's number
 
 
-class _AllBut:
-    """Everything that is not in a set."""
-
-    def __init__(self, others: Container[object]) -> None:
-        self._others = others
-
-    def __contains__(self, item: object) -> bool:
-        return item not in self._others
-
-
 @dataclass(frozen=True)
 class Dialect:
-    """`calls`: the categories of what is called and calls; `step`: what a step is named, if the user has said so."""
+    """`calls`: the categories of what is called and calls; None: all that are not certainly others.
 
-    calls: Container[str | None]
+    `step`: what a step is named, if the user has said so.
+    """
+
+    calls: frozenset[str] | None
     step: re.Pattern[str] | None = None
 
     def step_of(self, name: str) -> tuple[int | None, str] | None:
@@ -52,7 +41,7 @@ def torch(step: str | None = None) -> Dialect:
 
 def generic(step: str | None = None) -> Dialect:
     """Any other trace: every interval of a thread is a call, whatever its category."""
-    return Dialect(_AllBut(PLAIN), pattern(step))
+    return Dialect(None, pattern(step))
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pipeprof.read.chrome.gather import Gathered
 
 _PROGRESS_EVENTS = 50_000
+_NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 
 class File(NamedTuple):
@@ -35,11 +37,12 @@ class File(NamedTuple):
 
 
 class Half(NamedTuple):
-    """A rank of a trace after the first pass. Times are ns of the file; `own` says which rank it is, if the trace does.
+    """A rank of a trace after the first pass. `own` says which rank it is, if the trace does.
 
     `damage` are the first of so many as `damaged`; `dropped` counts events that were left out, by what was wrong.
     """
 
+    path: Path
     waiting: Waiting
     header: Header
     own: OwnRank | None
@@ -55,6 +58,22 @@ class Half(NamedTuple):
     has_python_functions: bool
     has_call_lines: bool
     is_made_ahead: bool
+
+    @property
+    def rep_rank(self) -> tuple[int, int]:
+        """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
+        if self.own is not None:
+            return self.own.rep, self.own.rank
+        rank = self.header.rank
+        if rank is None:
+            named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
+            rank = int(named[-1]) if named else 0
+        return 0, rank
+
+    @property
+    def host(self) -> str:
+        """The machine that it was recorded on; empty when unknown."""
+        return str(self.header.fields.get("host_name") or "") if self.own is None else self.own.host
 
 
 class Rank(NamedTuple):
@@ -87,13 +106,14 @@ def read_file(file: File) -> list[Half]:
             if events >= said + _PROGRESS_EVENTS:
                 said = events
                 processes.say(f"{file.path.name}: {events:,} events read")
-        return [_half(trace, part.own, part.gathered, file.folder) for part in parts.finish()]
+        return [_half(file, trace, part.own, part.gathered) for part in parts.finish()]
 
 
-def _half(trace: Trace, own: OwnRank | None, gathered: Gathered, folder: Path) -> Half:
+def _half(file: File, trace: Trace, own: OwnRank | None, gathered: Gathered) -> Half:
+    base = trace.header.base_ns
     return Half(
-        waiting=Waiting(gathered, folder), header=trace.header, own=own,
-        first=gathered.first, last=gathered.last,
+        path=file.path, waiting=Waiting(gathered, file.folder), header=trace.header, own=own,
+        first=base + gathered.first, last=base + gathered.last,
         damage=trace.damage, damaged=trace.damaged, mended=trace.mended,
         dropped=dict(gathered.dropped), unlinked=gathered.launches.unlinked,
         has_too_many_names=bool(gathered.infos.left_out or gathered.texts.left_out),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
@@ -42,7 +42,6 @@ _TRACE_VIEW = re.compile(
     rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
 )
 _OTHER_TORCH = "2.11 or earlier, or a relative"
-_NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 _MISSING = {
     "op": "the traces have no operators",
@@ -53,38 +52,6 @@ _MISSING = {
     "queue": "a trace has no queues of the dataset pipeline",
     "cpu": "a trace has no CPU samples",
 }
-
-
-class _Read(NamedTuple):
-    path: Path
-    half: Half
-
-    @property
-    def rep_rank(self) -> tuple[int, int]:
-        """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
-        if self.half.own is not None:
-            return self.half.own.rep, self.half.own.rank
-        rank = self.half.header.rank
-        if rank is None:
-            named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
-            rank = int(named[-1]) if named else 0
-        return 0, rank
-
-    @property
-    def host(self) -> str:
-        return str(self.half.header.fields.get("host_name") or "") if self.half.own is None else self.half.own.host
-
-    @property
-    def base_ns(self) -> int:
-        return self.half.header.base_ns
-
-    @property
-    def first(self) -> int:
-        return self.base_ns + self.half.first
-
-    @property
-    def last(self) -> int:
-        return self.base_ns + self.half.last
 
 
 def recognise(path: Path) -> bool:
@@ -121,13 +88,14 @@ def add_files(
         files = [File(as_nodes_see(path), folder, dialect) for path in paths]
         names = [path.name for path in paths]
         halves = spread(read_file, files, [size_of(path) for path in paths], names, progress)
-        _write([_Read(path, half) for path, mine in zip(paths, halves, strict=True) for half in mine], run, progress)
+        read = [half._replace(path=path) for path, mine in zip(paths, halves, strict=True) for half in mine]
+        _write(read, run, progress)
 
 
-def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> None:
-    timed = [one for one in read if one.half.first <= one.half.last]
+def _write(read: Sequence[Half], run: Run, progress: Callable[[str], None]) -> None:
+    timed = [one for one in read if one.first <= one.last]
     if not timed:
-        damage = next((one.half.damage[0] for one in read if one.half.damage), "no event has a time")
+        damage = next((one.damage[0] for one in read if one.damage), "no event has a time")
         raise SourceError(
             f"nothing to import in `{read[0].path}`: {damage}", "export the trace again, and copy it as a whole"
         )
@@ -143,11 +111,12 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
         zero, end = min(one.first for one in own), max(one.last for one in own)
         reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
     overlaps: Counter[int] = Counter()
+    evidence = str(run.manifest.options.get("step_pattern", "ProfilerStep"))
     for ((number, rank), mine), written in zip(ranks, _write_ranks(ranks, reps, run, progress), strict=True):
         reps[number].ranks.append(
             Rank(
                 rank=rank, pid=0, host=mine[0].host, zero_realtime_ns=reps[number].zero_realtime_ns,
-                zero_monotonic_ns=0, step_evidence=_evidence(run.manifest) if written.has_steps else None,
+                zero_monotonic_ns=0, step_evidence=evidence if written.has_steps else None,
             )
         )  # fmt: skip
         for table, rows in written.counts.items():
@@ -157,9 +126,9 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
     _decide(run.manifest, read, overlaps)
 
 
-def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
+def _by_rank(read: Sequence[Half]) -> dict[tuple[int, int], list[Half]]:
     """The files of each repetition and rank by time."""
-    places: dict[tuple[int, int], list[_Read]] = {}
+    places: dict[tuple[int, int], list[Half]] = {}
     for one in sorted(read, key=lambda one: one.first):
         mine = places.setdefault(one.rep_rank, [])
         if mine and one.first < mine[-1].last:
@@ -172,14 +141,14 @@ def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
 
 
 def _write_ranks(
-    ranks: Sequence[tuple[tuple[int, int], list[_Read]]], reps: Mapping[int, Rep], run: Run,
+    ranks: Sequence[tuple[tuple[int, int], list[Half]]], reps: Mapping[int, Rep], run: Run,
     progress: Callable[[str], None],
 ) -> list[Written]:  # fmt: skip
     parts = [
         passes.Rank(
             run.path.resolve(), number, rank,
-            [(one.half.waiting, one.base_ns - reps[number].zero_realtime_ns) for one in mine],
-            any(one.half.has_device_work for one in mine),
+            [(one.waiting, one.header.base_ns - reps[number].zero_realtime_ns) for one in mine],
+            any(one.has_device_work for one in mine),
         )
         for (number, rank), mine in ranks
     ]  # fmt: skip
@@ -188,56 +157,51 @@ def _write_ranks(
     return spread(write_rank, parts, sizes, [f"rank {rank}" for (_, rank), _ in ranks], progress)
 
 
-def _evidence(manifest: Manifest) -> str:
-    return str(manifest.options.get("step_pattern", "ProfilerStep"))
-
-
-def _decide(manifest: Manifest, read: Sequence[_Read], overlaps: Counter[int]) -> None:
+def _decide(manifest: Manifest, read: Sequence[Half], overlaps: Counter[int]) -> None:
     """State, warnings, and what the traces do not hold."""
     manifest.decide("complete")
-    for one in read:
-        half = one.half
+    for half in read:
         where = {} if half.own is None else {"rep": half.own.rep, "rank": half.own.rank}
         if half.damage:
             more = f" (and {half.damaged - 1} more)" if half.damaged > 1 else ""
-            damaged = note("file_damaged", file=one.path.name, damage=half.damage[0], more=half.damaged - 1)
+            damaged = note("file_damaged", file=half.path.name, damage=half.damage[0], more=half.damaged - 1)
             manifest.decide("partial", manifest.reason_facts or damaged)
-            manifest.warn("damaged_file", f"`{one.path}`: {'; '.join(half.damage)}{more}")
+            manifest.warn("damaged_file", f"`{half.path}`: {'; '.join(half.damage)}{more}")
         if half.mended:
             what = "NaN, bytes that are not UTF-8, or arguments of an unexpected form"
-            manifest.warn("mended", f"`{one.path.name}`: {half.mended} events had {what}; these were left out")
+            manifest.warn("mended", f"`{half.path.name}`: {half.mended} events had {what}; these were left out")
         if half.dropped:
             shown = ", ".join(f"{count} with {what}" for what, count in sorted(half.dropped.items())[:10])
-            manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
+            manifest.warn("left_out", f"`{half.path.name}`: events left out: {shown}", **where)
         if half.has_too_many_names:
-            manifest.decide("partial", manifest.reason_facts or note("too_many_names", file=one.path.name))
-        if partly := overlaps[id(one)]:
+            manifest.decide("partial", manifest.reason_facts or note("too_many_names", file=half.path.name))
+        if partly := overlaps[id(half)]:
             manifest.warn(
                 "overlaps",
-                f"`{one.path.name}`: {partly} events overlap another of their thread only partly: "
+                f"`{half.path.name}`: {partly} events overlap another of their thread only partly: "
                 "own times of what is above both may be too small or negative",
                 **where,
             )
         if half.unlinked:
             manifest.warn(
                 "links",
-                f"`{one.path.name}`: {half.unlinked} device events without the call that launched them",
+                f"`{half.path.name}`: {half.unlinked} device events without the call that launched them",
                 **where,
             )
     _note_torch(manifest, read)
-    if any(one.half.is_made_ahead for one in read):
+    if any(one.is_made_ahead for one in read):
         manifest.options["made_ahead"] = True
     note_missing(manifest, _MISSING)
 
 
-def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:
+def _note_torch(manifest: Manifest, read: Sequence[Half]) -> None:
     """Note which torch wrote the traces when they have Python functions, which its versions count differently.
 
     No trace says it in words, but it has the lines that called Python functions since torch 2.14, and the host's name
     since 2.12 (Kineto of March 2026), when `key_averages()` began to count Python functions.
     """
-    theirs = [one for one in read if one.half.has_python_functions]
+    theirs = [one for one in read if one.has_python_functions]
     if theirs:
-        lines = any(one.half.has_call_lines for one in theirs)
-        named = any("host_name" in one.half.header.fields for one in theirs)
+        lines = any(one.has_call_lines for one in theirs)
+        named = any("host_name" in one.header.fields for one in theirs)
         manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH

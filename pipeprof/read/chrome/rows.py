@@ -66,7 +66,7 @@ class BatchRows:
             phase = event.ph
             if phase == "X":
                 category = event.cat
-                if category in called and event.name not in UNLISTED:
+                if (category not in PLAIN if called is None else category in called) and event.name not in UNLISTED:
                     calls.append(number)
                 elif category in PLAIN:
                     others.append(number)

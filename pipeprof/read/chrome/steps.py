@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.tables.steps import outermost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,15 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeprof.read.chrome.kinds import Marks
-
-
-def _outermost(marks: Sequence[Marks]) -> list[Marks]:
-    """Steps or waits by start, without those inside another: some traces have the same wait in two categories."""
-    outer: list[Marks] = []
-    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
-        if not outer or mark.end > outer[-1].end:
-            outer.append(mark)
-    return outer
 
 
 class Steps:
@@ -34,10 +26,10 @@ class Steps:
     """
 
     def __init__(self, steps: Sequence[Marks], loads: Sequence[Marks], names: Sequence[str]) -> None:
-        self.marks = _outermost(steps)
+        self.marks = outermost(steps)
         self.starts = np.array([mark.start for mark in self.marks], np.int64)
         self.ends = np.array([mark.end for mark in self.marks], np.int64)
-        self.loads = _outermost(loads)
+        self.loads = outermost(loads)
         self._names = names
         self._load_steps = self.of(np.array([mark.start for mark in self.loads], np.int64))
 

@@ -21,10 +21,8 @@ from pipeprof.read.tables.writer import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from numpy.typing import NDArray
-    from typing_extensions import Self
 
     from pipeprof.read.chrome.gather import Gathered
     from pipeprof.read.chrome.spill import Columns
@@ -35,10 +33,11 @@ STREAMED = ("op", "span", "collective", "flow", "counter", "memory", "allocation
 _SIDES = strings(("start", "step", "end"))
 
 
-class RankTables:
+class RankTables(ExitStack):
     """The tables of one rank. Add its files by time, then finish."""
 
     def __init__(self, run: Run, rep: int, rank: int, steps: Steps, *, device_rows: bool) -> None:
+        super().__init__()
         self.run = run
         self.rep = rep
         self.rank = rank
@@ -48,16 +47,7 @@ class RankTables:
         self.counts: dict[str, int] = {}
         self.side = "host" if device_rows else None  # of host rows: null when there is nothing but the host
         self._exec = 0
-        self._exit = ExitStack()
-        self.out = {table: self._exit.enter_context(TableWriter(run, table, rep, rank)) for table in STREAMED}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._exit.__exit__(kind, error, trace)
+        self.out = {table: self.enter_context(TableWriter(run, table, rep, rank)) for table in STREAMED}
 
     def add(self, gathered: Gathered, offset: int) -> None:
         """Write one file; `offset` is added to its times."""

@@ -5,37 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pipeprof.read.chrome.texts import MOST, shortened
+from pipeprof.read.chrome.texts import MOST, Numbers, shortened
 
 if TYPE_CHECKING:
     from pipeprof.read.chrome.events import Event, Loose
 
-_OVERFLOW = ("(other)", "(other)")
 
-
-class Tracks:
+class Tracks(Numbers["tuple[Loose, Loose]"]):
     """Numbers from 0 in order of appearance. `plain`: a track is named as its thread is, without the process."""
 
     def __init__(self, *, plain: bool = False) -> None:
+        super().__init__(("(other)", "(other)"))
         self._plain = plain
-        self.pairs: list[tuple[Loose, Loose]] = []
-        self.numbers: dict[tuple[Loose, Loose], int] = {}
         self.processes: dict[Loose, str] = {}
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
 
     def number(self, pid: Loose, tid: Loose) -> int:
         """The number of a thread or stream."""
-        pair = (pid, tid)
-        number = self.numbers.get(pair)
-        if number is None:
-            if len(self.pairs) >= MOST:
-                pair = _OVERFLOW
-                if pair in self.numbers:
-                    return self.numbers[pair]
-            number = self.numbers[pair] = len(self.pairs)
-            self.pairs.append(pair)
-        return number
+        number = self.numbers.get((pid, tid))
+        return self.add((pid, tid), 0) if number is None else number
 
     def describe(self, event: Event) -> None:
         """Take in a metadata event."""
@@ -51,23 +40,19 @@ class Tracks:
 
     def process(self, number: int) -> str:
         """Name of the process that a track belongs to; empty when unknown."""
-        return self.processes.get(self.pairs[number][0], "")
+        return self.processes.get(self.values[number][0], "")
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer; equal names in a process with the number."""
         if self._plain:
-            return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
+            return [self.threads.get(pair) or f"{pair[1]}" for pair in self.values]
         names = []
-        alike = Counter((pair[0], self.threads.get(pair)) for pair in self.pairs)
-        for pid, tid in self.pairs:
+        alike = Counter((pair[0], self.threads.get(pair)) for pair in self.values)
+        for pid, tid in self.values:
             label = self.labels.get(pid, "")
             process = label if label and label != "CPU" else self.processes.get(pid, "")
             name = self.threads.get((pid, tid))
             thread = name if name and alike[pid, name] == 1 else f"{name or ''} {tid}".strip()
-            shown = process if process and (label == process or not _is_number(pid)) else f"{process} {pid}".strip()
+            shown = process if process and (label == process or type(pid) is not int) else f"{process} {pid}".strip()
             names.append(shortened(f"{shown} / {thread}"))
         return names
-
-
-def _is_number(pid: Loose) -> bool:
-    return type(pid) is int

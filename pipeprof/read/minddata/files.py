@@ -7,9 +7,10 @@ import re
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import BROKEN, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.document import document
 from pipeprof.read.source.numbers import LARGEST
+from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def identify(path: Path) -> SourceFile | None:
     name = path.name.removesuffix(".gz")
     named = next((kind for kind, pattern in _NAMES.items() if pattern.fullmatch(name)), None)
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             head = file.read(_HEAD_BYTES)
             kind = _by_content(head, name) or named
             if kind is None and b"\0" not in head and _has_blocks(head, file):

@@ -6,7 +6,7 @@ A file is unpacked when it begins as gzip does; its name does not count.
 from __future__ import annotations
 
 import zlib
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.record.plain_file import open_file
@@ -17,17 +17,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-BROKEN = (OSError, EOFError, zlib.error)
+BROKEN = (OSError, EOFError, zlib.error)  # what `open_file` raises, and reading on
 HINT = "restore the file, or remove it"
 MARK = b"\xef\xbb\xbf"
 LONG_LINE = 1 << 20
 MESSAGE = 2_000  # characters
 _CHUNK = 1 << 20
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of a file as a stream, unpacked. Raises one of BROKEN, then and while it is read."""
-    return open_file(path)
 
 
 def cannot_read(path: Path, error: BaseException, where: str = "") -> SourceError:
@@ -52,7 +47,7 @@ def whole_text(path: Path, most: int) -> str:
 def whole_bytes(path: Path, most: int) -> bytes:
     """The bytes of a short file. Raises SourceError when it cannot be read or has more than `most` of them."""
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             data = file.read(most + 1)
     except BROKEN as error:
         raise cannot_read(path, error) from error
@@ -69,7 +64,7 @@ def lines(path: Path, *, most: int | None = None, longest: int | None = None, pi
     """
     size, piece = 0, piece if longest is None else longest + 1
     try:
-        with open_bytes(path) as file:
+        with open_file(path) as file:
             first = True
             while line := file.readline(piece):
                 size += len(line)
@@ -89,7 +84,7 @@ class Content:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._file = open_bytes(path)
+            self._file = open_file(path)
         except BROKEN as error:
             raise cannot_read(path, error) from error
         self._begun = False

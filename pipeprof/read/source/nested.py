@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ class _Text:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open_bytes(path)
+        self._file = open_file(path)
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._text = ""
         self._at = 0

@@ -8,7 +8,8 @@ import io
 from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ def line_blocks(path: Path, size: int) -> Iterator[bytes]:
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = b""
-    with open_bytes(path) as file:
+    with open_file(path) as file:
         while data := file.read(size):
             rest += decoder.decode(data).encode("utf-8", "replace")
             end = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
@@ -48,7 +49,7 @@ class Sheet:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="")
+            self._file = io.TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="replace", newline="")
         except BROKEN as error:
             raise cannot_read(path, error) from error
         self._reader = csv.reader(_lines(self._file, path), skipinitialspace=True)

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
+_Interval = TypeVar("_Interval", bound="tuple[int, ...]")
 MOST = 1_000_000  # steps whose numbers are remembered
+
+
+def outermost(intervals: Iterable[_Interval]) -> list[_Interval]:
+    """Intervals, whose last two fields are start and end, by start and without those inside another.
+
+    Some traces have the same wait in two categories.
+    """
+    outer: list[_Interval] = []
+    for interval in sorted(intervals, key=lambda one: (one[-2], -one[-1])):
+        if not outer or interval[-1] > outer[-1][-1]:
+            outer.append(interval)
+    return outer
 
 
 class Steps:

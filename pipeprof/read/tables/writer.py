@@ -75,8 +75,12 @@ class TableWriter:
             write_statistics=numbers,
         )  # fmt: skip
 
-    def close(self, *, failed: bool = False) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Finish the file, or remove it."""
+        failed = kind is not None
         if self._waiting and not failed:
             self._write()
         if self._writer is None:
@@ -90,12 +94,6 @@ class TableWriter:
         finally:
             self._temporary.unlink(missing_ok=True)
             self._writer = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close(failed=kind is not None)
 
 
 def _array(values: Any, wanted: pa.DataType, length: int) -> pa.Array:
