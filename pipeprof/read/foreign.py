@@ -100,7 +100,9 @@ def import_path(
     """
     _check(source, target, force=force)
     pattern(step)
-    assigned = _sort(source, target, kind or _trace_alone(source), progress)
+    # a trace that is given by itself is read as one, also when it is one of several files of another profiler
+    alone = kind is None and source.is_file() and kineto.recognise(source)
+    assigned = _sort(source, target, kineto.KIND if alone else kind, progress)
     if not assigned.by_kind:
         if source.is_file() and not source.stat().st_size:
             raise SourceError(
@@ -206,11 +208,6 @@ def _is_run(folder: Path) -> bool:
     except (RunError, OSError, ValueError):
         return False
     return True
-
-
-def _trace_alone(source: Path) -> str | None:
-    """A trace that is given by itself is read as a trace, also when it is one of several files of another profiler."""
-    return kineto.KIND if source.is_file() and kineto.recognise(source) else None
 
 
 def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str], None]) -> _Sorted:

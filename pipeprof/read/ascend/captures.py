@@ -34,7 +34,9 @@ def by_rank(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[int, l
     mine = [item for item in recognised if item.kind not in ABOUT_ALL]
     roots = _ranks_of_roots(mine, manifest)
     for item in mine:
-        rank = item.rank if item.rank is not None and _own_rank(item, roots) else roots[item.root]
+        stated = roots[item.root]  # where it is, device numbers in names do not count
+        own = item.kind in NUMBERED or stated is None or item.rank == stated
+        rank = item.rank if item.rank is not None and own else stated
         if rank is None:
             manifest.warn("left_out", f"`{item.path}` was left out: its folder has several ranks")
         else:
@@ -59,11 +61,6 @@ def _cycles(roots: Iterable[Path]) -> list[Path]:
     if len({(root.parent, match["process"]) for root, match in named.items()}) != 1:
         return []
     return sorted(named, key=lambda root: (named[root]["time"].ljust(20, "0"), root.name))
-
-
-def _own_rank(item: SourceFile, roots: dict[Path, int | None]) -> bool:
-    """Whether the number in a file's name counts: device numbers do only where nothing states the rank."""
-    return item.kind in NUMBERED or roots.get(item.root) is None or item.rank == roots[item.root]
 
 
 def _assign(mine: Files, rank: int, item: SourceFile, manifest: Manifest) -> None:

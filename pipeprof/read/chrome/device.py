@@ -55,10 +55,7 @@ class DeviceRows:
 
     def _role(self, category: int, track: int) -> int:
         text = self.names[category]
-        return WORK if text in DEVICE else SPAN if text else self._by_process(track)
-
-    def _by_process(self, track: int) -> int:
-        return _PROCESSES.get(self.gathered.tracks.process(track), SPAN)
+        return WORK if text in DEVICE else SPAN if text else _PROCESSES.get(self.gathered.tracks.process(track), SPAN)
 
     def _device(self, category: int, role: int) -> str:
         if role == HOST_OP:

@@ -111,14 +111,12 @@ class Gathered:
         counters = [row for part, _ in parts for row in part if self.pid in (None, row[0].pid)]
         times = times_ns([event.ts for event, _ in counters])
         rows = [
-            (time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series, _bits(value))
+            (
+                time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series,
+                int(np.float64(value).view(np.int64)),  # its bits, among integers
+            )
             for (event, values), time in zip(counters, times.tolist(), strict=True)
             if time != UNKNOWN
             for series, value in ((self.texts.number(name), value) for name, value in values.items())
-        ]
+        ]  # fmt: skip
         self.spill.add("counter", rows)
-
-
-def _bits(value: float) -> int:
-    """The bits of a float, as they are kept among integers."""
-    return int(np.float64(value).view(np.int64))

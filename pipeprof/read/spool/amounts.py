@@ -75,18 +75,17 @@ class Amounts:
 def _called(event: Mapping[str, object]) -> list[Call]:
     """The calls of the recorded step, in order."""
     kinds = [
-        Call(name, _tensors(inputs), _tensors(outputs), {key: _value(value) for key, value in attributes})
+        Call(
+            name, _tensors(inputs), _tensors(outputs),
+            {key: value if isinstance(value, int) else tuple(value) for key, value in attributes},
+        )
         for name, inputs, outputs, attributes in event["kinds"]  # type: ignore[attr-defined]
-    ]
+    ]  # fmt: skip
     return [kinds[number] for number in event["calls"] if number < len(kinds)]  # type: ignore[attr-defined]
 
 
 def _tensors(forms: Sequence[tuple[str, Sequence[int]]]) -> tuple[Tensor, ...]:
     return tuple(Tensor(tuple(shape), dtype) for dtype, shape in forms)
-
-
-def _value(value: int | Sequence[int]) -> int | tuple[int, ...]:
-    return value if isinstance(value, int) else tuple(value)
 
 
 def _numbered(calls: Sequence[Call], placed: Sequence[Placed]) -> dict[str, Call]:

@@ -63,7 +63,10 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     real = int(launch.get("realtime") or 0)
     samples = host.read_samples(spool / "host.jsonl", notes)
     origins = read_origins(spool / FORKS, notes)
-    end = int(ended.get("monotonic") or _last_sign(processes, samples, zero))
+    # when the launcher died too, the best that there is: the last sign of the job
+    end = int(
+        ended.get("monotonic") or max([zero, *(one.last_ns for one in processes), *(one["t"] for one in samples)])
+    )
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
     )
@@ -225,6 +228,7 @@ def _add_steps(
         if bp is not None and not (step.start if fp is None else fp) <= bp <= step.end:
             bp = None
         group = "eval" if step.kind == "eval" else "train"
+        lengths = structures[index].lengths() if index in structures else {}  # what a PyNative step did
         first = step.fetches[0].subject if step.fetches else None
         out.add(
             "step",
@@ -243,15 +247,10 @@ def _add_steps(
             in_window=any(begin <= step.end and step.start <= end for begin, end in windows),
             updates=step.updates or None,
             input_ns=step.input_ns,
-            **_lengths(structures.get(index)),
+            **{f"{name}_ns": length for name, length in lengths.items()},
         )
         out.steps += 1
         out.kind_steps[group] += 1
-
-
-def _lengths(structure: sections.Structure | None) -> dict[str, int]:
-    """What a PyNative step did, in the columns of `step`."""
-    return {} if structure is None else {f"{name}_ns": length for name, length in structure.lengths().items()}
 
 
 def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str, Any]]) -> None:
@@ -384,11 +383,6 @@ def _write(run: Run, out: RankRows, result: Converted) -> None:
     for table, rows in out.rows.items():
         count = store.write(run, table, out.rep, out.rank, rows)
         result.rows[table] = result.rows.get(table, 0) + count
-
-
-def _last_sign(processes: Sequence[Process], samples: Sequence[Mapping[str, Any]], zero: int) -> int:
-    """When the job was last seen: the best there is when the launcher died too."""
-    return max([zero, *(process.last_ns for process in processes), *(int(sample["t"]) for sample in samples)])
 
 
 def _overlap(one: Process, other: Process) -> bool:

@@ -70,7 +70,8 @@ def records(path: Path, decode: Callable[[bytes], T], notes: Notes) -> list[T]:
         except BAD_JSON as error:
             wrong += 1
             if wrong <= _NAMED:
-                notes.damaged(f"damaged line {number} of {shown(path)} was left out: {_reason(error)}")
+                why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+                notes.damaged(f"damaged line {number} of {shown(path)} was left out: {why}")
     if wrong > _NAMED:
         notes.damaged(f"{wrong - _NAMED:,} more damaged lines of {shown(path)} were left out")
     if last:
@@ -104,10 +105,6 @@ class Reader:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
-
-
-def _reason(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _home(path: Path) -> Path:

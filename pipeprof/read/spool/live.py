@@ -116,7 +116,10 @@ def _process(folder: Path, rep: int, alive: Sequence[int], *, recording: bool) -
         ended=any(event["e"] == "bye" for event in events), age_s=age_s, said_ns=int(now.get("t", 0)),
         still_ns=int(now.get("t", 0)) - int(now.get("moved", 0)), calls=int(now.get("calls", 0)),
         stack=_frames(now.get("stack", [])), line=str(now.get("line", "")),
-        stuck=(*_threads(now, iterators), *_workers(folder, events, iterators)),
+        stuck=(
+            *(_stuck(entry, None, int(now["t"]), iterators) for entry in now.get("threads", [])),
+            *_workers(folder, events, iterators),
+        ),
         queues={number: _queues(folder, number) for number in iterators.keys() - closed},
     )  # fmt: skip
 
@@ -145,10 +148,6 @@ def _age_s(path: Path) -> float | None:
 
 def _frames(entries: Sequence[records.Frame]) -> tuple[Frame, ...]:
     return tuple(Frame(file, line, name, bool(own), call) for file, line, name, own, call in entries)
-
-
-def _threads(now: Mapping[str, Any], iterators: Mapping[int, Mapping[str, Any]]) -> list[Stuck]:
-    return [_stuck(entry, None, int(now["t"]), iterators) for entry in now.get("threads", [])]
 
 
 def _workers(

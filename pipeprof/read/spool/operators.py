@@ -154,7 +154,8 @@ def place(
     for index, members in by_step.items():
         step = steps[index] if index is not None else None
         if index is not None and index in structures:
-            phases = [_phase_at(execution, structures[index]) for execution in members]
+            at = structures[index].at  # of the section in which an execution started, but for communication
+            phases = ["communication" if op_type(one.name) in COLLECTIVES else at(one.start_ns) for one in members]
         else:
             phases = _phases(members, step, None if step is None else last_update(step, updates))
         names = _instance_names(members, is_step=index is not None)
@@ -173,11 +174,6 @@ def _step_at(time_ns: int, steps: Sequence[Step], starts: Sequence[int]) -> int 
         if steps[candidate].kind != "eval":
             return None
     return None
-
-
-def _phase_at(execution: Execution, structure: Structure) -> str:
-    """The section in which an execution started, but for communication."""
-    return "communication" if op_type(execution.name) in COLLECTIVES else structure.at(execution.start_ns)
 
 
 def _phases(members: Sequence[Execution], step: Step | None, updated: int | None) -> list[str]:

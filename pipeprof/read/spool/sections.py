@@ -74,7 +74,8 @@ def structures(
     Steps that ran in the intervals of `slow` are left out: their times mean nothing.
     """
     sections = sorted((mark for mark in marks if mark.kind == Kind.SECTION), key=lambda mark: mark.begin)
-    updates = sorted((mark for mark in marks if _is_update(mark)), key=lambda mark: mark.begin)
+    updates = [mark for mark in marks if mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER]
+    updates.sort(key=lambda mark: mark.begin)
     begins = [mark.begin for mark in sections]
     update_begins = [mark.begin for mark in updates]
     by_step = {}
@@ -91,10 +92,6 @@ def structures(
 def last_update(step: Step, updates: Sequence[Mark]) -> int | None:
     """When the step's last update was over, of an optimizer or of a compiled step; None without one."""
     return max((mark.end for mark in updates if step.start <= mark.begin < step.end), default=None)
-
-
-def _is_update(mark: Mark) -> bool:
-    return mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER
 
 
 def _structure(step: Step, sections: Sequence[Mark], updates: Sequence[Mark]) -> Structure:

@@ -256,8 +256,8 @@ class _LoopReader:
             elif mark.kind == Kind.CALL:
                 self._call(mark)
         left = {mark.subject for mark in self.fetches} if self.used else set()
-        if not self._unfinished():
-            self._close(None)
+        if not self.by_rows or not self.fetches or self.last_end > self.fetches[-1].end:
+            self._close(None)  # else nothing came of the last rows: the loop was left, or it raised
         self._close_eval(None)
         return self._worked(left)
 
@@ -274,10 +274,6 @@ class _LoopReader:
             for step in self.steps
             if step.kind == "eval" or not at_work or any(fetch.subject in at_work for fetch in step.fetches)
         ]
-
-    def _unfinished(self) -> bool:
-        """Whether the last rows were fetched but nothing came of them: the loop was left, or it raised."""
-        return self.by_rows and bool(self.fetches) and self.last_end <= self.fetches[-1].end
 
     def _fetch(self, mark: Mark) -> None:
         self._close_eval(mark.begin)

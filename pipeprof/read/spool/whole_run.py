@@ -97,14 +97,13 @@ def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
         stretches += _between(steps, started, free)
-        stretches += [_counted_once(one, process) for one in _of_steps(steps)]
-        stretches += _of_process(process, steps)
+        evaluations = _evaluations(process)
+        of_steps = list(_of_steps(steps))
+        if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
+            of_steps = [one._replace(times=0) if one.part == "evaluation" else one for one in of_steps]
+        stretches += of_steps
+        stretches += _of_process(process, steps, evaluations)
     return stretches
-
-
-def _counted_once(one: Stretch, process: Process) -> Stretch:
-    """Steps of an evaluation that was recorded as a whole are no evaluation of their own."""
-    return one._replace(times=0) if one.part == "evaluation" and _evaluations(process) else one
 
 
 def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
@@ -137,7 +136,7 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
         yield run
 
 
-def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
+def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """What the process did besides its steps."""
     imported = process.first("import") or {}
     if imported.get("begin") and imported.get("end"):
@@ -147,13 +146,12 @@ def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
     yield from (Stretch(begin, end, "profiling") for begin, end in recorder_at_work(process))
     names = {int(event["number"]): event["label"] for event in process.all("callback")}
-    evaluations = _evaluations(process)
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
     for mark in process.marks:
         if mark.kind == Kind.PART and mark.flag != EVALUATION:
             yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
-    evaluations += [(step.start, step.end) for step in steps if step.kind == "eval"]
-    yield from _compiled(process, steps, evaluations)
+    of_steps = [(step.start, step.end) for step in steps if step.kind == "eval"]
+    yield from _compiled(process, steps, [*evaluations, *of_steps])
 
 
 def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:
