@@ -24,6 +24,13 @@ OPERATOR_BYTES = 1 << 26  # of a line, which has all executions of an operator
 LINE, ITEM = "name;HostCpuOps;start,duration,flag ...", "start_ns,duration_ms,flag"
 _ITEM = re.compile(r"\S+")
 _LAST_PART = re.compile(r"(?P<type>.+?)-op[0-9]+")
+_COLLECTIVES = {
+    "allreduce": "all_reduce", "reducescatter": "reduce_scatter", "allgather": "all_gather", "alltoall": "all_to_all",
+    "alltoallv": "all_to_all", "alltoallvc": "all_to_all", "broadcast": "broadcast", "send": "send",
+    "receive": "receive", "recv": "receive", "batchsendrecv": "send_receive", "reduce": "reduce",
+    "scatter": "scatter", "gather": "gather", "barrier": "barrier", "neighborexchange": "neighbor_exchange",
+}  # fmt: skip
+_COLLECTIVE_NAME = re.compile(r"(?:hcom_|.*/)?([A-Za-z]+)")
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,20 @@ def op_type(name: str) -> str:
     last = name.rpartition("/")[2]
     match = _LAST_PART.fullmatch(last)
     return match["type"] if match else last
+
+
+def collective_kind(name: str) -> str | None:
+    """Kind of a communication operator by its name, such as `hcom_allReduce__586_0_1` or `AllReduce-op12`."""
+    match = _COLLECTIVE_NAME.match(name)
+    return _COLLECTIVES.get(match[1].lower()) if match else None
+
+
+@lru_cache(maxsize=1 << 14)
+def graph_collective(name: str) -> str | None:
+    """Kind of a communication operator of a graph by its type or full name; `Gather` and `Scatter` compute."""
+    match = _COLLECTIVE_NAME.match(name)
+    word = match[1].lower() if match else ""
+    return None if word in ("gather", "scatter") else _COLLECTIVES.get(word.removeprefix("collective"))
 
 
 def _with_launches(recorded: list[Execution], path: Path) -> list[Execution]:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.nested import entries

@@ -10,8 +10,7 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.values import graph_collective
-from pipeprof.read.mindspore_ops import LINE, executions, launches, op_type
+from pipeprof.read.mindspore_ops import LINE, executions, graph_collective, launches, op_type
 from pipeprof.read.source.content import HINT, LONG_LINE
 from pipeprof.read.tables.operators import MOST as MOST_OPERATORS
 

@@ -9,7 +9,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.communication import LINK
-from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.numbers import duration, integer, size

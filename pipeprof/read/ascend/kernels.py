@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
-from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.number_columns import nanoseconds
 from pipeprof.read.source.numbers import integer

@@ -17,8 +17,7 @@ from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.events import Event, events
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
-from pipeprof.read.ascend.values import collective_kind
-from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.numbers import integer, ns, raw_ns

@@ -44,7 +44,7 @@ _SLICE = re.compile(r"slice_([0-9]+)")
 _POINT = re.compile(r"([0-9]{1,9})\s+(\S.{0,3999})")
 _REPORT = 10
 _ITERATION_END = 4
-_TRACK_TAGS = {0: 0, 2: 1, 3: 2, 4: 255}  # of ts_track -> of training_trace
+_TRACK_TAGS = {0: 0, 2: 1, 3: 2, 4: 255, **{tag: 3 + tag % 2 for tag in range(10_000, 20_000)}}  # -> of training_trace
 FP, BP, END, BEGIN = 1, 2, 255, 0
 
 
@@ -144,9 +144,14 @@ def _trace_points(path: Path, out: Out) -> Iterator[Point]:
         good = records["count"] < LARGEST // NS_PER_TICK
         if not good.all():
             out.notes.count(path, "record with an impossible time", int((~good).sum()))
-        tags, streams, counts = (records[good][name].tolist() for name in ("tag", "stream", "count"))
-        for tag, stream, count in zip(tags, streams, counts, strict=True):
-            yield Point(tag, stream, count * NS_PER_TICK)
+        yield from _points(records[good])
+
+
+def _points(records: NDArray[Any], tags: Mapping[int, int] | None = None) -> Iterator[Point]:
+    """Records whose tag has a meaning: by `tags`, or as it is."""
+    for tag, stream, count in zip(*(records[name].tolist() for name in ("tag", "stream", "count")), strict=True):
+        if tags is None or tag in tags:
+            yield Point(tag if tags is None else tags[tag], stream, count * NS_PER_TICK)
 
 
 def _track_records(paths: Sequence[Path], out: Out | None) -> Iterator[NDArray[Any]]:
@@ -167,13 +172,7 @@ def _track_records(paths: Sequence[Path], out: Out | None) -> Iterator[NDArray[A
 def _sorted_points(parts: Sequence[NDArray[Any]]) -> Iterator[Point]:
     records = np.concatenate(parts)
     for begin in range(0, len(order := np.argsort(records["count"], kind="stable")), _RECORDS):
-        some = records[order[begin : begin + _RECORDS]]
-        for tag, stream, count in zip(
-            some["tag"].tolist(), some["stream"].tolist(), some["count"].tolist(), strict=True
-        ):
-            plain_tag = _TRACK_TAGS.get(tag, 3 + tag % 2 if 10_000 <= tag < 20_000 else None)
-            if plain_tag is not None:
-                yield Point(plain_tag, stream, count * NS_PER_TICK)
+        yield from _points(records[order[begin : begin + _RECORDS]], _TRACK_TAGS)
 
 
 def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArray[Any]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks
+from pipeprof.read.ascend.values import NS_PER_TICK, ticks
+from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, field

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from pipeprof.read.ascend.events import Bare, events, marked
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
-from pipeprof.read.ascend.values import collective_kind
-from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.number_columns import joined, nanoseconds
 from pipeprof.read.source.numbers import duration, ns

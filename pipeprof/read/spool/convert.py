@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.mindspore_ops import graph_collective, op_type
 from pipeprof.read.spool import blocks, host, operators, pipelines, pool, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
@@ -285,9 +285,9 @@ def _add_operators(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
             track="CPU", memory_bytes=change, self_memory_bytes=change,
         )  # fmt: skip
-        if kind in operators.COLLECTIVES:
+        if collective := graph_collective(kind):
             out.add(
-                "collective", step=step, name=item.name, kind=operators.COLLECTIVES[kind], track="CPU", start_ns=start,
+                "collective", step=step, name=item.name, kind=collective, track="CPU", start_ns=start,
                 dur_ns=execution.dur_ns,
             )  # fmt: skip
     return op_ids

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.mindspore_ops import Execution, PoolSample, op_type, read_folder
+from pipeprof.read.mindspore_ops import Execution, PoolSample, graph_collective, op_type, read_folder
 from pipeprof.read.spool.sections import last_update
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.sections import Structure
     from pipeprof.read.spool.steps import Step
 
-COLLECTIVES = {
-    "AllReduce": "all_reduce", "ReduceScatter": "reduce_scatter", "AllGather": "all_gather", "Broadcast": "broadcast",
-    "Send": "send", "Receive": "receive", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "AlltoAllV": "all_to_all",
-    "NeighborExchange": "neighbor_exchange", "Reduce": "reduce", "CollectiveScatter": "scatter",
-    "CollectiveGather": "gather", "Barrier": "barrier",
-}  # fmt: skip
 UPDATES = frozenset(
     [
         "Adam",
@@ -155,7 +149,7 @@ def place(
         step = steps[index] if index is not None else None
         if index is not None and index in structures:
             at = structures[index].at  # of the section in which an execution started, but for communication
-            phases = ["communication" if op_type(one.name) in COLLECTIVES else at(one.start_ns) for one in members]
+            phases = ["communication" if graph_collective(op_type(one.name)) else at(one.start_ns) for one in members]
         else:
             phases = _phases(members, step, None if step is None else last_update(step, updates))
         names = _instance_names(members, is_step=index is not None)
@@ -228,7 +222,7 @@ def _fixed_phase(execution: Execution) -> str | None:
     """The phase that the name alone decides, else None."""
     name = execution.name
     kind = op_type(name)
-    if kind in COLLECTIVES:
+    if graph_collective(kind):
         return "communication"
     if "/optimizer-" in name or kind.startswith(("Apply", "Assign")) or kind in UPDATES:
         return "optimizer"
