@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeprof.read.ascend.checks import Checks
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "epoch"
@@ -35,7 +34,7 @@ class Execution(NamedTuple):
 
 
 def read_executions(
-    path: Path, launch_list: Path | None, out: Out, checks: Checks, *, steps: bool, device: str = "CPU",
+    path: Path, launch_list: Path | None, out: Out, *, steps: bool, device: str = "CPU",
     unit: str = "ms",
 ) -> dict[str, list[int]]:  # fmt: skip
     """Executions of one rank, with types and shapes from the launch list; steps too, where they are wanted and told.
@@ -54,7 +53,7 @@ def read_executions(
         _add_steps(recorded, windows, out)
     elif steps:
         out.notes.add("steps", f"`{path.name}`: operators run several times per step (PyNative): steps cannot be found")
-    described = chain(_launches(launch_list if whole_file else None, recorded, checks), repeat((None, None)))
+    described = chain(_launches(launch_list if whole_file else None, recorded, out), repeat((None, None)))
     sums: dict[str, list[int]] = {}
     for execution, (stated, shapes) in zip(chain(recorded, rest), described, strict=False):
         step = out.steps.position(execution.item) if steps and windows else out.steps.at(execution.start_ns, CLOCK)
@@ -133,21 +132,21 @@ def _is_forward(name: str) -> bool:
 
 
 def _launches(
-    path: Path | None, recorded: list[Execution], checks: Checks
+    path: Path | None, recorded: list[Execution], out: Out
 ) -> Iterator[tuple[str | None, str | None]]:  # fmt: skip
     """(type, shapes) per execution in time order, joined by position; nothing known when the lists do not match."""
-    if path is None or not _match(path, recorded, checks):
+    if path is None or not _match(path, recorded, out):
         yield from repeat((None, None))
         return
     for kind, _, shapes in launches(path, LONG_LINE):
         yield kind, shapes
 
 
-def _match(path: Path, recorded: list[Execution], checks: Checks) -> bool:
+def _match(path: Path, recorded: list[Execution], out: Out) -> bool:
     """Whether there are as many launches as executions, of the same operators where the launch has a name."""
     count = 0
     for count, (_, name, _) in enumerate(launches(path, LONG_LINE), 1):
         if name is not None and count <= len(recorded) and name != recorded[count - 1].name.rpartition("/")[2]:
             return False
     shown = f"{len(recorded)} executions"
-    return checks.that(count == len(recorded), path, count, "as many launches as executions", shown)
+    return out.checks.that(count == len(recorded), path, count, "as many launches as executions", shown)

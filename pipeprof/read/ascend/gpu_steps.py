@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import ticks
 from pipeprof.read.source.content import HINT, whole_text
@@ -37,7 +36,7 @@ def read_gpu_steps(path: Path, out: Out) -> Points:
     else:
         steps = list(_steps_of_points(path, lines))
         names = [line[0] for line in lines[:2]]
-    add_steps(path, steps, out, Checks(out.notes), joined=not by_step)
+    add_steps(path, steps, out, joined=not by_step)
     return dict(zip(("fp_start", "bp_end"), names, strict=False))
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.document import mapping
@@ -99,7 +98,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
 def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:
     """Each share has six digits."""
     rule = f"the shares of {rows} rows add up to 1"
-    Checks(out.notes).that(abs(total - 1) <= Decimal("1e-6") * max(rows, 10), path, "(all)", rule, str(total))
+    out.checks.that(abs(total - 1) <= Decimal("1e-6") * max(rows, 10), path, "(all)", rule, str(total))
 
 
 def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int | None, int | None, int | None]:

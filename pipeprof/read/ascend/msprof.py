@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.events import Event, events
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
@@ -74,11 +73,9 @@ class _Model(NamedTuple):
 def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     """Steps and reduce events from `step_trace_*` files, some of which may be copies: of the model with most steps."""
     models: dict[str, _Model] = {}
-    checks = Checks(out.notes)
     for path in paths:
         named = _OF_MODEL.match(path.name)
-        _read_iterations(path, out, models.setdefault(named[1] if named else "", _Model({}, {})), checks)
-    checks.close()
+        _read_iterations(path, out, models.setdefault(named[1] if named else "", _Model({}, {})))
     chosen = min(models, key=lambda model: (-len(models[model].iterations), len(model), model))
     if not models[chosen].iterations:
         raise SourceError(f"no iteration in `{paths[0]}`", HINT)
@@ -96,14 +93,14 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
         )  # fmt: skip
 
 
-def _read_iterations(path: Path, out: Out, model: _Model, checks: Checks) -> None:
+def _read_iterations(path: Path, out: Out, model: _Model) -> None:
     parts: dict[tuple[int, str], int] = {}
     for event, args in _events(path, out):
         number = integer(text(args.get("Iteration ID")))
         if number is not None and not _take(event, args, number, model, parts):
             out.notes.count(path, "iteration whose model start, FP, BP and end are not in order")
     for iteration in model.iterations.values():
-        _check(path, iteration, parts, checks)
+        _check(path, iteration, parts, out)
 
 
 def _take(event: Event, args: dict[str, Any], number: int, model: _Model, parts: dict[tuple[int, str], int]) -> bool:
@@ -127,12 +124,12 @@ def _take(event: Event, args: dict[str, Any], number: int, model: _Model, parts:
     return True
 
 
-def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks: Checks) -> None:
+def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], out: Out) -> None:
     total, *rest = (parts.get((one.number, what)) for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"))
     if total is not None and None not in rest:
         spent = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
         rule = "Iteration Time = FP_BP Time + Iteration Refresh + FP Start - start"
-        checks.that(abs(spent - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {spent} ns")
+        out.checks.that(abs(spent - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {spent} ns")
 
 
 def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.values import phase_of
 from pipeprof.read.tables.operators import FULL, LONGEST
 from pipeprof.read.tables.share import RankTables
@@ -26,6 +27,7 @@ class Out(RankTables):
 
     def __init__(self, run: Run, rank: int, zeros: Mapping[str, int], progress: Callable[[str], None]) -> None:
         super().__init__(run, rank, zeros, progress)
+        self.checks = Checks(self.notes)
         self.steps = Steps()
         self.sources: str | None = None
         self._before: dict[str, int] = {}

@@ -23,7 +23,6 @@ from pipeprof.read.ascend import (
     step_trace,
     trace_view,
 )  # fmt: skip
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.cluster import add_cluster
 from pipeprof.read.ascend.graph_comm import parallelism
 from pipeprof.read.ascend.out import Out
@@ -64,7 +63,6 @@ class RankFiles:
     def __init__(self, files: dict[str, list[Path]], out: Out) -> None:
         self.files = files
         self.out = out
-        self.checks = Checks(out.notes)
         self.damage: list[SourceError] = []
         self.points: dict[str, Any] = {}
         self.config: dict[str, Any] = {}
@@ -80,7 +78,7 @@ class RankFiles:
         self._operators()
         self._output()
         self._prof()
-        self.checks.close()
+        self.out.checks.close()
 
     def _paths(self, kind: str) -> list[Path]:
         return self.files.get(kind, [])
@@ -173,18 +171,18 @@ class RankFiles:
         self._each("cluster_analyse", graph_comm.read_cluster_analyse, out)
         launches = next(iter(self._paths("cpu_launch")), None)
         wanted = not len(out.steps)
-        seen = self._each("cpu_exec", cpu.read_executions, launches, out, self.checks, steps=wanted)
+        seen = self._each("cpu_exec", cpu.read_executions, launches, out, steps=wanted)
         for path, totals in zip(self._paths("cpu_detail"), stated["cpu_detail"], strict=True):
             if totals and seen and seen[0]:
-                statistics.check_cpu_totals(path, totals, seen[0], self.checks)
-        self._each("gpu_exec", cpu.read_executions, None, out, self.checks, steps=False, device="GPU", unit="us")
+                statistics.check_cpu_totals(path, totals, seen[0], out)
+        self._each("gpu_exec", cpu.read_executions, None, out, steps=False, device="GPU", unit="us")
         self._each("dynamic_shape", graph_facts.read_dynamic_shapes, out)
         self._each("cpu_memory", memory.read_cpu_memory, out)
 
     def _output(self) -> None:
         """ASCEND_PROFILER_OUTPUT."""
-        out, checks = self.out, self.checks
-        for rows in self._each("step_trace_time", statistics.read_step_split, out, checks):
+        out = self.out
+        for rows in self._each("step_trace_time", statistics.read_step_split, out):
             self._splits += rows or []
         totals = None
         for sums in self._each("kernel_details", kernels.read_kernels, out):
@@ -192,7 +190,7 @@ class RankFiles:
         for path in self._paths("op_statistic"):
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None:
-                statistics.check_statistic(path, stated, totals, checks)
+                statistics.check_statistic(path, stated, totals, out)
         self._each("communication", communication.read_operators, communication.costs, out)
         self._each("communication_matrix", communication.read_operators, communication.links, out)
         self._each("operator_details", statistics.read_operator_details, out)
@@ -205,7 +203,7 @@ class RankFiles:
         trace_view.add_fetches(self._names[path], out)
         wanted = {"ops": not out.has("op"), "collectives": not out.has("collective")}
         sums = trace_view.read_trace(path, self._names[path], out, **wanted)
-        statistics.check_overlap(path, sums, self._splits, self.checks)
+        statistics.check_overlap(path, sums, self._splits, out)
 
     def _prof(self) -> None:
         """Folder PROF_*."""

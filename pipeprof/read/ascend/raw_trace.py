@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import NS_PER_TICK
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read, whole_text
@@ -69,7 +68,7 @@ def read_training_trace(paths: Sequence[Path], names: Mapping[int, str], out: Ou
     """Steps and events of one rank from all slices, in the order of the numbers at the end of their names."""
     ordered = sorted(paths, key=_slice)
     points = (point for path in ordered for point in _trace_points(path, out))
-    add_steps(ordered[0], steps_of(points, ordered[0], names, out), out, Checks(out.notes))
+    add_steps(ordered[0], steps_of(points, ordered[0], names, out), out)
 
 
 def read_ts_track(paths: Sequence[Path], out: Out) -> None:
@@ -90,7 +89,7 @@ def read_ts_track(paths: Sequence[Path], out: Out) -> None:
             "begin is not certain",
         )
     points = _sorted_points([records[records["model"] == model] for records in _track_records(ordered, None)])
-    add_steps(ordered[0], steps_of(points, ordered[0], {}, out), out, Checks(out.notes))
+    add_steps(ordered[0], steps_of(points, ordered[0], {}, out), out)
 
 
 def steps_of(points: Iterable[Point], path: Path, names: Mapping[int, str], out: Out) -> Iterator[Step]:

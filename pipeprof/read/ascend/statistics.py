@@ -14,7 +14,6 @@ from pipeprof.read.source.sheet import Sheet, field
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.read.ascend.checks import Checks
     from pipeprof.read.ascend.kernels import Totals
     from pipeprof.read.ascend.out import Out
 
@@ -27,7 +26,7 @@ ROUNDING_NS = 200  # within which the parts add up to the stage
 HOST_OPS = 100_000  # of operators with shapes that are told apart
 
 
-def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]]:
+def read_step_split(path: Path, out: Out) -> list[dict[str, Any]]:
     """Rows of `step_trace_time.csv`, also to `step_split`. Without a bubble, the parts must add up to the stage."""
     sheet = Sheet(path)
     splits = []
@@ -35,7 +34,7 @@ def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]
         values |= {"step": out.step_of(number), "source_step": number, "source": "step_trace_time"}
         out.add("step_split", **values)
         splits.append(values)
-        _check_split(path, line, values, checks)
+        _check_split(path, line, values, out)
     if not splits:
         raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
     return splits
@@ -50,17 +49,17 @@ def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
     ]
 
 
-def _check_split(path: Path, line: int, values: dict[str, Any], checks: Checks) -> None:
+def _check_split(path: Path, line: int, values: dict[str, Any], out: Out) -> None:
     parts = [values[name] for name in ("computing_ns", "exposed_ns", "free_ns")]
     stage, both = values["stage_ns"], [values["overlapped_ns"], values["exposed_ns"]]
     if None not in parts and stage is not None and not values["bubble_ns"]:
         shown = f"{sum(parts)} ns and {stage} ns"
         rule = "Computing + Communication(Not Overlapped) + Free = Stage"
-        checks.that(abs(sum(parts) - stage) <= ROUNDING_NS, path, line, rule, shown)
+        out.checks.that(abs(sum(parts) - stage) <= ROUNDING_NS, path, line, rule, shown)
     if None not in both and values["communication_ns"] is not None:
         shown = f"{sum(both)} ns and {values['communication_ns']} ns"
         rule = "Overlapped + Communication(Not Overlapped) = Communication"
-        checks.that(abs(sum(both) - values["communication_ns"]) <= ROUNDING_NS, path, line, rule, shown)
+        out.checks.that(abs(sum(both) - values["communication_ns"]) <= ROUNDING_NS, path, line, rule, shown)
 
 
 def read_operator_details(path: Path, out: Out) -> None:
@@ -92,7 +91,7 @@ def read_operator_details(path: Path, out: Out) -> None:
 
 
 def check_statistic(
-    path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, checks: Checks
+    path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, out: Out
 ) -> None:
     """op_statistic must equal kernel_details by type and core."""
     if totals is None or len(totals) >= MOST_TYPES:
@@ -102,21 +101,23 @@ def check_statistic(
         seen, spent = totals.get(key, [0, 0])
         close = abs(total - spent) <= max(1, seen) * 2
         shown = f"{count} in {total} ns, kernel_details has {seen} in {spent} ns"
-        checks.that(count == seen and close, path, " ".join(key), "a type's count and total = kernel_details", shown)
+        out.checks.that(
+            count == seen and close, path, " ".join(key), "a type's count and total = kernel_details", shown
+        )
 
 
 def check_cpu_totals(
-    path: Path, stated: dict[tuple[str, str], tuple[int, int]], seen: dict[str, list[int]], checks: Checks
+    path: Path, stated: dict[tuple[str, str], tuple[int, int]], seen: dict[str, list[int]], out: Out
 ) -> None:  # fmt: skip
     """The CPU profiler's totals must equal its executions; they have six digits."""
     for (name, _), (count, total) in sorted(stated.items()):
         runs, spent = seen.get(name, [0, 0])
         close = abs(total - spent) <= max(total, 10_000) // 10_000
         shown = f"{count} in {total} ns, the executions are {runs} in {spent} ns"
-        checks.that(count == runs and close, path, name, "an operator's count and total = its executions", shown)
+        out.checks.that(count == runs and close, path, name, "an operator's count and total = its executions", shown)
 
 
-def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]], checks: Checks) -> None:
+def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]], out: Out) -> None:
     """Sums of trace_view's Overlap Analysis must equal step_trace_time."""
     names = {"Computing": "computing_ns", "Communication": "communication_ns",
              "Communication(Not Overlapped)": "exposed_ns", "Free": "free_ns"}  # fmt: skip
@@ -125,4 +126,4 @@ def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]]
         if sums and stated:
             shown = f"{sums.get(name, 0)} ns and {sum(stated)} ns"
             rule = "its sum in Overlap Analysis = step_trace_time"
-            checks.that(abs(sums.get(name, 0) - sum(stated)) <= ROUNDING_NS, path, name, rule, shown)
+            out.checks.that(abs(sums.get(name, 0) - sum(stated)) <= ROUNDING_NS, path, name, rule, shown)

@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.values import NS_PER_TICK, ticks
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT
@@ -56,8 +55,7 @@ class Step(NamedTuple):
 
 def read_step_trace(path: Path, out: Out) -> None:
     """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
-    checks = Checks(out.notes)
-    add_steps(path, _steps(path, out, checks), out, checks)
+    add_steps(path, _steps(path, out), out)
 
 
 def clock_of(time_ns: int) -> str:
@@ -65,7 +63,7 @@ def clock_of(time_ns: int) -> str:
     return EPOCH if time_ns >= FIRST_EPOCH_NS else COUNTER
 
 
-def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, joined: bool = True) -> None:
+def add_steps(path: Path, steps: Iterable[Step], out: Out, *, joined: bool = True) -> None:
     """Write steps in their order, each of which begins where the one before ended, when they are to be `joined`.
 
     Raises SourceError when there is none.
@@ -78,10 +76,9 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, jo
             clock = clock_of(step.start_ns)
         if previous is not None and joined:
             shown = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
-            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], shown)
+            out.checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], shown)
         _add_step(step, clock, out)
         previous = step
-    checks.close()
     if previous is None:
         raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
 
@@ -99,7 +96,7 @@ def _add_step(step: Step, clock: str, out: Out) -> None:
         )  # fmt: skip
 
 
-def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
+def _steps(path: Path, out: Out) -> Iterator[Step]:
     sheet = Sheet(path)
     at = _layout(sheet)
     ended = False
@@ -113,7 +110,7 @@ def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
         if ended:
             out.notes.count(path, "row after the average row")
             continue
-        step = _step(number, line, row, at, path, checks)
+        step = _step(number, line, row, at, path, out)
         if step is None:
             out.notes.count(path, "step without a start and an end in this order")
         else:
@@ -137,31 +134,31 @@ def _layout(sheet: Sheet) -> dict[str, Any]:
     return at | {"bp_point": sheet.index("bp_point"), "parts": parts, "events": events}
 
 
-def _step(number: int, line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks) -> Step | None:
+def _step(number: int, line: int, row: list[str], at: dict[str, Any], path: Path, out: Out) -> Step | None:
     start, end = ticks(row[at["start_point"]]), ticks(row[at["end_point"]])
     fp = ticks(row[at["fp_point"]])
     bp = ticks(field(row, at["bp_point"])) or None
     if start is None or end is None or fp is None or end < start:
         return None
-    _check_parts(line, row, at, path, checks)
+    _check_parts(line, row, at, path, out)
     ordered = start <= fp <= (fp if bp is None else bp) <= end
     shown = ", ".join(str(_ticks(value)) for value in (start, fp, bp, end) if value is not None)
-    if not checks.that(ordered, path, line, _RULES["order"], shown):
+    if not out.checks.that(ordered, path, line, _RULES["order"], shown):
         fp, bp = (min(max(fp, start), end), None)
-    return Step(number, start, fp, bp, end, tuple(_events(line, row, at, path, checks, end)), line)
+    return Step(number, start, fp, bp, end, tuple(_events(line, row, at, path, out, end)), line)
 
 
-def _check_parts(line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks) -> None:
+def _check_parts(line: int, row: list[str], at: dict[str, Any], path: Path, out: Out) -> None:
     total = integer(row[at["total"]])
     parts = [integer(field(row, index)) for index in at["parts"] if index is not None]
     numbers = [part for part in parts if part is not None]
     if total is not None and len(numbers) == len(parts):
         shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
-        checks.that(total == sum(numbers), path, line, _RULES["sum"], shown)
+        out.checks.that(total == sum(numbers), path, line, _RULES["sum"], shown)
 
 
 def _events(
-    line: int, row: list[str], at: dict[str, Any], path: Path, checks: Checks, step_end: int
+    line: int, row: list[str], at: dict[str, Any], path: Path, out: Out, step_end: int
 ) -> Iterator[Event]:  # fmt: skip
     for column, start_at, end_at, dur_at in at["events"]:
         start, end = ticks(row[start_at]), ticks(row[end_at])
@@ -169,9 +166,11 @@ def _events(
             continue
         dur = integer(field(row, dur_at))
         shown = f"{column}: {dur}, {_ticks(start)} to {_ticks(end)}"
-        checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
+        out.checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
         if end >= start:
-            checks.that(end <= step_end, path, line, _RULES["inside"], f"{column}: {_ticks(end)} > {_ticks(step_end)}")
+            out.checks.that(
+                end <= step_end, path, line, _RULES["inside"], f"{column}: {_ticks(end)} > {_ticks(step_end)}"
+            )
             yield Event(column, start, end)
 
 
