@@ -8,19 +8,25 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
+from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.events import Bare, events, marked
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.events import Bare, Event, events
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
-from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.document import mapping
+from pipeprof.read.source.notes import Notes
 from pipeprof.read.source.number_columns import joined, nanoseconds
-from pipeprof.read.source.numbers import duration, ns
+from pipeprof.read.source.numbers import raw_ns
 from pipeprof.read.tables.steps import outermost
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,39 +40,48 @@ CLOCK = "epoch"
 _STEP = re.compile(r"ProfilerStep#([0-9]{1,12})")
 _LOADER = "enumerate(DataLoader)"
 _OWN = (_LOADER, "ProfilerStep#")  # these are steps and batches
+_NAMES = ("process_name", "thread_name")
 _MARKS = (b'"process_name"', b'"thread_name"', b'"ProfilerStep#', b'"enumerate(DataLoader)')
 _INTERVALS = 1_000_000  # names, steps and waits for batches that are looked at
-_FAILED = 20_000  # marks in no event, which are looked at
+_PIECE = 1 << 17  # bytes of the first pass that are decoded, or passed over, as one
 NAME = 1000  # characters of a name of a span
 
 
 def names_of(path: Path) -> Names:
     """Names and steps of a trace. Damage is not reported here: reading the events does."""
     names = Names()
-    seen = failed = 0
-    for event in marked(path, _MARKS):
-        seen += 1
-        failed += event is None
-        if seen > _INTERVALS or failed > _FAILED:
-            names.more = True
-            break
-        if event is None:
-            continue
-        name, pid = event.get("name"), number_of(event.get("pid"))
-        shown = mapping(event.get("args")).get("name")
-        if name == "process_name" and isinstance(shown, str) and len(names.processes) < MOST:
-            names.processes[pid] = shown[:NAME]
-        elif name == "thread_name" and isinstance(shown, str) and len(names.threads) < MOST:
-            names.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
-        elif isinstance(name, str) and event.get("ph") == "X":
-            _add_interval(name, event, names)
+    seen = 0
+    with suppress(SourceError):
+        for event in chain.from_iterable(events(path, Event, Notes(), _PIECE, _MARKS)):
+            if not isinstance(event.name, str) or not event.name.startswith(_NAMES if event.ph == "M" else _OWN):
+                continue
+            seen += 1
+            if seen > _INTERVALS:
+                names.more = True
+                break
+            if event.ph == "M":
+                _add_name(event, names)
+            elif event.ph == "X":
+                _add_interval(event.name, event, names)
     names.fetches = outermost(names.fetches)
     return names
 
 
-def _add_interval(name: str, event: dict[str, Any], names: Names) -> None:
-    start, dur = ns(text(event.get("ts")), "us"), duration(text(event.get("dur")), "us")
-    if start is None or dur is None or start < 0:
+def _add_name(event: Event, names: Names) -> None:
+    shown = None
+    with suppress(*BAD_JSON):
+        shown = mapping(msgspec.json.decode(event.args)).get("name")
+    if not isinstance(shown, str):
+        return
+    if event.name == "process_name" and len(names.processes) < MOST:
+        names.processes[number_of(event.pid)] = shown[:NAME]
+    elif event.name == "thread_name" and len(names.threads) < MOST:
+        names.threads[number_of(event.pid), number_of(event.tid)] = shown[:NAME]
+
+
+def _add_interval(name: str, event: Event, names: Names) -> None:
+    start, dur = (raw_ns(bytes(time), "us") for time in (event.ts, event.dur))
+    if start is None or dur is None or start < 0 or dur < 0:
         return
     step = _STEP.fullmatch(name)
     if step:
