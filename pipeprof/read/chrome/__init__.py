@@ -7,10 +7,10 @@ gather     first pass: events to columns on disk     spill     these columns, by
 kinds      events by category and name               rows      events of a batch to rows (columns: field by field)
 launches, flow_links   which operator launched which work
 flops      operations of an operator's execution
-tree, callers   calls, own time, folding             memory, allocations   allocated less freed, and each block
+tree, callers   calls, own time, folding             memory    allocated less freed, and each block
 stacks     source locations                          steps     ProfilerStep and DataLoader
 tracks     names of threads and streams              ops       operators: rows of op_info
 device     kernels, copies, collectives, other events
-tables     second pass: columns to tables            parts     the ranks of a trace of our own
-passes     both passes, in any process               reader     a whole import
+tables     second pass: columns to tables            passes    both passes, rank by rank, in any process
+reader     a whole import
 """

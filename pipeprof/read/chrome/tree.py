@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.chrome.allocations import Allocations
 from pipeprof.read.chrome.callers import Callers
+from pipeprof.read.chrome.memory import Allocations
 from pipeprof.read.chrome.spill import ALLOCATE, CALL, NONE
 
 if TYPE_CHECKING:

@@ -5,5 +5,5 @@ timeline       chrome timelines, three generations; events: one event of them; s
 memory_flow, static_memory   lifetimes of tensors and of planned memory; outcome: rows of such a file
 timelines      those of several processes, at once
 kinds          which file is which                    reader         a whole import
-load_and_run   logs of the benchmark program, log_steps: as rows
+load_and_run   logs of the benchmark program, and their rows
 """

@@ -16,8 +16,8 @@ from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
+from pipeprof.read.spool.spans import add_syncs
 from pipeprof.read.spool.steps import Step, Steps, find_steps, leave_out
-from pipeprof.read.spool.syncs import add_syncs
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.spans import add_syncs
 from pipeprof.read.spool.steps import Step
-from pipeprof.read.spool.syncs import add_syncs
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 
