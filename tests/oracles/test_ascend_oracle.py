@@ -181,7 +181,7 @@ def test_the_raw_slices_give_the_step_trace_that_the_parser_made(imported):
 
 @pytest.mark.parametrize("job", ["JOB1", "JOB4"])
 def test_framework_descriptions_give_the_table_that_the_parser_made(job):
-    from pipeprof.read.ascend.graph_text import descriptions
+    from pipeprof.read.ascend.graph_ops import descriptions
 
     folder = source(f"{MINDINSIGHT}/{job}")
     paths = sorted(folder.rglob("*graph_desc_info*slice_0"))

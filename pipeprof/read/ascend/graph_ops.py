@@ -11,7 +11,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.source.content import HINT, whole_text
+from pipeprof.read.source.content import HINT, LONG_LINE, lines, whole_text
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.numbers import decimal, duration, integer, ns
 from pipeprof.read.source.sheet import Sheet, field
@@ -19,17 +19,23 @@ from pipeprof.read.tables.operators import LONGEST, MOST
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pipeprof.read.ascend.out import Out
+
 
 CLOCK = "counter"
 _NODE = re.compile(
     r"Node:(?P<node>[^,]{1,200}), Run s?tart:(?P<start>[0-9]{1,18}),(?:[^N]{0,200}?,)? ?Run end:(?P<end>[0-9]{1,18})"
     r"[^N]{0,400}?dispatchTime=(?P<dispatch>[0-9]{1,12}) us, totalTime=(?P<total>[0-9]{1,12}) us"
 )  # fmt: skip
-
+_FIELD = re.compile(r'(\w+):("[^"]*"|\S*)')
+_TYPES = (
+    "BOOL", "INT", "INT8", "INT16", "INT32", "INT64", "UINT", "UINT8", "UINT16", "UINT32", "UINT64", "FLOAT", "FLOAT16",
+    "FLOAT32", "FLOAT64",
+)  # fmt: skip
+_FIRST_TYPE = 27  # number of BOOL in MindSpore's list of types at that time
 
 # Where a file of totals has what: where its operators ran, the unit of its times, and the names of its columns.
 # `share`: fractions that must add up to 1.
@@ -228,3 +234,37 @@ def _add_aicpu(
             mean_ns=rounded_mean(total, count),
             dispatch_ns=dispatch,
         )  # fmt: skip
+
+
+def read_descriptions(path: Path, out: Out) -> None:
+    """Remember types and tensors of all operators of a graph, from `Framework.host.vm.graph_desc_info`."""
+    for name, kind, tensors in descriptions(path):
+        describe(name, kind or None, tensors, out)
+
+
+def descriptions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Full name, type and tensors (as in the column `op_info`) of each operator of a graph."""
+    for line in lines(path, longest=LONG_LINE):
+        fields = _FIELD.findall(line)
+        name, kind = (dict(fields[:2]).get(part, "") for part in ("op_name", "op_type"))
+        if name:
+            yield name, kind, _tensors(fields[2:])
+
+
+def _tensors(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """`input_id:0 input_format:A input_data_type:40 input_shape:"1,2"` and so on."""
+    tensors: dict[str, Any] = {}
+    current: dict[str, Any] = {}
+    for name, value in fields:
+        side, _, what = name.partition("_")
+        if what == "id":
+            current = tensors.setdefault(f"{side}_{value}", {})
+        elif what in ("format", "data_type", "shape"):
+            current[what] = data_type(value) if what == "data_type" else value.strip('"')
+    return tensors
+
+
+def data_type(number: str) -> str:
+    """Name of MindSpore's data type with this number, else the number itself."""
+    index = int(number) - _FIRST_TYPE if number.isdecimal() and len(number) < 6 else -1
+    return f"NUMBER_TYPE_{_TYPES[index]}" if 0 <= index < len(_TYPES) else number

@@ -9,11 +9,9 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend import (
     communication,
     cpu,
-    gpu_steps,
     graph_comm,
     graph_facts,
     graph_ops,
-    graph_text,
     kernels,
     lanes,
     memory,
@@ -117,7 +115,7 @@ class RankFiles:
         self.points = {name: value for name, value in named.items() if value} | self.points
         self._each("framework", graph_ops.read_framework, out)
         self._each("flops", graph_facts.read_flops, out)
-        self._each("graph_desc", graph_text.read_descriptions, out)
+        self._each("graph_desc", graph_ops.read_descriptions, out)
         for path in self._paths("start_info"):
             self._clock = self._try(msprof.read_clock, path) or self._clock
 
@@ -157,7 +155,7 @@ class RankFiles:
                 trace_view.add_steps(names, out)
 
     def _gpu_steps(self) -> None:
-        self.points = gpu_steps.read_gpu_steps(self._paths("gpu_steps")[0], self.out) | self.points
+        self.points = step_trace.read_gpu_steps(self._paths("gpu_steps")[0], self.out) | self.points
 
     def _operators(self) -> None:
         out = self.out
