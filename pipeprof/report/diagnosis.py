@@ -55,8 +55,7 @@ def diagnosis_of(
         cpu_threads=cores or None,
     )
     if verdict["verdict"] != "input_bound":
-        alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)  # else the other programs are the other ranks
-        verdict["network"] = _network(engine, run, verdict["doubts"] if alone else [])
+        verdict["network"] = _network(engine, run, verdict["doubts"])
     lower(verdict, contention)
     return _worded(verdict)
 
@@ -81,7 +80,8 @@ def data_verdict(
     cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
     sink = with_stages(_of(main, engine.rows("diagnose/sink")))
     loads = _of(main, engine.rows("diagnose/load"))
-    verdict = diagnose(waits, decisions(loads, waits, cores), loads, sink=sink, cores=cores)
+    alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)
+    verdict = diagnose(waits, decisions(loads, waits, cores, alone=alone), loads, sink=sink, cores=cores)
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
         verdict = judge_fills(verdict, loads, cores)

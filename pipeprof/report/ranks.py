@@ -21,7 +21,7 @@ CURVE_POINTS = 200
 JUDGED_LINKS = 100  # the slowest of a kind, among which slow ones are sought
 WHY = {
     "few_steps": "there are too few steps of each rank to see how much they vary",
-    "varies": "the steps vary too much, and there are too few of them",
+    "varies": "the steps vary too much for their number ({steps})",
 }
 
 
@@ -49,7 +49,7 @@ def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: 
 
 def _worded(straggler: dict[str, Any]) -> dict[str, Any]:
     """With doubts, reasons, evidence and suggestions in words; their codes and numbers are kept."""
-    straggler["why"] = WHY.get(straggler["why"])
+    straggler["why"] = WHY[straggler["why"]].format(steps=straggler["steps"]) if straggler["why"] else None
     for item in straggler["found"]:
         item["doubt_facts"] = item["doubts"]
         item["doubts"] = doubts.clauses(item["doubt_facts"])

@@ -50,13 +50,15 @@ class Decision:
         return [clause.shown(self.facts) for clause in self.rule.when]
 
 
-def decide(rows: Sequence[Row], machine_cores: float) -> Decision:
+def decide(rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> Decision:
     """The decision on one pipeline on one rank from its rows of diagnose/load; `machine_cores` 0 when not known.
+
+    `alone`: the run has no other rank.
 
     The first stage is the one that the rule chooses. The others follow by utilisation, those without times by the drop
     of queue fill; Python that holds the lock beside a loop that limits comes next.
     """
-    measured = Facts.of(rows, machine_cores)
+    measured = Facts.of(rows, machine_cores, alone=alone)
     rule = next(rule for rule in RULES if all_hold(rule.when, measured))
     chosen: StageFacts | None = getattr(measured, rule.chooses)
     ranked = sorted(measured.stages, key=lambda stage: (stage is not chosen, *_by_use(stage)))
@@ -76,7 +78,9 @@ def decide(rows: Sequence[Row], machine_cores: float) -> Decision:
     )
 
 
-def decisions(loads: Sequence[Row], waits: Sequence[Row], machine_cores: float) -> list[Decision]:
+def decisions(
+    loads: Sequence[Row], waits: Sequence[Row], machine_cores: float, *, alone: bool = True
+) -> list[Decision]:
     """One decision for each repetition, on its rank that waits most: every rank waits for the slowest one.
 
     `loads`: rows of diagnose/load, of one pipeline for each rank; `waits`: of step/data_wait. Ranks of which only
@@ -92,7 +96,7 @@ def decisions(loads: Sequence[Row], waits: Sequence[Row], machine_cores: float) 
     for (rep, _), rows in groups.items():
         if rep not in worst or rows[0]["wait_share"] > worst[rep][0]["wait_share"]:
             worst[rep] = rows
-    return [decide(rows, machine_cores) for rows in worst.values()]
+    return [decide(rows, machine_cores, alone=alone) for rows in worst.values()]
 
 
 def with_kinds(loads: Sequence[Row]) -> list[dict[str, Any]]:
@@ -123,20 +127,20 @@ def _kind(stage: StageFacts, rule: Rule, facts: Facts) -> str | None:
 
 
 _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
-    "not_busy": lambda facts: {"op": _who(facts.first), "utilisation": facts.first_utilisation},
+    "not_busy": lambda facts: {"op": named(facts.first), "utilisation": facts.first_utilisation},
     "close": lambda facts: {
-        "op": _who(facts.runner_up),
+        "op": named(facts.runner_up),
         "utilisation": facts.runner_up and facts.runner_up.utilisation,
         "named_utilisation": facts.first_utilisation,
     },
-    "queues_elsewhere": lambda facts: {"op": _who(facts.drop_stage)},
+    "queues_elsewhere": lambda facts: {"op": named(facts.drop_stage)},
     "few_batches": lambda facts: {"batches": facts.batches},
-    "prefilled": lambda facts: {"op": _who(facts.first), "times": facts.over_capacity},
+    "prefilled": lambda facts: {"op": named(facts.first), "times": facts.over_capacity},
     "holds_lock": lambda facts: {"share": facts.gil_share},
-    "untimed_cpu": lambda facts: {"op": _who(facts.untimed_worker), "cores": facts.untimed_cores},
-    "shares_cpu": lambda facts: {"op": _who(facts.first), "share": facts.pipeline_share, "times": facts.freed},
+    "untimed_cpu": lambda facts: {"op": named(facts.untimed_worker), "cores": facts.untimed_cores},
+    "shares_cpu": lambda facts: {"op": named(facts.first), "share": facts.pipeline_share, "times": facts.freed},
     "other_load": lambda facts: {"other_cores": facts.others_share * facts.cores, "cores": facts.cores},
-    "indirect": lambda facts: {"op": _who(facts.first)},
+    "indirect": lambda facts: {"op": named(facts.first)},
 }
 
 
@@ -146,5 +150,6 @@ def _numbers(code: str, facts: Facts, rule: Rule) -> dict[str, Any]:
     return numbers | {"rule": rule.code} if code == "indirect" else numbers
 
 
-def _who(stage: StageFacts | None) -> dict[str, Any] | None:
+def named(stage: StageFacts | None) -> dict[str, Any] | None:
+    """A stage by its number, type and name."""
     return {"op_id": stage.op_id, "op_type": stage.op_type, "name": stage.name} if stage else None

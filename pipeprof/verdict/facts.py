@@ -88,7 +88,8 @@ class Facts:
     """One training pipeline on one rank; `stages` in the order of op_id.
 
     `cores`: those that it may use, else the machine's, 0 when not known; `idle_share` is of the same ones.
-    `job_cores`: what all ranks on this machine used, else this one. `first` is the stage that was named, when one was.
+    `job_cores`: what all ranks on this machine used; None where not known. `first` is the stage that was named, when
+    one was.
     """
 
     stages: tuple[StageFacts, ...]
@@ -103,8 +104,11 @@ class Facts:
     first: StageFacts | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Row], machine_cores: float) -> Self:
-        """The facts of a pipeline's rows, of which none may be without `wait_share`."""
+    def of(cls, rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> Self:
+        """The facts of a pipeline's rows, of which none may be without `wait_share`; `alone`: of the only rank.
+
+        Where only the rank's own CPU is known, what the others use is not: it is no other program's.
+        """
         row = rows[0]
         return cls(
             tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row["op_id"])),
@@ -114,7 +118,7 @@ class Facts:
             row["process_cores"],
             row["gil_share"],
             row["room_cores"] or machine_cores,
-            row["process_cores"] if row["job_cores"] is None else row["job_cores"],
+            row["process_cores"] if row["job_cores"] is None and alone else row["job_cores"],
             row["delay_share"],
         )
 

@@ -54,6 +54,6 @@ def judge_fills(verdict: dict[str, Any], loads: Sequence[Row], cores: float) -> 
         "kind": row["kind"], "rule": "weak", "rule_name": RULE,
         "rule_facts": [{"fact": "drop", "value": row["drop_ratio"], "relation": "noted", "bound": None}],
         "candidates": [row["op_id"]], "place": {"call": row["site"], "code": row["code"]},
-        "facts": {name: row[name] for name in FACTS} | {"margin": None},
+        "facts": {name: row[name] for name in FACTS} | {"margin": None, "runner_up": None},
         "suggestions": [item.as_dict() for item in suggestions(row, row["kind"], loop_of(rows, cores))],
     }  # fmt: skip

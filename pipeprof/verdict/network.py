@@ -140,7 +140,7 @@ def _weigh(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> 
         "steps": _steps(rows),
     }
     diagnosis["confidence"] = _confidence(diagnosis, first if clear else 0.0)
-    diagnosis["doubts"] = _doubts(diagnosis, first, clear=clear)
+    diagnosis["doubts"] = _doubts(diagnosis, first, second)
 
 
 def _confidence(diagnosis: Row, share: float) -> str:
@@ -153,12 +153,18 @@ def _confidence(diagnosis: Row, share: float) -> str:
     return "high" if sure else "medium"
 
 
-def _doubts(diagnosis: Row, share: float, *, clear: bool) -> list[dict[str, Any]]:
-    """What is missing for high confidence, as codes with their numbers. `share`: the limit's, of the work."""
+def _doubts(diagnosis: Row, share: float, next_share: float) -> list[dict[str, Any]]:
+    """What is missing for high confidence, as codes with their numbers.
+
+    `share`: the limit's, of the work; `next_share`: of the next part.
+    """
     doubts: list[dict[str, Any]] = []
-    if not clear:
-        second = diagnosis["candidates"][1]
-        doubts.append({"code": "second_close", "limit": second, "share": diagnosis["weights"][second]})
+    limit, second = list(diagnosis["weights"])[:2]
+    following = {"limit": second, "share": diagnosis["weights"][second]}
+    if share - next_share < LEAD:
+        doubts.append({"code": "second_close", **following})
+    elif share < ENOUGH:
+        doubts.append({"code": "none_large", **following, "largest": diagnosis["weights"][limit]})
     elif share < STRONG:
         doubts.append({"code": "not_most", "share": share})
     if diagnosis["steps"] < ENOUGH_STEPS:

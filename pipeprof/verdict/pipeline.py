@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
-from pipeprof.verdict.decision import with_kinds
+from pipeprof.verdict.decision import named, with_kinds
 from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import CONSUMER, loop_of
 from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.decision import Decision
+    from pipeprof.verdict.facts import StageFacts
 
     Row = Mapping[str, Any]
 
@@ -127,10 +128,16 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
         "rule_facts": one.rested_on,
         "candidates": [operator.op_id for operator, _ in operators],
         "place": {"call": row["site"], "code": row["code"]},
-        "facts": {name: row[name] for name in FACTS} | {"margin": one.facts.margin if best is one.first else None},
+        "facts": {name: row[name] for name in FACTS} | _next(one, best),
     }
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
     diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
+
+
+def _next(one: Decision, best: StageFacts) -> dict[str, Any]:
+    """The busiest of the other stages, and how much less busy it is; of the stage that limits alone."""
+    other = one.facts.runner_up if best is one.first else None
+    return {"margin": other and one.facts.margin, "runner_up": named(other)}
 
 
 def _side(diagnosis: dict[str, Any], sink: Sequence[Row]) -> str | None:

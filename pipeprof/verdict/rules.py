@@ -138,7 +138,8 @@ DOUBTS = (
     Outcome("indirect", (at_most("busy", 0.0),), only=("untimed",)),
     Outcome("indirect", (at_least("busy", REST_USED),), only=("untimed",)),
     Outcome("indirect", (unknown("gil_share"),), only=("gil",)),
-    Outcome("indirect", only=("contention", "weak")),
+    Outcome("indirect", only=("contention",)),
+    Outcome("indirect", (at_most("busy", 0.0),), only=("weak",)),
     Outcome("none_busy", only=("contention", "weak")),
 )  # fmt: skip
 

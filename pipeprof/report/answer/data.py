@@ -151,7 +151,7 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     stall = "" if facts.get("max_row_ns") is None else f", up to {format_ns(facts['max_row_ns'])} for a row"
     what = {
         "cpu": f"it needs{work}, computing" if work else "it computes all the time",
-        "wait": f"it takes{_alone(work)}, mostly waiting{for_what}" if work else f"it mostly waits{for_what}",
+        "wait": f"{_alone(facts)}, mostly waiting{for_what}" if work else f"it mostly waits{for_what}",
         "gil": "it computes in Python, where threads take turns with the interpreter's lock (GIL)"
         + (f", and needs{work}" if work else ""),
         "burst": f"it stalls now and then{stall}",
@@ -170,9 +170,10 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     return f"{who} is the {role} stage of the data pipeline: {what}."
 
 
-def _alone(work: str) -> str:
-    """` 16.4 ms per batch (2 workers)` of ` 16.4 ms of work per batch (2 workers)`."""
-    return work.replace(" of work per batch", " per batch")
+def _alone(facts: dict[str, Any]) -> str:
+    """How long a stage takes that does not work: `its 2 workers together spend 16.4 ms per batch`."""
+    workers, each = facts.get("workers") or 0, f"{format_ns(facts['work_ns'])} per batch"
+    return f"its {workers} workers together spend {each}" if workers > 1 else f"it takes {each} (1 worker)"
 
 
 def _label(diagnosis: dict[str, Any]) -> str:
@@ -298,7 +299,10 @@ def _reason(content: dict[str, Any]) -> str:
                 f"{percent(facts['gil_share'])} of the time"
             )
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
-        other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
+        other = ""
+        if margin > 0:
+            runner_up = with_kind(facts["runner_up"])
+            other = f", the next busiest ({runner_up}) {percent(min(1.0, max(0.0, busy - margin)))}"
         mostly = ", mostly waiting" if diagnosis["kind"] in ("wait", "poll") else ""
         how = "had a row under way" if mostly else "was busy"
         return f"{who} {how} {percent(min(1.0, busy))} of the time{mostly}{other}"

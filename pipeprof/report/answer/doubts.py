@@ -77,6 +77,11 @@ def _near(doubt: Doubt) -> str:
     return f"{PHASES[doubt['limit']]} takes nearly as much ({percent(doubt['share'])})"
 
 
+def _none_large(doubt: Doubt) -> str:
+    following = f"the next ({PHASES[doubt['limit']]}) {percent(doubt['share'])}"
+    return f"no part stands out: the largest takes {percent(doubt['largest'])}, {following}"
+
+
 def _holds_lock(doubt: Doubt) -> str:
     share = "" if doubt["share"] is None else f" {percent(doubt['share'])} of the time"
     return f"Python code of the data pipeline holds the interpreter's lock (GIL){share}, which may slow the training"
@@ -108,7 +113,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     ),
     "shares_cpu": _shares_cpu,
     "other_load": lambda doubt: (
-        f"other programs used {doubt['other_cores']:.1f} of {doubt['cores']:g} cores, and hardly any was idle"
+        f"other programs used {doubt['other_cores']:.1f} of {doubt['cores']:g} cores, and almost no core was idle"
     ),
     "indirect": _indirect,
     "none_busy": lambda _: "no operator was busy all the time",
@@ -125,7 +130,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "no_batches": lambda _: "no batch was recorded, and the time before the forward pass may also be work on the host",
     "few_queue_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} could be seen in the queues",
     "second_close": _near,
-    "not_most": lambda doubt: f"it is only {percent(doubt['share'])} of the work",
+    "none_large": _none_large,
+    "not_most": lambda doubt: f"it takes only {percent(doubt['share'])} of the step (wait for data left out)",
     "no_other_steps": lambda doubt: (
         "there is no step without recording to compare with"
         + (", and recording slows the host down, not the device" if doubt.get("on_device") else "")
@@ -140,6 +146,6 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "no_communication": lambda _: "communication was not recorded",
     "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
     "cpu_contention": _contention,
-    "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training were sampled",
-    "varies": lambda _: "the steps vary too much, and there are too few of them",
+    "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training was sampled",
+    "varies": lambda _: "the steps vary too much for their number",
 }

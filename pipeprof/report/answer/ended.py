@@ -10,6 +10,7 @@ from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes
 
 INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
 MOST_LINES = 6  # of the traceback
 NUMPY = "numpy"  # code of the warning that says that NumPy ended the training
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
@@ -25,9 +26,7 @@ def answer(content: dict[str, Any]) -> Answer:
     run = content["run"]
     rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
     code, failure = rep.get("exit_code"), rep.get("failure")
-    steps = measured(content, rep.get("rep"))
-    when = f" after {steps}" if steps else " before its first training step was complete"
-    given = Answer(f"The command failed{when}: {_how(run, code)}.")
+    given = Answer(f"The command failed {_when(content, rep.get('rep'))}: {_how(run, code)}.")
     if failure:
         given.cause = failure["error"]
         code_line = f": {failure['code']}" if failure["code"] else ""
@@ -36,8 +35,20 @@ def answer(content: dict[str, Any]) -> Answer:
     given.action = _action(content, code, failure)
     if command.is_repeatable(run):
         words = ["collect", "--force", "-o", command.new_run(run)]
-        given.propose(command.again(run, words), "once it is mended: records it again, in the same place")
+        given.propose(command.again(run, words), "once it is fixed: records it again and replaces this run")
     return given
+
+
+def _when(content: dict[str, Any], rep: int | None) -> str:
+    """How far the training came."""
+    steps = measured(content, rep)
+    if steps:
+        return f"after {steps}"
+    warmup = [row for row in content["steps"]["summary"] if row["kind"] == "warmup" and rep in (None, row["rep"])]
+    if not warmup:
+        return "before pipeprof saw a training step"
+    count = max(row["steps"] for row in warmup)
+    return f"during warm-up ({count} training step{' was' if count == 1 else 's were'} complete)"
 
 
 def _relative(place: str, run: dict[str, Any]) -> str:
@@ -61,6 +72,8 @@ def _is_bad(code: int | None) -> bool:
 def _how(run: dict[str, Any], code: int | None) -> str:
     if code is None or code == 0:
         return run["reason"] or "it did not end as it should"
+    if code in KILLED:
+        return "it was killed (SIGKILL), which is what the kernel does when memory runs out"
     if code < 0:
         return f"it was ended by {_signal(code)}"
     return f"it exited with code {code}"
@@ -79,7 +92,7 @@ def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] |
     if any(warning["code"] == NUMPY for warning in run["warnings"]):
         numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
-    if (failure and failure["error"].startswith("MemoryError")) or code == -signal.SIGKILL:
+    if (failure and failure["error"].startswith("MemoryError")) or code in KILLED:
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""
         return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue.{recorded}"

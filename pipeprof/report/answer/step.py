@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LIMITS = {
-    "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
-    "communication": "Communication takes {} of each step, not overlapped with computing.",
-    "gradients": "Work on the gradients, between backward pass and optimizer, takes {} of each step.",
-    "optimizer": "The optimizer takes {} of each step.",
-    "after": "What follows the optimizer takes {} of each step.",
-    "host_gap": "Host-bound: during {} of each step no operator runs, only Python and framework code.",
-    "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
+    "compute": "Compute-bound: operators of the forward and backward pass take {} of the step time.",
+    "communication": "Communication takes {} of the step time, not overlapped with computing.",
+    "gradients": "Work on the gradients, between backward pass and optimizer, takes {} of the step time.",
+    "optimizer": "The optimizer takes {} of the step time.",
+    "after": "What follows the optimizer takes {} of the step time.",
+    "host_gap": "Host-bound: during {} of the step time no operator runs, only Python and framework code.",
+    "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of the step time.",
     "compile": "Warm-up takes {} of the time in training steps.",
 }
 ON_DEVICE = {
-    "compute": "Compute-bound: the device works on the forward and backward pass during {} of each step.",
-    "host_gap": "Host-bound: the device is idle during {} of each step and waits for the host.",
+    "compute": "Compute-bound: the device works on the forward and backward pass during {} of the step time.",
+    "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
@@ -47,7 +47,8 @@ def answer(content: dict[str, Any]) -> Answer:
     network = content["diagnosis"]["network"]
     limit = network["limit"]
     given = Answer(limited(network), confidence=network["confidence"])
-    given.cause = _cause(network, limit) + _again(content, limit) + _data(content)
+    mode = content["run"]["fingerprint"].get("mode")
+    given.cause = _cause(network, limit, mode) + _again(content, limit) + _data(content)
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
@@ -99,7 +100,7 @@ def _holds_up(item: dict[str, Any]) -> str:
     )
 
 
-def _cause(network: dict[str, Any], limit: str) -> str:
+def _cause(network: dict[str, Any], limit: str, mode: str | None = None) -> str:
     if limit == "compile":
         warm = network["warmup"]
         graphs = f"compiling {format_count(warm['compiles'], 'graph')}"
@@ -111,11 +112,11 @@ def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "communication" and (network["limit_waiting_share"] or 0) >= 0.01:
         waiting = min(network["limit_waiting_share"], network["limit_share"])
         transfer = network["limit_share"] - waiting
-        return f"{percent(waiting)} of each step is waiting for another rank, {percent(transfer)} transfer."
+        return f"{percent(waiting)} of the step time is waiting for another rank, {percent(transfer)} transfer."
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
-    return _launches(network) if limit == "host_gap" else ""
+    return _launches(network, mode) if limit == "host_gap" else ""
 
 
 def _largest_types(network: dict[str, Any]) -> str:
@@ -129,17 +130,16 @@ def _largest_types(network: dict[str, Any]) -> str:
     return f"{which}: {joined([_type(kind) for kind in types])}." if types else ""
 
 
-def _launches(network: dict[str, Any]) -> str:
-    """What the host does where it holds the step up."""
+def _launches(network: dict[str, Any], mode: str | None) -> str:
+    """What the host does where it holds the step up; in graph mode no code of it stands between two operators."""
     device = network["device"]
     if device is not None:
         each = f"which run for {format_ns(device['op_ns'])} each on the device"
         return f"The host launches about {device['per_step']:,.0f} operators per step, {each}."
     count = network["ops_per_step"]
-    if count is None:
+    if count is None or count < 2 or mode != "pynative":
         return ""
-    many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
-    return f"The device waits for Python to launch each {many}."
+    return f"Between operators Python and framework code run: about {count:,.0f} operators are launched per step."
 
 
 def _again(content: dict[str, Any], limit: str) -> str:

@@ -85,8 +85,8 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         if wait >= HIGH_WAIT:
             given.cause = f"Before its forward pass a step waits {percent(wait)} of the time, for data or for the host."
     elif warmup:
-        steps = "1 training step was" if warmup == 1 else f"{warmup} training steps were"
-        given.sentence = f"Not measured: only {steps} seen, warm-up."
+        seen = "the only training step seen was" if warmup == 1 else f"all {warmup} training steps seen were"
+        given.sentence = f"Not measured: {seen} warm-up."
         given.cause = "The first step, and steps that compile a graph, say nothing about the others."
         given.action = "Train for at least 20 steps under the profiler."
         return

@@ -110,7 +110,7 @@ def _network(section: Section, network: dict[str, Any] | None) -> None:
         section.strong.append("Not measured: what each step spends its time on")
     if len(network["candidates"]) > 1 and network["limit"] != "compile":
         second = network["candidates"][1]
-        section.strong.append(f"Nearly as much: {PHASES[second]} ({format_ratio(network['weights'][second])})")
+        section.strong.append(f"The next largest part: {PHASES[second]} ({format_ratio(network['weights'][second])})")
     if slow:
         more = f"{format_ns(slow['excess_ns'])} longer for a step, most of it in {PHASES[slow['phase']]}"
         section.strong.append(f"Rank {slow['rank']} takes {more}")

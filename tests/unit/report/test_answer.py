@@ -33,6 +33,7 @@ from pipeprof.verdict import rules
 from pipeprof.verdict.replay import causes
 
 AUGMENT = {"op_id": 2, "op_type": "MapOp", "name": "augment"}
+LOOP = {"op_id": -1, "op_type": "consumer", "name": None}
 SOURCE = {"op_id": 3, "op_type": "GeneratorOp", "name": "Source"}
 
 
@@ -53,7 +54,7 @@ OTHERS = {"code": "other_load", "other_cores": 1.7, "cores": 2.0}
 def test_of_many_doubts_other_programs_come_first_and_the_last_are_counted():
     doubts = [{"code": code} for code in ("no_queues", "no_pipeline", "varies")] + [OTHERS]
     assert reason(doubts) == (
-        "other programs used 1.7 of 2 cores, and hardly any was idle; the queues between the operators were not "
+        "other programs used 1.7 of 2 cores, and almost no core was idle; the queues between the operators were not "
         "sampled; and 2 more doubts (--section diagnosis)"
     )
     assert len(clauses(doubts)) == 4
@@ -147,7 +148,7 @@ FAILURE = {"pid": 1, "error": "ValueError: bad shape", "place": "/w/train.py:31"
 def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
     reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE, "ranks": []}]
     answer = answer_of(content(make_run, {}, state="failed", workdir="/w", reps=reps))
-    assert answer.sentence == "The command failed before its first training step was complete: it exited with code 1."
+    assert answer.sentence == "The command failed before pipeprof saw a training step: it exited with code 1."
     assert (answer.cause, answer.place) == ("ValueError: bad shape", "train.py:31: loss = step(x)")
     assert answer.extra[-1] == "ValueError: bad shape"
     assert "Fix the error" in answer.action
@@ -157,11 +158,26 @@ def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
 def test_the_steps_before_a_failure_are_those_of_the_repetition_that_failed(make_run):
     reps = [{"rep": 0, "exit_code": 0, "ranks": []}, {"rep": 1, "exit_code": 1, "failure": FAILURE, "ranks": []}]
     answer = answer_of(content(make_run, {"step": steps(["train"] * 30)}, reps=reps))
-    assert "before its first training step was complete" in answer.sentence
+    assert "before pipeprof saw a training step" in answer.sentence
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(-9, "lack of memory"), (-11, "native code crashed"), (2, "output of the")]
+    ("kinds", "when"),
+    [
+        (["warmup"], "during warm-up (1 training step was complete)"),
+        (["warmup"] * 2, "during warm-up (2 training steps were complete)"),
+        (["warmup", "train"], "after 1 training step, median"),
+    ],
+)
+def test_steps_that_were_complete_before_a_failure_are_not_denied(make_run, kinds, when):
+    reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE, "ranks": []}]
+    answer = answer_of(content(make_run, {"step": steps(kinds)}, reps=reps))
+    assert answer.sentence.startswith(f"The command failed {when}")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(-9, "lack of memory"), (137, "lack of memory"), (-11, "native code crashed"), (2, "output of the")],
 )
 def test_an_end_without_a_traceback_says_where_to_look(make_run, code, words):
     reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]
@@ -183,7 +199,7 @@ def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run):
 
 def test_warm_up_alone_is_not_measured(make_run):
     answer = answer_of(content(make_run, {"step": steps(["warmup"], wait=100)}))
-    assert answer.sentence == "Not measured: only 1 training step was seen, warm-up."
+    assert answer.sentence == "Not measured: the only training step seen was warm-up."
     assert (answer.confidence, answer.gain) == (None, "")
 
 
@@ -358,10 +374,32 @@ def test_a_bound_beyond_what_waiting_explains_says_why():
     ("kind", "words"), [("wait", "had a row under way 99 % of the time, mostly waiting"), ("cpu", "busy 99 %")]
 )
 def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
-    facts = {"utilisation": 0.99, "margin": 0.9}
+    facts = {"utilisation": 0.99, "margin": 0.9, "runner_up": SOURCE}
     found = {"doubt_facts": [], "facts": facts, "op_id": 3, "op_type": "GeneratorOp", "op_name": "Source",
              "rule": "busiest", "kind": kind}  # fmt: skip
     assert words in _reason({"diagnosis": found})
+
+
+@pytest.mark.parametrize(("runner_up", "who"), [(LOOP, "the training itself"), (AUGMENT, "the map `augment`")])
+def test_the_next_busiest_is_named_for_it_may_be_the_training(runner_up, who):
+    found = {"doubt_facts": [], "facts": {"utilisation": 0.96, "margin": 0.78, "runner_up": runner_up}, "op_id": 3,
+             "op_type": "GeneratorOp", "op_name": "Source", "rule": "busiest", "kind": "cpu"}  # fmt: skip
+    assert (
+        _reason({"diagnosis": found}) == f"the source `Source` was busy 96 % of the time, the next busiest ({who}) 18 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        (4, "its 4 workers together spend 80.0 ms per batch, mostly waiting (storage)."),
+        (1, "it takes 80.0 ms per batch (1 worker), mostly waiting (storage)."),
+    ],
+)
+def test_the_time_of_all_workers_is_not_that_of_a_batch(workers, said):
+    found = {"kind": "wait", "rule": "utilisation", "verdict": "input_bound", "op_name": "augment",
+             "facts": {"work_ns": 8e7, "workers": workers}}  # fmt: skip
+    assert _cause({**AUGMENT, **found}, " (storage)").endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_names_where_less_is_known(more, begin):
 def test_other_programs_and_unknown_waits():
     given = answer(other_cores=0.5, wait_cores=None, doubts=[{"code": "short", "ns": 3_000_000_000}])
     assert given.cause.endswith("1.1 of 2 cores, other programs 0.5.")
-    assert given.confidence_reason == "only 3.00 s of steady training were sampled"
+    assert given.confidence_reason == "only 3.00 s of steady training was sampled"
 
 
 def test_it_fits_the_first_screen():

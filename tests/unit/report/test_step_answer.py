@@ -67,23 +67,29 @@ def test_operators_side_by_side_are_no_larger_than_the_computing_of_the_step():
 
 
 @pytest.mark.parametrize(
-    ("many", "said"),
+    ("many", "mode", "said"),
     [
-        (512.4, "The device waits for Python to launch each of about 512 operators per step."),
-        (1.0, "The device waits for Python to launch each operator."),
-        (None, ""),
+        (
+            512.4,
+            "pynative",
+            "Between operators Python and framework code run: about 512 operators are launched per step.",
+        ),
+        (512.4, "graph", ""),
+        (512.4, None, ""),
+        (1.0, "pynative", ""),
+        (None, "pynative", ""),
     ],
 )
-def test_launches_are_of_all_operators_not_of_the_largest_types(many, said):
+def test_launches_are_of_all_operators_not_of_the_largest_types_and_of_pynative_alone(many, mode, said):
     network = {"device": None, "top_types": [kind("MatMul", 0.2)], "ops_per_step": many}
-    assert step._cause(network, "host_gap") == said
+    assert step._cause(network, "host_gap", mode) == said
 
 
 @pytest.mark.parametrize(
     ("waiting", "said"),
     [
-        (0.1, "10 % of each step is waiting for another rank, 40 % transfer."),
-        (0.6, "50 % of each step is waiting for another rank, 0 % transfer."),
+        (0.1, "10 % of the step time is waiting for another rank, 40 % transfer."),
+        (0.6, "50 % of the step time is waiting for another rank, 0 % transfer."),
         (0.0, ""),
         (None, ""),
     ],

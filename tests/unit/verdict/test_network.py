@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeprof.report.answer.doubts import clauses
 from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE, diagnose_network
 from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
@@ -102,6 +103,16 @@ def test_two_are_named_when_the_first_is_not_clearly_ahead(first, second, clear)
     found = diagnose_network(phases(**parts))
     assert len(found["candidates"]) == (1 if clear else 2)
     assert (found["confidence"] == "low") is not clear
+
+
+@pytest.mark.parametrize(("first", "second", "code"), [(0.29, 0.12, "none_large"), (0.29, 0.25, "second_close")])
+def test_a_part_that_is_much_smaller_is_not_called_nearly_as_large(first, second, code):
+    parts = {"forward": round(first * STEP), "optimizer": round(second * STEP), "host_gap": round(0.1 * STEP),
+             "communication_tail": round(0.1 * STEP), "after": round(0.1 * STEP)}  # fmt: skip
+    found = diagnose_network(phases(**parts))["doubts"][0]
+    assert (found["code"], found["limit"]) == (code, "optimizer")
+    (said,) = clauses([found])
+    assert ("nearly as much" in said) == (code == "second_close")
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,8 @@ FULL = {"utilisation": 0.3, "drop_ratio": 0.1}
         (pipeline({"drop_ratio": 0.8}), ["indirect"]),
         (pipeline(SURE, {"python_cores": 0.9}, gil_share=0.3), []),
         (pipeline(SURE, {"python_cores": 0.9}), ["indirect"]),
-        (pipeline(FULL | {"drop_ratio": 0.9}), ["not_busy", "close", "indirect", "none_busy"]),
+        (pipeline(FULL | {"drop_ratio": 0.9}), ["not_busy", "close", "none_busy"]),
+        (pipeline({"drop_ratio": 0.1}), ["not_busy", "close", "indirect", "none_busy"]),
         (pipeline(FULL, {"cores": 0.5, "drop_ratio": 0.2}), ["not_busy", "close", "indirect", "none_busy"]),
     ],
 )
@@ -340,7 +341,16 @@ def test_doubts_carry_the_numbers_that_a_sentence_needs():
     assert (found["close"]["op"]["name"], found["close"]["utilisation"]) == ("Source", 0.74)
     assert found["queues_elsewhere"]["op"] == {"op_id": 0, "op_type": "MapOp", "name": "Source"}
     assert found["few_batches"]["batches"] == 7
-    assert (found["indirect"]["op"]["op_id"], found["indirect"]["rule"]) == (1, "weak")
+    assert "indirect" not in found  # by its own times, as far as they tell
+    found = {doubt["code"]: doubt for doubt in decide(pipeline({"drop_ratio": 0.1}), 4.0).doubts}
+    assert (found["indirect"]["op"]["op_id"], found["indirect"]["rule"]) == (0, "weak")
+
+
+def test_the_cpu_of_other_ranks_is_no_other_program():
+    rows = pipeline(SURE, FULL, idle_share=0.05, process_cores=1.0)
+    assert [one["code"] for one in decide(rows, 4.0, alone=False).doubts] == []
+    counted = [row | {"job_cores": 1.0} for row in rows]
+    assert [one["code"] for one in decide(counted, 4.0, alone=False).doubts] == ["other_load"]
 
 
 def test_a_decision_says_what_it_rested_on():
