@@ -54,11 +54,11 @@ def within_plan(spread: float, level: float | None, last: int, policy: Policy) -
 
 
 def forecast_words(facts: Mapping[str, Any], budget_s: float | None) -> str:
-    """`slow-downs of 6 % or more are found within 10 min (14 runs per side)`."""
-    change, runs = facts["change"], f"{facts['repetitions']} runs per side"
+    """`slow-downs of 6 % or more are found within 10 min (14 repetitions per side)`."""
+    change, runs = facts["change"], f"{facts['repetitions']} repetitions per side"
     where = f"within {format_ns(budget_s * 1e9)} ({runs})" if budget_s is not None else f"with up to {runs}"
     if change is None:
-        return f"no slow-down of up to {MOST_PERCENT} % is found {where}"
+        return f"even a slow-down of {MOST_PERCENT} % may well be missed {where}"
     return f"slow-downs of about {change * 100:.0f} % or more are found {where}"
 
 

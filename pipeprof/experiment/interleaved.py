@@ -172,7 +172,7 @@ class Interleaved:
             content = self.bench.compare(self._side("base", pairs), self._side("new", pairs), policy, plan)
             self.judged = ((pairs, plan), content)
             following = f"; next check after {content['next_look']}" if content["next_look"] else ""
-            self.say(f"check after {pairs} runs per side: {content['headline']}{following}")
+            self.say(f"check after {pairs} repetitions per side: {content['headline']}{following}")
         return self.judged[1]
 
     def conclude(self) -> dict[str, Any]:

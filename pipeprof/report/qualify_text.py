@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def document(content: Mapping[str, Any]) -> Document:
     """False alarms, what was found, what can be found here and what it costs."""
-    block = Block(("change", "runs per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3)))
+    block = Block(
+        ("change", "repetitions per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3))
+    )
     within = [_within(content["within"])] if content.get("within") else []
     false = content["false_alarms"]
     rate = f"{_rate(false)} of {false['sessions']} simulated comparisons of identical code were called regressed"
@@ -29,8 +31,11 @@ def document(content: Mapping[str, Any]) -> Document:
 
 def _measured(pool: Mapping[str, Any]) -> list[str]:
     spread = ", ".join(f"{metric_name(name)} {value * 100:.1f} %" for name, value in pool["spread"].items())
-    each = f"{pool['repetitions']} runs in {pool['rounds']} rounds, {pool['seconds'] / 60:.1f} minutes"
-    return [f"{each} ({pool['seconds_per_repetition']:.1f} s each)", f"noise: {spread} between runs"]
+    each = f"{pool['repetitions']} repetitions in {pool['rounds']} rounds, {pool['seconds'] / 60:.1f} minutes"
+    return [
+        f"{each} ({pool['seconds_per_repetition']:.1f} s each)",
+        f"noise: {spread} between repetitions (standard deviation)",
+    ]
 
 
 def _slow_down(slow: Mapping[str, Any]) -> list[str]:
@@ -65,12 +70,16 @@ def _within(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _least(row: Mapping[str, Any]) -> str:
-    return "no slow-down up to 50 %" if row["change"] is None else f"slow-downs of {row['change'] * 100:.0f} % or more"
+    return (
+        "not even a slow-down of 50 %"
+        if row["change"] is None
+        else f"slow-downs of {row['change'] * 100:.0f} % or more"
+    )
 
 
 def _details(facts: Mapping[str, Any]) -> str:
     words = ", ".join(f"{word} {count}" for word, count in facts["verdicts"].items())
-    return f"{words}; {facts['mean_repetitions']:.1f} runs per side on average"
+    return f"{words}; {facts['mean_repetitions']:.1f} repetitions per side on average"
 
 
 def _rate(facts: Mapping[str, Any]) -> str:

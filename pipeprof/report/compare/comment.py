@@ -13,7 +13,7 @@ from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     Metric = Mapping[str, Any]
 
@@ -160,7 +160,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
         place = cause and cause.get("place_new")
         look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
         return (
-            f"{look} before this is merged. If it is wanted, accept it by an entry `acknowledge` in "
+            f"{look} before this is merged. If it is intended, accept it with an `acknowledge` entry in "
             "`pipeprof.toml`, with a reason and a date."
         )
     if verdict == "inconclusive":
@@ -170,7 +170,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
         names = ", ".join(_name(one) for one in found[:3])
         return (
             "nothing was judged, because the two sides were measured under different conditions"
-            f"{f' ({names})' if names else ''}. Measure the old side again under today's."
+            f"{f' ({names})' if names else ''}. Measure the base again under today's conditions."
         )
     if verdict == "missing":
         return "find out why it is not measured any more: without it nobody can say that nothing became slower."
@@ -185,29 +185,35 @@ def _undecided(content: Mapping[str, Any]) -> str:
             "measure it again, with more time (`budget`) or on a quieter machine: a change that edits the policy "
             "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
         )
-    lead = _lead(content)
     facts = next(filter(None, map(_warm_up, content["metrics"])), None)
     if facts:
         return (
             f"nothing. {facts.get('jobs')} of {facts.get('needed')} jobs are collected; until then only changes above "
             f"{_percent(facts.get('limit'))} fail."
         )
-    high = None if lead is None else lead.get("ci_high")
-    bound = (
-        f" A difference of up to {format_change(high)} cannot be excluded." if isinstance(high, (int, float)) else ""
-    )
     seen = "".join(f" {one[0].upper()}{one[1:]}." for one in map(plain, rows.seen(dict(content))))
-    needed = _needed(content)
-    more = f" About {needed} repetitions per side would decide it: allow more time (`budget`)" if needed else ""
-    more = f"{more}, or run it" if more else " Run it again"
-    return f"nothing has to wait for this: no slow-down was shown.{bound}{seen}{more} on a quieter machine."
+    open_ = [one for one in content["metrics"] if one.get("family") == "primary" and one["verdict"] == "inconclusive"]
+    needed = _needed(open_)
+    more = f" {needed[0].upper()}{needed[1:]}: allow more time (`budget`), or run it" if needed else " Run it again"
+    said = f"{_bound(open_)}{seen}{more} on a quieter machine."
+    return f"this need not block the merge: no slow-down was shown.{said}"
 
 
-def _needed(content: Mapping[str, Any]) -> int | None:
-    """Repetitions per side that would decide every metric that is open; None where no number would."""
-    first = [one for one in content["metrics"] if one.get("family") == "primary"]
-    needed = [one.get("reps_needed") for one in first if one["verdict"] == "inconclusive"]
-    return max((one for one in needed if one), default=None) if all(needed) else None
+def _bound(metrics: Sequence[Metric]) -> str:
+    """How much worse the metric may be of which least is known; empty where none may be worse."""
+    ends = [(one, one.get("ci_low" if one.get("direction") == "higher" else "ci_high")) for one in metrics]
+    worse = {one["name"]: (end, 1 / end if one.get("direction") == "higher" else end) for one, end in ends if end}
+    name, (end, times) = max(worse.items(), key=lambda item: item[1][1], default=("", (0.0, 0.0)))
+    if times <= 1:
+        return ""
+    named = NAMES.get(name) or _name(name)
+    return f" {named[0].upper()}{named[1:]} may still have changed by {format_change(end)}."
+
+
+def _needed(metrics: Sequence[Metric]) -> str:
+    """What more repetitions would show of every metric that is open; empty where for one no number helps."""
+    numbers = [one.get("reps_needed") for one in metrics]
+    return rows.needed(max(metrics, key=lambda one: one["reps_needed"])) if numbers and all(numbers) else ""
 
 
 def _percent(share: object) -> str:
@@ -232,7 +238,7 @@ def _cost(content: Mapping[str, Any]) -> str:
     seconds = session.get("seconds") or (content.get("new") or {}).get("seconds")
     took = f" in {format_ns(seconds * 1e9)}" if isinstance(seconds, (int, float)) else ""
     if session:
-        how = f"the training ran {counted[0]} times before and {counted[1]} times with this change, in turn,"
+        how = f"the training ran {counted[0]} times on the base and {counted[1]} times with this change, alternating,"
         warm = session.get("discarded")
         how += f" after {format_count(len(warm), 'warm-up run')}," if warm else ""
         again = session.get("disturbed")

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.report.words import gate
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 FAMILIES = {
     "primary": "Primary metrics",
@@ -110,11 +111,11 @@ def seen(content: dict[str, Any]) -> list[str]:
 
 
 def _found(finds: dict[str, Any]) -> str:
-    spread, runs, least = finds["spread"], finds.get("repetitions"), finds.get("change")
-    what = "no slow-down of up to 50 %"
+    least, sides = finds.get("change"), f"with {clean(finds.get('repetitions'))} per side"
+    what = f"{sides} even a slow-down of 50 % may well be missed"
     if isinstance(least, (int, float)):
-        what = f"slow-downs of about {100 * least:.0f} % or more"
-    return f"the step time varies by {100 * spread:.1f} % from run to run here: {clean(runs)} runs per side find {what}"
+        what = f"{sides} slow-downs of about {100 * least:.0f} % or more are usually found"
+    return f"the step time varies by {100 * finds['spread']:.1f} % between repetitions (standard deviation): {what}"
 
 
 def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -173,10 +174,17 @@ def looks(content: dict[str, Any]) -> list[str]:
 
 
 def reason(metric: dict[str, Any]) -> str:
-    """Why a metric has its verdict, and how many repetitions would decide it; empty when there is nothing to say."""
-    needed = metric.get("reps_needed") if metric.get("alpha") is not None else None
-    more = f"about {needed} repetitions per side would decide it" if needed else ""
+    """Why a metric has its verdict, and what more repetitions would show; empty when there is nothing to say."""
+    more = needed(metric) if metric.get("alpha") is not None else ""
     return "; ".join(part for part in (clean(metric.get("reason") or ""), more) if part)
+
+
+def needed(metric: Mapping[str, Any]) -> str:
+    """What more repetitions would show of a metric; empty where no number helps."""
+    number, finds = metric.get("reps_needed"), metric.get("reps_find")
+    if number and metric.get("alpha") is None:
+        return f"at least {number} repetitions per side are needed"
+    return gate.needed(number, finds if _is_number(finds) else None) if number else ""
 
 
 def words(what: object) -> str:

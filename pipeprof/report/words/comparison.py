@@ -96,10 +96,10 @@ def because(cause: Mapping[str, Any] | None) -> str:
 
 
 def _needed(one: MetricVerdict) -> str:
-    """How many repetitions would decide this metric, or why it could not be judged; empty without either."""
+    """What more repetitions would show of this metric, or why it could not be judged; empty without either."""
     if one.alpha is None:
         return gate.reason(one.reasons)
-    return "" if one.reps_needed is None else f"about {one.reps_needed} repetitions per side would decide it"
+    return "" if one.reps_needed is None else gate.needed(one.reps_needed, one.reps_find)
 
 
 def _what(entry: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ def sentence(facts: Facts) -> str:
 
 def _earlier(facts: Facts) -> str:
     ended = ", ".join(
-        f"{old['verdict'] or 'undecided'} after {old['repetitions']} runs per side" for old in facts["earlier"]
+        f"{old['verdict'] or 'undecided'} after {old['repetitions']} repetitions per side" for old in facts["earlier"]
     )
     return f"session {len(facts['earlier']) + 1} of this comparison; the earlier ones ended {ended}"
 
@@ -42,8 +42,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "to the speed is not included"
     ),
     "handed_out": lambda facts: (
-        f"Python hands out the outputs, {facts['outputs_per_step']:.4g} for each step: the true gain is a little "
-        "larger, and an operator that costs no more than that shows none"
+        f"replaying outputs takes Python a little time itself ({facts['outputs_per_step']:.4g} per step), so the true "
+        "gain is slightly larger, and a very cheap operator shows none"
     ),
     "different_steps": lambda facts: (
         f"the runs had different numbers of training steps: {', '.join(map(str, facts['steps']))}"
@@ -76,16 +76,16 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     ),
     "session_budget": lambda facts: (
         f"stopped early: of the time budget of {facts['budget_s']:g} s {facts['used_s']:g} s are used, and the check "
-        f"after {facts['look']} runs per side needs about {facts['needed_s']:g} s more"
+        f"after {facts['look']} repetitions per side needs about {facts['needed_s']:g} s more"
     ),
     "session_planned": lambda facts: (
         f"planned within the time budget of {facts['budget_s']:g} s, of which {facts['used_s']:g} s are used: "
-        f"{facts['runs']} runs per side fit and not {facts['last']}, and the last check used all of the allowed chance "
-        "of a false alarm, so more time needs --new-session"
+        f"only {facts['runs']} of {facts['last']} repetitions per side fit into it; the last check used up the "
+        "allowed chance of a false alarm, so more time needs a fresh session (--new-session)"
     ),
     "session_hopeless": lambda facts: (
-        f"stopped early after {facts['runs']} runs per side: at this noise the check after {facts['last']} would most "
-        "likely not tell either (--to-the-end goes on)"
+        f"stopped early after {facts['runs']} repetitions per side: at this noise the check after {facts['last']} "
+        "would most likely not tell either (--to-the-end goes on)"
     ),
     "pool_budget": lambda facts: (
         f"stopped after {facts['rounds']} of {facts['planned']} rounds by the time budget of {facts['budget_s']:.0f} s"
@@ -95,13 +95,13 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "as it is: the intervals do not say how typical these runs were"
     ),
     "used_again": lambda facts: (
-        f"a comparison needs up to {facts['looks']} runs per side, and there are {facts['rounds']} rounds: a run is "
-        "used several times, each time with half of the deviation of another run added; with --rounds "
+        f"a comparison needs up to {facts['looks']} repetitions per side, and there are {facts['rounds']} rounds: a "
+        "run is used several times, each time with half of the deviation of another run added; with --rounds "
         f"{facts['looks']} each is used once"
     ),
     "variant_failed": lambda facts: f"{facts['variant']} failed in `{facts['run']}`: {facts['error']}",
     "variant_prepared": lambda facts: (
-        f"`{facts['variant']}` was prepared once, in {facts['seconds']:.1f} s: no stage has this time"
+        f"`{facts['variant']}` was prepared once, in {facts['seconds']:.1f} s: this time is not part of any stage"
     ),
     "sweep_continued": lambda facts: f"the sweep was interrupted and continued {format_count(facts['times'], 'time')}",
     "sweep_budget": lambda facts: (

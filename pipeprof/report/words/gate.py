@@ -33,6 +33,13 @@ def sentence(note: Facts) -> str:
     return WORDS[note["code"]](note)
 
 
+def needed(repetitions: int, finds: float | None) -> str:
+    """What so many repetitions per side would show: a change of that size, or without one what was seen."""
+    if finds is None:
+        return f"about {repetitions} repetitions per side would probably settle the change seen here"
+    return f"about {repetitions} repetitions per side would probably show a change of {_percent(finds)}"
+
+
 def _named(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
     return shown + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
@@ -77,7 +84,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "that counts"
     ),
     "too_noisy": lambda facts: (
-        f"too noisy to tell: p = {facts['p_value']:.2g}, a change needs p <= {facts['needed']:.2g}"
+        f"too noisy to tell: p = {facts['p_value']:.2g} for {'an improvement' if facts['better'] else 'a regression'}, "
+        f"at most {facts['needed']:.2g} is needed"
     ),
     "count_varies": lambda _: "it differs between the repetitions of one side, so it cannot be compared exactly",
     "not_in_new": lambda _: "measured in base but not in new",

@@ -172,13 +172,13 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
     verdicts = {}
     for at, case in enumerate(cases):
         code, p_value, held = int(decision.code[at]), float(decision.p_value[at]), float(decision.held[at])
-        needed, reasons = None, case.reasons
+        needed, finds, reasons = None, None, case.reasons
         if code == INCONCLUSIVE:
-            needed = _needed(case, policy, policy.alpha / family)
+            needed, finds = _needed(case, policy, policy.alpha / family)
             reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, held))
         verdicts[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
-            reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio,
+            reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio, reps_find=finds,
         )  # fmt: skip
     return verdicts
 
@@ -207,21 +207,23 @@ def _chances(
     return out
 
 
-def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
+def _needed(case: _Case, policy: Policy, alpha: float) -> tuple[int | None, float | None]:
     """Repetitions per side for the policy's `detect`, or for twice the least change that counts where that is more.
 
-    Where there are as many already: those that would settle the difference that was seen, as a change when it counts,
-    as unchanged when it is within the margin; None when it is neither, for then no number would.
+    With the change that they find. Where there are as many already: those that would settle the difference that was
+    seen, as a change when it counts, as unchanged when it is within the margin; None when it is neither, for then no
+    number would.
     """
     if case.chosen.how in ("jobs", "few_jobs"):
-        return None
+        return None, None
     numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
     spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))
     effect = max(math.log1p(policy.detect), 2 * float(case.scaled.least))
+    finds: float | None = effect if case.scaled.kind == "linear" else math.expm1(effect)
     needed = repetitions_needed(spread, effect, alpha, policy.power)
     if needed is not None and needed <= min(numbers):
-        needed = _to_settle(case, spread, alpha, policy.power)
-    return None if needed is None else max(needed, policy.least_reps, min(numbers) + 1)
+        needed, finds = _to_settle(case, spread, alpha, policy.power), None
+    return (None, None) if needed is None else (max(needed, policy.least_reps, min(numbers) + 1), finds)
 
 
 def _to_settle(case: _Case, spread: float, alpha: float, power: float) -> int | None:
@@ -237,7 +239,7 @@ def _why(case: _Case, p_value: float, held: float) -> Note:
     if worse_or_better <= held and size < least:
         shown, needed = (size, least) if case.scaled.kind == "linear" else (math.expm1(size), math.expm1(least))
         return note("too_small", change=shown, needed=needed)
-    return note("too_noisy", p_value=worse_or_better, needed=held)
+    return note("too_noisy", p_value=worse_or_better, needed=held, better=p_value > 0.5)
 
 
 def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
@@ -251,14 +253,14 @@ def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
 def _entry(
     name: str, rule: Rule, sides: Sides, word: Word, *, shown: Levels | None = None, p_value: float | None = None,
     alpha: float | None = None, reps_needed: int | None = None, reasons: tuple[Note, ...] = (),
-    share_ratio: float | None = None,
+    share_ratio: float | None = None, reps_find: float | None = None,
 ) -> MetricVerdict:  # fmt: skip
     base, new = (side.values for side in sides)
     shown = shown or unjudged(base, new)
     return MetricVerdict(
         name, rule.unit, rule.direction, rule.family, word, shown.base, shown.new, shown.ratio, shown.ci_low,
         shown.ci_high, p_value, alpha, rule.min_effect, len(base), len(new), reps_needed, reasons, share_ratio,
-        shown.counts_below, shown.counts_above,
+        shown.counts_below, shown.counts_above, reps_find,
     )  # fmt: skip
 
 

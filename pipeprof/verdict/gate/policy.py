@@ -176,7 +176,7 @@ def _wrong_numbers(policy: Policy) -> list[tuple[bool, str]]:
         (not 0.5 <= policy.power < 1, f"power {policy.power}, expected 0.5 to 1"),
         (not 0 < policy.detect < math.inf, f"detect {policy.detect}, expected more than 0"),
         (budget_s is not None and not 0 < budget_s < math.inf, f"budget_s {budget_s}, expected more than 0"),
-        (not looks or looks != sorted(set(looks)), "looks must be growing numbers"),
+        (not looks or looks != sorted(set(looks)), "looks must be strictly increasing"),
         (bool(looks) and looks[0] < policy.least_reps, "the first look has fewer than least_reps"),
         (policy.least_reps < 2, "least_reps must be at least 2: one repetition has no spread"),
         (
@@ -196,7 +196,7 @@ def _wrong_rules(policy: Policy) -> list[tuple[bool, str]]:
         varies = rule.family == "deterministic" and not rule.exact
         checks.append((varies, f"family of `{name}` is deterministic and exact is false, expected exact = true"))
     primary = sum(rule.family == "primary" and not rule.exact for rule in policy.metrics.values())
-    text = f"{primary} primary metrics, at most {MOST_PRIMARY} can fail a comparison"
+    text = f"{primary} primary metrics; at most {MOST_PRIMARY} may decide a comparison"
     return [*checks, (primary > MOST_PRIMARY, text)]
 
 

@@ -24,9 +24,10 @@ class MetricVerdict:
     Where logarithms cannot be taken they are means on the scale that is judged; `ratio` is None unless base is above 0.
     `share_ratio`: the ratio that is judged of a metric with `share`, without what all metrics of its prefix did.
     `p_value` is one-sided, of "worse"; `alpha` what it was held against. `reps_needed`: repetitions per side that find
-    a change of the policy's `detect`; None when more than can be asked for, or when it is decided. `reasons`: why the
-    verdict is as it is, as codes with numbers. `counts_below`, `counts_above`: values of new beyond which the change is
-    large enough to count, by the policy's `min_effect` and `floor`.
+    a change of `reps_find` with the policy's power, or settle the one that was seen where that is None; None when more
+    than can be asked for, or when it is decided. `reasons`: why the verdict is as it is, as codes with numbers.
+    `counts_below`, `counts_above`: values of new beyond which the change is large enough to count, by the policy's
+    `min_effect` and `floor`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class MetricVerdict:
     share_ratio: float | None = None
     counts_below: float | None = None
     counts_above: float | None = None
+    reps_find: float | None = None
 
 
 @dataclass(frozen=True)

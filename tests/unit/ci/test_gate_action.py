@@ -95,7 +95,7 @@ def test_inconclusive_is_a_warning_by_default(runner):
     outcome = runner.run()
     assert outcome.exit_code == 0
     assert [level for level, *_ in outcome.annotations] == ["warning", "warning", "notice"]
-    assert "about 31 repetitions per side would decide it" in outcome.summary
+    assert "about 31 repetitions per side would probably settle the change seen here" in outcome.summary
     assert "too noisy to tell" in outcome.summary
     assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
 
@@ -165,10 +165,10 @@ def test_crashed_workload_is_red_whatever_fail_on_says(runner):
 
 
 def test_a_budget_without_a_check_is_red_and_says_how_much_is_needed(runner):
-    said = "error: stopped early: the check after 4 runs per side needs about 60 s more\nhint: --budget\n"
+    said = "error: stopped early: the check after 4 repetitions per side needs about 60 s more\nhint: --budget\n"
     runner.plan = {"ab": {"exit": 3, "stderr": said}}
     outcome = runner.run(fail_on="regressed")
-    assert_not_judged(outcome, 3, "the check after 4 runs per side needs about 60 s more")
+    assert_not_judged(outcome, 3, "the check after 4 repetitions per side needs about 60 s more")
     assert "needs about 60 s more" in outcome.annotations[0][2]
 
 

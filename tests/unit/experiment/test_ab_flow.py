@@ -210,7 +210,7 @@ def test_what_can_be_found_is_said_early_and_kept(home):
     bench = FakeBench(compare=says("unchanged"), seconds=10.0)
     content = home.call(bench, LONG, budget_s=225.0)
     (said,) = [line for line in home.said if "at the noise so far" in line]
-    assert "% or more are found within 3 min 45 s (10 runs per side)" in said
+    assert "% or more are found within 3 min 45 s (10 repetitions per side)" in said
     assert home.said.index(said) < home.said.index(next(line for line in home.said if "check after 5" in line[:14]))
     finds = content["session"]["plan"]["finds"]
     assert finds["repetitions"] == 10
@@ -236,14 +236,14 @@ def test_a_qualification_of_the_same_command_says_before_what_will_be_found(home
 
 def test_a_budget_without_a_look_is_an_error_that_says_how_long(home):
     bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    with pytest.raises(MeasureError, match="after 3 runs per side needs about 60 s more"):
+    with pytest.raises(MeasureError, match="after 3 repetitions per side needs about 60 s more"):
         home.call(bench, budget_s=30.0)
     assert len(bench.ran) == 2
 
 
 def test_pairs_without_a_check_within_the_budget_are_no_answer(home):
     bench = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 100.0)
-    with pytest.raises(MeasureError, match="the check after 3 runs per side needs about") as caught:
+    with pytest.raises(MeasureError, match="the check after 3 repetitions per side needs about") as caught:
         home.call(bench, budget_s=130.0)
     assert caught.value.exit_code == 3
     assert len([name for name in bench.ran if name.startswith("new")]) > 1

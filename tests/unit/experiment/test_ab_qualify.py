@@ -156,7 +156,7 @@ def test_a_hidden_sleep_is_replaced_by_arithmetic_and_said():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ((None, 0.08, 0.051), "in 5 minutes no slow-down up to 50 %, in 10 minutes slow-downs of 8 % or more, in 30 minutes"),
+        ((None, 0.08, 0.051), "in 5 minutes not even a slow-down of 50 %, in 10 minutes slow-downs of 8 % or more, in 30 minutes"),
         ((0.08, 0.0301, 0.03), "in 5 minutes slow-downs of 8 % or more, in 10 or 30 minutes slow-downs of 3 % or more."),
     ],
 )  # fmt: skip
@@ -278,5 +278,5 @@ def test_what_is_found_in_so_many_minutes_is_one_sentence():
     content = evaluate(order(), pool_of(0.01), 5, POLICY)
     content["within"] = [{"minutes": 5, "change": None}, {"minutes": 10, "change": 0.06}]
     said = " ".join(document.text(qualify_text.document(content)).split())
-    assert "find in 5 minutes no slow-down up to 50 %, in 10 minutes slow-downs of 6 % or more." in said
+    assert "find in 5 minutes not even a slow-down of 50 %, in 10 minutes slow-downs of 6 % or more." in said
     assert [row["minutes"] for row in evaluate(order(), pool_of(0.01), 5, POLICY)["within"]] == [5, 10, 30]

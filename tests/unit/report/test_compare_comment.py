@@ -59,7 +59,7 @@ def test_a_regression_says_what_where_and_what_to_do():
 
 def test_the_cost_is_told_in_minutes_and_runs():
     (line,) = [line for line in shown(caused()) if line.startswith("**Cost:**")]
-    assert "8 times before and 8 times with this change, in turn, after 2 warm-up runs in 12 min 20 s" in line
+    assert "8 times on the base and 8 times with this change, alternating, after 2 warm-up runs in 12 min 20 s" in line
     stored = caused()
     del stored["session"]
     stored["new"] |= {"seconds": 61.0}
@@ -98,18 +98,38 @@ def test_cause_and_place_are_of_the_same_entry():
 
 
 def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
-    open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
+    open_ = three("inconclusive", reps_needed=31, reps_find=0.05, ci_high=1.09)
     text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
     assert "cannot tell yet" in text
-    assert "A difference of up to +9.0 % cannot be excluded" in text
-    assert "About 31 repetitions per side would decide it" in text
+    assert "One training step may still have changed by +9.0 %." in text
+    assert "About 31 repetitions per side would probably show a change of 5 %: allow" in text
+
+
+def test_what_cannot_be_excluded_is_the_worst_end_of_all_that_is_open():
+    def text(*open_):
+        return " ".join(shown(comparison("inconclusive", metrics=list(open_), session=SESSION)))
+
+    step = metric("step_time_median", "inconclusive", ci_low=0.9, ci_high=1.02)
+    memory = metric("peak_memory", "inconclusive", ci_low=0.9, ci_high=1.06)
+    speed = metric("samples", "inconclusive", ci_low=0.8, ci_high=1.5, direction="higher")
+    assert "Peak memory may still have changed by +6.0 %." in text(step, memory)
+    assert "`samples` may still have changed by -20.0 %." in text(step, memory, speed)
+    assert "may still have" not in text(step | {"ci_high": 0.995})
+
+
+def test_repetitions_that_would_settle_what_was_seen_are_not_said_to_decide():
+    text = " ".join(shown(comparison("inconclusive", metrics=three("inconclusive", reps_needed=31), session=SESSION)))
+    assert "About 31 repetitions per side would probably settle the change seen here" in text
+    few = three("inconclusive", reps_needed=5, alpha=None)
+    text = " ".join(shown(comparison("inconclusive", metrics=few, session=SESSION)))
+    assert "At least 5 repetitions per side are needed: allow more time" in text
 
 
 def test_a_number_that_decides_only_one_of_two_metrics_is_not_promised():
     open_ = three("inconclusive", reps_needed=None)
     open_[1] |= {"verdict": "inconclusive", "reps_needed": 14}
     text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
-    assert "would decide it" not in text
+    assert "repetitions per side would" not in text
     assert "Run it again on a quieter machine" in text
 
 
@@ -118,7 +138,11 @@ def test_what_cannot_be_told_says_what_these_runs_show_and_that_counts_are_equal
     plan = {"looks": [[20, 0.008]], "finds": {"repetitions": 20, "change": 0.17, "spread": 0.12}}
     content = comparison("inconclusive", metrics=[*three("inconclusive"), *counts], session=SESSION | {"plan": plan})
     text = " ".join(shown(content))
-    assert "varies by 12.0 % from run to run here: 20 runs per side find slow-downs of about 17 % or more." in text
+    assert (
+        "varies by 12.0 % between repetitions (standard deviation): with 20 per side slow-downs of about 17 %" in text
+    )
+    plan["finds"]["change"] = None
+    assert "with 20 per side even a slow-down of 50 % may well be missed" in " ".join(shown(content))
     assert "3 exact counts, such as how often each operator runs: the same on both sides." in text
     assert len(shown(content)) <= 10
     other = [*counts[:2], metric("count/op3", "regressed", family="deterministic")]
@@ -130,7 +154,7 @@ def test_who_edits_the_judge_is_not_told_that_nothing_has_to_wait():
     open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
     lines = shown(comparison("inconclusive", metrics=open_, session=SESSION, trust=trust([edit("baseline")])))
     assert any(line.startswith("**What to do:** measure it again") and "undecided" in line for line in lines)
-    assert not any("nothing has to wait" in line for line in lines)
+    assert not any("need not block" in line for line in lines)
 
 
 def test_warm_up_of_a_baseline_is_said_with_its_count():

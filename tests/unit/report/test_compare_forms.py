@@ -163,11 +163,11 @@ def test_what_is_not_decided_has_no_cause_in_any_form(form):
 
 def test_repetitions_needed_stand_beside_their_own_metric_only():
     metrics = [
-        metric("a", "inconclusive", reps_needed=12, reason="too noisy"),
+        metric("a", "inconclusive", reps_needed=12, reps_find=0.05, reason="too noisy"),
         metric("b", "inconclusive", reason="shaky"),
     ]
     text = compare_sections.text(comparison("inconclusive", metrics=metrics))
-    assert "a: too noisy; about 12 repetitions per side would decide it\n" in text
+    assert "a: too noisy; about 12 repetitions per side would probably show a change of 5 %\n" in text
     assert "b: shaky\n" in text
     assert text.count("12 repetitions") == 1
 

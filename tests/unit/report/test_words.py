@@ -61,8 +61,8 @@ def test_every_code_of_the_experiments_has_words_and_every_word_a_code():
 def test_sessions_and_sweeps_say_what_happened():
     old = [{"verdict": "regressed", "repetitions": 3}, {"verdict": None, "repetitions": 1}]
     assert experiments.sentence({"code": "earlier_sessions", "earlier": old}) == (
-        "session 3 of this comparison; the earlier ones ended regressed after 3 runs per side, undecided after 1 runs "
-        "per side"
+        "session 3 of this comparison; the earlier ones ended regressed after 3 repetitions per side, undecided after 1 "
+        "repetitions per side"
     )
     assert experiments.sentence({"code": "repeated", "failures": ["new-002 died"]}) == (
         "repeated: 1 failed run: new-002 died"

@@ -128,9 +128,10 @@ def test_nothing_judged_is_said_so():
 def test_what_is_open_says_how_many_repetitions_it_needs_itself():
     one = metric("step_time_median", "inconclusive", ratio=1.02, ci_low=0.9, ci_high=1.2)
     other = metric("peak_memory", "inconclusive", ratio=1.02, reps_needed=77)
-    open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12), other))
+    open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12, reps_find=0.05), other))
     assert headline(open_, []) == (
-        "Inconclusive: step time +2.0 % (95 % interval -10.0 to +20.0 %); about 12 repetitions per side would decide it"
+        "Inconclusive: step time +2.0 % (95 % interval -10.0 to +20.0 %); about 12 repetitions per side "
+        "would probably show a change of 5 %"
     )
     assert headline(Verdict("inconclusive", (one, other)), []).endswith("+20.0 %)")
 

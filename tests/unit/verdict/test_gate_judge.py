@@ -74,6 +74,7 @@ def test_noise_is_inconclusive_and_says_how_many_repetitions_are_needed():
     one = judge({STEP: quieter}, {STEP: times(1.03, quieter)}).metrics[0]
     assert one.verdict == "inconclusive"
     assert 5 < one.reps_needed < 100
+    assert one.reps_find == pytest.approx(0.05)
 
 
 def test_noise_without_bounds_is_still_a_finite_interval():
@@ -382,7 +383,7 @@ def test_a_policy_may_be_a_table_and_is_checked_whatever_it_is():
 def test_more_repetitions_are_asked_for_only_where_they_can_help():
     def open_at(ratio):
         one = judge({STEP: BASE}, {STEP: times(ratio)}).metrics[0]
-        assert one.verdict == "inconclusive"
+        assert (one.verdict, one.reps_find) == ("inconclusive", None)
         return one.reps_needed
 
     # Eight would find 5 %, so that more are asked for what was seen: a change that counts, or none.
