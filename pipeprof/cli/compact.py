@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @run_argument(changed=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def compact(run: Path, *, quiet: bool) -> None:
-    """Make one file of each table of a run, so that reports on many ranks cost less.
+    """Merge each table of a run into one file, so that reports on many ranks cost less.
 
     \b
       pipeprof compact RUN

@@ -18,7 +18,7 @@ from pipeprof.cli.local_path import folder_option
     type=click.IntRange(10),
     default=50,
     show_default=True,
-    help="Seconds that it may take, about.",
+    help="Approximate time limit in seconds.",
 )
 def demo(folder: Path, seconds: int) -> None:  # fmt: skip
     """Profile a small real training with a planted bottleneck, name it, fix it, and confirm the fix.

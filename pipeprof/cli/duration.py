@@ -20,7 +20,7 @@ def budget_option(limits: str, without: str = "no limit") -> Callable[[Callable[
     end = "" if is_time else f"  [default: {without}]"
     return click.option(
         "--budget", metavar="TIME", callback=seconds, default=without if is_time else None, show_default=is_time,
-        help=f"{limits}: seconds, or such as 10m or 1h30m.{end}",
+        help=f"{limits}: in seconds, or with a unit, such as 10m or 1h30m.{end}",
     )  # fmt: skip
 
 

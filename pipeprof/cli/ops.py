@@ -43,7 +43,7 @@ class _Command(click.Command):
 @click.option(
     "--group-by",
     metavar="name|shape|stack [N]|type|scope|phase",
-    help="What executions are grouped by.  [default: type; name where no training step was recorded]",
+    help="What executions are grouped by.  [default: type; name for a trace of another profiler]",
 )
 @click.option("--step", type=click.IntRange(0), metavar="N", help="Only executions of the Nth training step, from 0.")
 @click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
@@ -52,7 +52,12 @@ class _Command(click.Command):
     default=None,
     help="Show calls of Python functions in a PyTorch trace, or leave them out.  [default: as the torch that wrote it]",
 )
-@click.option("--order-by", "--sort-by", metavar="COL", help="Sort by a column, largest first; +COL: smallest first.")
+@click.option(
+    "--order-by",
+    "--sort-by",
+    metavar="COL",
+    help="Sort by a column, such as count or max_ns, largest first; +COL: smallest first.  [default: own time]",
+)
 @click.option(
     "--opr-name", metavar="REGEX", help="Only operators whose name matches this regular expression, from its start."
 )

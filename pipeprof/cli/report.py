@@ -78,6 +78,7 @@ def report(
     \b
       pipeprof report RUN
       pipeprof report RUN --full
+      pipeprof report RUN -o report.txt
       pipeprof report RUN --section pipeline --section steps
       pipeprof report RUN --step 12
       pipeprof report RUN --format html -o report.html

@@ -46,7 +46,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "serve": Verb("serve", "Browse the runs of a folder: reports, comparisons, history"),
         "runs": Verb("runs", "List runs: when, command, state, verdict, step time"),
         "verify": Verb("verify", "Check that the files of a run are as they were written"),
-        "compact": Verb("compact", "Make one file of each table of a run: reports cost less"),
+        "compact": Verb("compact", "Merge each table of a run into one file: reports cost less"),
         "push": Verb("push", "Upload a run to object storage, where every verb can read it"),
         "fleet": Verb("fleet", "Many runs: where hours go, what would save most, slow machines"),
         "import": Verb("foreign", "Read profiles of MindInsight, Ascend, MegEngine or PyTorch"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def whatif(content: Content) -> Document:
     """What another setting brings, and what it was predicted to bring."""
     measured = content["measured"]
-    answer = "hardly any difference" if measured["decided"] == "narrow" else measured["verdict"]
+    answer = "a small difference" if measured["decided"] == "narrow" else measured["verdict"]
     more = undecided_lines(measured)[1:] if answer == "undecided" else []
     lines = [*speed_lines(content), *more, rates_line(content, "before", "after")]
     if content["error"] is not None:
@@ -49,7 +49,7 @@ def _bound(measured: Content) -> list[str]:
         return undecided_lines(measured)
     bound = f"{figure(measured)} ({spread(measured)})"
     if measured["verdict"] == "no gain" and measured["decided"] == "narrow":
-        return [f"hardly anything to gain: {bound}", "the training waits little for data, if at all"]
+        return [f"little to gain: {bound}", "the training waits little for data, if at all"]
     if measured["verdict"] == "no gain":
         return [f"nothing to gain: {bound}", "the training does not wait for data"]
     return [f"upper bound {bound}", "no repair of the data pipeline makes this training faster than that"]

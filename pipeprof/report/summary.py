@@ -65,7 +65,8 @@ def _measured(run: Run) -> str:
         text += f" after {warmup} of warm-up" if steady else ", all of them warm-up"
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
-    text += f", median {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
+    usual = "slowest median" if len(ranks) > 1 else "median"
+    text += f", {usual} {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:
         return text

@@ -38,7 +38,7 @@ def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
     given.cause = f"{capital(run_account.name(part))}: {run_account.numbers(part)}, of {format_ns(part['loop_ns'])}."
     given.action = run_account.advice(part)
     if share < 1:
-        given.gain = f"The training becomes {at_most(1 / (1 - share))}, if it cost nothing at all"
+        given.gain = f"The training would run {at_most(1 / (1 - share))} if this took no time"
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
@@ -51,7 +51,7 @@ def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
         (_CURES[code] for code in late["causes"]),
         "Look at what else changed at that time: `--section steps` and `--section cpu`.",
     )
-    given.gain = f"The training becomes {about(1 / (1 - late['cost_share']))}, if no step were slower"
+    given.gain = f"The training would run {about(1 / (1 - late['cost_share']))} if no step were slower"
     given.confidence_reason = (
         "both changed at the same time, which is no proof" if late["causes"] else "no cause was recorded"
     )

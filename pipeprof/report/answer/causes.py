@@ -29,7 +29,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.cause = _cause(slow)
     given.action = words.ADVICE[item["code"]]
     if item["times"] is not None:
-        given.gain = f"A step becomes {at_most(item['times'])}"
+        given.gain = f"A step would run {at_most(item['times'])}"
     others = causes["found"][1:]
     given.then = words.as_next(others[0]) if others else ""
     given.confidence_reason = words.doubts(item["doubts"]) or (
@@ -41,7 +41,7 @@ def answer(content: dict[str, Any]) -> Answer:
 
 
 def _cause(slow: dict[str, Any]) -> str:
-    text = f"With all operations as long as their peers' on average a step would be {slow['s']:.2f} times as fast"
+    text = f"If every operation took as long as its peers' on average, a step would run {slow['s']:.2f} times as fast"
     if slow["launch"] >= 1.01:
-        text += f", without gaps of the host {slow['launch']:.2f} times"
+        text += f" (host gaps not counted); host gaps make it another {slow['launch']:.2f} times as long"
     return text + "."

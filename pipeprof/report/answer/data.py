@@ -199,18 +199,18 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     if best is not None:
         given.action = capital(best["action"]) + "."
     if best is not None and best["gain"] is None and best["gain_low"] and best["gain_high"]:
-        given.gain = f"The training becomes {best['gain_low']:.2f} to {best['gain_high']:.2f} times as fast"
+        given.gain = f"The training would run {best['gain_low']:.2f} to {best['gain_high']:.2f} times as fast"
         given.then = _then(content, best["then"])
     elif best is not None and best["gain"] is not None:
         low, high = best["gain_low"] or best["gain"], best["gain_high"] or best["gain"]
         apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 and best["gain"] < MANY_TIMES else ""
-        given.gain = f"The training becomes {about(best['gain'])}{apart}"
+        given.gain = f"The training would run {about(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and diagnosis["op_id"] is not None:
         given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
         given.then = _then(content, bound["then"])
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
-        given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waits"
+        given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waited"
     if best is not None and nearly_equal(diagnosis) is not None:
         given.action = (
             f"Measure first: if `headspace` finds 5 % or more to gain, {best['action']}. If less, make the "
@@ -252,7 +252,7 @@ def _bounded(diagnosis: dict[str, Any], most: float) -> str:
         times = 1 / (1 - diagnosis["data_wait_share"])
         if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
-        return f"{waiting}; {bound}, if the steps themselves become shorter too"
+        return f"{waiting}; {bound}, if the steps get shorter as well"
     low, high = estimated(freed)
     return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
 
@@ -262,14 +262,14 @@ def _by_not_waiting(diagnosis: dict[str, Any], most: float) -> str | None:
     waiting = diagnosis["data_wait_share"]
     if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
         return None
-    return f"{about(1 / (1 - waiting))} by not waiting"
+    return f"{about(1 / (1 - waiting))} without the wait for data"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:
     if then is None:
         return ""
     still = "still " if then == content["diagnosis"]["op_id"] else ""
-    return f"{limit_label(content, then)} {still}limits"
+    return f"{limit_label(content, then)} is {still}the bottleneck"
 
 
 def _doubts(diagnosis: dict[str, Any]) -> list[dict[str, Any]]:

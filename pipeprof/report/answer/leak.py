@@ -21,4 +21,5 @@ def leaking(content: dict[str, Any]) -> str:
     most = max(large, key=lambda row: row["grown_bytes"])
     shown = command.own(content["run"], "memory")
     pace, grown = format_bytes(most["slope_bytes"]), format_bytes(most["grown_bytes"])
-    return f"Memory grows by {pace} per step, {grown} in {most['span_steps']:,.0f} steps: a leak (`{shown}`)."
+    trend = f"an estimated trend; `{shown}` shows its range"
+    return f"Memory grows by {pace} per step, {grown} in {most['span_steps']:,.0f} steps: probably a leak ({trend})."

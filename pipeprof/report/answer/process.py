@@ -42,7 +42,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.place = process["site"] + (f"; made by {_in_packages(process['library'])}" if process["library"] else "")
     given.action = next(text for part, text in ADVICE.items() if part in process["library"])
     given.gain = (
-        f"Its {_cores(process['cores'])} become free for the training, which now has "
+        f"That frees {_cores(process['cores'])} for the training, which now has "
         f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
     )
     given.confidence_reason = doubts.reason(process["doubts"]) or (

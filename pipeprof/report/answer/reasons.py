@@ -12,13 +12,13 @@ FACTS = {
     "python_cores": ("CPU of Python code inside the process", "cores"),
     "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
     "busiest_python_share": ("the busiest operator's part of the CPU of Python code", "share"),
-    "busy": ("throughput of the training / maximum throughput of the busiest operator", "share"),
-    "busy_over_loop": ("how much busier the busiest operator is than the training loop", "share"),
+    "busy": ("utilisation of the busiest operator", "share"),
+    "busy_over_loop": ("lead of the busiest operator over the training loop", "points"),
     "over_capacity": ("throughput of the training / maximum throughput of the named stage, unless it stalls", "times"),
     "pace_ratio": ("utilisation of the busier / that of the other, of training loop and operator", "times"),
     "pipeline_share": ("the data pipeline's part of the job's CPU", "share"),
     "freed": ("speed of the training if it had the pipeline's CPU and need not wait, over its speed now", "times"),
-    "share_over_wait": ("that part minus the training's wait for data", "share"),
+    "share_over_wait": ("that part minus the training's wait for data", "points"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
     "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),
@@ -27,7 +27,7 @@ FACTS = {
     "untimed_cores": ("largest CPU of an operator beyond what its rows take", "cores"),
     "contending_cores": ("CPU of the operator that uses most, among those that are used or not timed", "cores"),
     "first_utilisation": ("utilisation of the named stage", "share"),
-    "margin": ("utilisation of the named stage minus the next one's", "share"),
+    "margin": ("utilisation of the named stage minus the next one's", "points"),
     "batches": ("batches of the steady state", "number"),
     "idle_share": ("idle part of the cores that the training may use", "share"),
     "idle_room": ("idle cores / half a core, or 12 % of all where that is more", "times"),
@@ -43,10 +43,10 @@ FACTS = {
     "host_empty_share": ("batches that left the host queue empty", "share"),
     "device_empty_share": ("requests that found the device's queue empty", "share"),
 }
-_UNITS = {"cores": " cores", "times": " times", "number": ""}
+_UNITS = {"cores": " cores", "times": " times", "number": "", "points": " percentage points"}
 RELATIONS = {
-    "at_least": "at least {}", "at_most": "at most {}", "above": "above {}", "below": "below {}",
-    "short_of": "below {} or not known", "not_above": "at most {} or not known",
+    "at_least": "at least {}", "at_most": "at most {}", "above": "more than {}", "below": "less than {}",
+    "short_of": "less than {} or not known", "not_above": "at most {} or not known",
     "known": "measured", "unknown": "not measured", "noted": "any",
 }  # fmt: skip
 
@@ -90,15 +90,21 @@ def condition(fact: str, relation: str, bound: float | None) -> str:
 def _fact(item: dict[str, Any]) -> str:
     words, unit = FACTS[item["fact"]]
     value = "not measured" if item["value"] is None else _number(item["value"], unit)
-    asked = "" if item["bound"] is None else ", " + RELATIONS[item["relation"]].format(_bound(item["bound"], unit))
+    asked = (
+        "" if item["bound"] is None else ", needs " + RELATIONS[item["relation"]].format(_bound(item["bound"], unit))
+    )
     return f"{words}: {value}{asked}"
 
 
 def _bound(bound: float | None, unit: str) -> str:
     if bound is None:
         return "-"
+    if unit == "points":
+        return f"{bound * 100:g}{_UNITS[unit]}"
     return f"{bound * 100:g} %" if unit == "share" else f"{bound:g}{_UNITS[unit]}"
 
 
 def _number(value: float, unit: str) -> str:
+    if unit == "points":
+        return f"{value * 100:.1f}{_UNITS[unit]}"
     return format_ratio(value) if unit == "share" else f"{value:.2f}{_UNITS[unit]}"

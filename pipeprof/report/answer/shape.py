@@ -111,20 +111,25 @@ def about(times: float) -> str:
 
 
 def measured(content: dict[str, Any], rep: int | None = None) -> str:
-    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median. `rep`: of one alone.
+    """`64 training steps, median 45.0 ms`; `15 training steps on each of 2 ranks, slowest median 131 ms`.
+
+    `rep`: of one repetition alone.
 
     The mean stands beside a median that hides most of the time.
     """
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train" and rep in (None, row["rep"])]
     if not rows:
         return ""
-    processes = len({(row["rep"], row["rank"]) for row in rows})
-    what = "processes" if len({row["rank"] for row in rows}) > 1 else "repetitions"
-    several = f" in {processes} {what}, slowest median" if processes > 1 else ", median"
+    ranks, reps = len({row["rank"] for row in rows}), len({row["rep"] for row in rows})
+    what = "processes" if min(ranks, reps) > 1 else "ranks" if ranks > 1 else "repetitions"
+    alike = len({row["steps"] for row in rows}) == 1
+    each = f" {'on' if what == 'ranks' else 'in'} each of" if alike else " on" if what == "ranks" else " in"
+    several = f"{each} {len(rows)} {what}, slowest median" if len(rows) > 1 else ", median"
+    counted = _counted(content, rows[:1] if alike else rows)
     slowest = max(rows, key=lambda row: row["median_ns"])
     hidden = slowest["mean_ns"] is not None and slowest["mean_ns"] > MUCH_LONGER * slowest["median_ns"]
     mean = f", mean {format_ns(slowest['mean_ns'])}" if hidden else ""
-    return f"{_counted(content, rows)}{several} {format_ns(slowest['median_ns'])}{mean}"
+    return f"{counted}{several} {format_ns(slowest['median_ns'])}{mean}"
 
 
 def unopposed(content: dict[str, Any]) -> str:

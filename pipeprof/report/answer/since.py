@@ -32,6 +32,6 @@ def since(content: dict[str, Any]) -> str:
             f"({LEAST_STEPS} or more are needed)."
         )
     if row["verdict"] == DRIFT:
-        return f"It grows over the whole training: the median step goes from {drift.change(row)}."
+        return f"It grows over the whole training: the median step rises from {drift.change(row)}."
     when = time_origin.at(content, row["at_ns"])
-    return f"Slower since about step {row['at_step']}{when}: the median step went from {drift.change(row)}."
+    return f"Slower since about step {row['at_step']}{when}: the median step rises from {drift.change(row)}."

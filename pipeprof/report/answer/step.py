@@ -77,7 +77,7 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
         given.cause = f"Most of the difference is in {PHASES[item['phase']]}."
     given.action = sentence(item["suggestions"][0].partition(": ")[2])
     if item["share"] < 1:
-        given.gain = f"A step becomes {at_most(1 / (1 - item['share']))}"
+        given.gain = f"A step would run {at_most(1 / (1 - item['share']))}"
     given.confidence_reason = (
         doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
     )
@@ -177,9 +177,9 @@ def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
     if limit == "compile" or share is None:
         return
     if share < 1:
-        given.gain = f"A step becomes {at_most(1 / (1 - share))}"
+        given.gain = f"A step would run {at_most(1 / (1 - share))}"
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= 0.01]
-    given.then = f"{PHASES[others[0]]} limits" if others and share == network["limit_share"] else ""
+    given.then = f"{PHASES[others[0]]} is the bottleneck" if others and share == network["limit_share"] else ""
 
 
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:

@@ -53,7 +53,8 @@ def _in_time(diagnosis: dict[str, Any]) -> str:
             "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
         )
     only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
-    return f"Not input-bound: the step itself limits. The training waits for data {only}{of_the_time(diagnosis)}."
+    waits = f"The training waits for data {only}{of_the_time(diagnosis)}."
+    return f"Not input-bound: the step itself is the bottleneck. {waits}"
 
 
 def _spare(given: Answer, diagnosis: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PHASES = {
     "data_wait": "before the forward pass",
-    "compute": "compute (forward+backward and tail, not split)",
+    "compute": "everything after the fetch",
     "forward_backward": "forward+backward",
     "tail": "tail",
     "whole": "whole step",

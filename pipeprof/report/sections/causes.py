@@ -42,7 +42,7 @@ def causes_section(content: dict[str, Any]) -> Section:
     section.strong += [_sentence(item) for item in causes["found"]] or ["No stage, rank, link or input slows the step"]
     section.notes += [_total(slow), *_gains(slow), *(f"Try: {words.ADVICE[item['code']]}" for item in causes["found"])]
     section.blocks += [block for rows, name in PARTS if (block := _part(slow[rows], name)) is not None]
-    section.notes.append("S of a part: the step with all else equal to its peers', over the step with everything equal")
+    section.notes.append("S of a part: the slow-down that remains if only this part is as slow as recorded")
     return section
 
 
@@ -69,9 +69,12 @@ def _gains(slow: Row) -> list[str]:
     """M_W and M_S in words."""
     sentences = []
     if slow["m_w"] is not None and slow["s"] > 1.005:
-        sentences.append(f"of that, making the slowest 3 % of the ranks equal brings {format_ratio(slow['m_w'])} (M_W)")
+        removed = f"removes {format_ratio(slow['m_w'])} of that (M_W)"
+        sentences.append(f"bringing the slowest 3 % of the ranks to the usual speed {removed}")
     if slow["m_s"] is not None and slow["s"] > 1.005:
-        sentences.append(f"of that, making the last stage equal brings {format_ratio(slow['m_s'])} (M_S)")
+        sentences.append(
+            f"bringing the last stage to the usual speed removes {format_ratio(slow['m_s'])} of that (M_S)"
+        )
     return sentences
 
 

@@ -49,7 +49,9 @@ def _split(section: Section, rows: Sequence[Row]) -> None:
             "FP and BP may be overlapped or exposed"
         )
     else:
-        section.notes.append("overlapped: beside operators of this rank; exposed: nothing else runs")
+        section.notes.append(
+            "overlapped: beside operators of this rank; exposed: no other operator of this rank runs meanwhile"
+        )
 
 
 def _with_share(row: Row, name: str, share: str) -> str:

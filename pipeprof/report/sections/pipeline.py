@@ -37,6 +37,11 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
             section.blocks.append(_tree(row["ops"], said))
         else:
             section.notes += said
+    if section.blocks:
+        section.notes.append(
+            "fill: mean of depth / capacity; empty, full: share of the samples; per row: one worker; per batch: all "
+            "workers together; cores: mean CPU"
+        )
     return section
 
 

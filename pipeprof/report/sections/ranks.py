@@ -41,7 +41,7 @@ def ranks_section(content: dict[str, Any]) -> Section:
     if spread:
         section.blocks.append(
             Block(
-                ("rep", "phase", "slowest rank", "median", "fastest rank", "median", "spread"),
+                ("rep", "phase", "slowest rank", "median", "fastest rank", "median", "slowest / fastest"),
                 spread,
                 frozenset((0, 2, 3, 4, 5, 6)),
             )

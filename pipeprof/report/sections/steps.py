@@ -15,7 +15,7 @@ from pipeprof.report.sections.block import (
     timed_steps,
     times,
 )
-from pipeprof.report.words import drift, loop
+from pipeprof.report.words import drift, loop, time_origin
 from pipeprof.report.words.data_wait import LEAST
 from pipeprof.report.words.passes import repeated
 from pipeprof.units import format_count, format_ns, format_ratio
@@ -41,7 +41,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; FP and BP of every rank that has them."""
     steps = content["steps"]
     section = Section("Steps")
-    _chosen(section, steps["chosen"], focus)
+    _chosen(section, content, focus)
     inference = loop.is_inference(content["run"])
     rows = [
         [
@@ -101,8 +101,9 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     return section
 
 
-def _chosen(section: Section, parts: Sequence[dict[str, Any]], focus: tuple[int, int]) -> None:
+def _chosen(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:
     """The step that was asked for; of another rank where the one in focus has no such step."""
+    parts = content["steps"]["chosen"]
     if not parts:
         return
     rows = rows_at(parts, focus) or rows_at(parts, (parts[0]["rep"], parts[0]["rank"]))
@@ -121,7 +122,8 @@ def _chosen(section: Section, parts: Sequence[dict[str, Any]], focus: tuple[int,
     epoch = "" if first["epoch"] is None else f", epoch {first['epoch']}"
     recorded = ", its operators were recorded" if first["in_window"] else ""
     section.notes.append(
-        f"step {first['kind_step']} ({where}{epoch}{recorded}) began {format_ns(first['start_ns'])} after the start; "
+        f"step {first['kind_step']} ({where}{epoch}{recorded}) began {format_ns(first['start_ns'])} after "
+        f"{time_origin.origin_of(content)}; "
         f"mean: of {format_count(first['steps'], 'step')} of its kind with the same parts, recorded alike"
     )
 
@@ -138,7 +140,11 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
     steps, parted = format_count(first["steps"], "step"), format_count(first["parted_steps"], "step")
     waiting = " and the wait for the batch are" if first["phase"] == "data_wait" else " is"
     said = f"the parts add up; the length of a step{waiting} measured in {steps}; the rest is divided as in {parted}"
-    slower = "" if first["inflation"] is None else f", which take {first['inflation']:.2f} times as long"
+    slower = (
+        ""
+        if first["inflation"] is None
+        else f", which take {first['inflation']:.2f} times as long (medians, wait for data left out)"
+    )
     section.notes.append(f"{said} with recorded operators{slower}")
     return True
 
@@ -151,6 +157,7 @@ def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) 
             continue
         shown, steps = format_ratio(row["data_wait_share"]), format_count(row["steps"], "step")
         which = "warm-up left out" if row["kind"] == "train" else "all of them warm-up"
+        which += "; those with recorded operators only if there are no others"
         text = f"waiting for data, inside the dataset iterator: {shown} of the time in all steps ({steps}, {which})"
         steady = format_ratio(diagnosis["data_wait_share"])
         little = max(row["data_wait_share"], diagnosis["data_wait_share"] or 0.0) < LEAST
@@ -211,3 +218,7 @@ def _variation(section: Section, rows: Sequence[dict[str, Any]]) -> None:
     if listed:
         head = ("varies from step to step", "spread", "of its median", "much longer steps", "2nd half - 1st half")
         section.blocks.append(filled(head, listed))
+        section.notes.append(
+            "spread: interquartile range / 1.349; much longer: by more than 10 % and 3 spreads than the median, with "
+            "what they take beyond it together; last column: difference of the medians"
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
 from pipeprof.report.sections.rank_flops import add_flops
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.phases import MEASURES, PHASES
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ def straggler_sentences(straggler: Row) -> list[str]:
     if straggler["detectable_share"] is not None and straggler["detectable_share"] < 1:
         limit = f". Only a rank at least {format_ratio(straggler['detectable_share'])} slower could be detected"
     amount = "less than 0.1 %" if abs(largest["share"]) < 0.001 else format_ratio(largest["share"])
-    seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
+    seen = (
+        f"largest difference in {MEASURES[largest['measure']]}: rank {largest['rank']}, "
+        f"{format_ns(largest['excess_ns'])} ({amount} of a step)"
+    )
     if straggler["verdict"] == "even":
         return [f"No straggler. {capital(seen)}{limit}"]
     return [f"It is not clear whether a rank is a straggler: {straggler['why']}. {capital(seen)}{limit}"]
@@ -150,10 +153,15 @@ def _waits(section: Section, rows: Sequence[Row], communication: Sequence[Row]) 
     if not listed:
         return
     section.blocks.append(
-        Block(("collective", "ranks", "times", "transfer", "waiting", "share", "last"), listed, frozenset(range(1, 7)))
+        Block(
+            ("collective", "ranks", "times", "transfer", "waiting", "share", "last"),
+            listed,
+            frozenset(range(1, 7)),
+        )
     )
     section.notes.append(
-        "waiting in a collective: of all its ranks together, beyond the shortest; last: the rank that causes most of it"
+        "transfer: median; waiting in a collective: total of all its ranks together, beyond the shortest; share: of "
+        "its time on all ranks; last: the rank that causes most of it"
     )
     if any(row["kind"] in ("send", "receive") for row in communication):
         section.notes.append("sending and receiving between two ranks is not in the table of collectives")

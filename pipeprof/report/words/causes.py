@@ -34,7 +34,7 @@ ADVICE = {
 WHY = {
     "few_steps": "there are fewer than 3 steps that all ranks have with the same operations",
     "not_paired": "the other side of some communication was not recorded, or its group is not named",
-    "many_ranks": "more than 2,730 ranks are more than memory allows",
+    "many_ranks": "more than 2,730 ranks need too much memory",
     "circle": "operations seem to wait for each other",
     "inexact": "the replayed step differs from the recorded one by more than 5 %",
 }

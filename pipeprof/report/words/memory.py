@@ -62,7 +62,7 @@ def _moved(verb: str, sign: int) -> Callable[[Row], str]:
 def _wide(row: Row) -> str:
     ends = f"{format_bytes(row['slope_low_bytes'])} and {format_bytes(row['slope_high_bytes'])}"
     parts = f"{row['rises']} of {row['blocks'] - 1} parts of the training began higher than the one before"
-    return f"between {ends} per step: {parts}; record more steps"
+    return f"between {ends} per step (99 % interval): {parts}; record more steps"
 
 
 WHY: dict[str, Callable[[Row], str]] = {

@@ -37,7 +37,7 @@ def bound(share: float) -> str:
     """The most that taking a part away altogether can bring."""
     if share >= 1:
         return "it is the whole step"
-    return f"a step becomes at most {1 / (1 - share):.2f} times as fast"
+    return f"a step would run at most {1 / (1 - share):.2f} times as fast"
 
 
 def described(op: Facts) -> str:

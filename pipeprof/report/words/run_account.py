@@ -32,9 +32,9 @@ PARTS = {
 }
 CAUSES = {
     "short_batch": "the last batch is shorter",
-    "changed_shapes": "shapes of the inputs change",
-    "again": "the same shapes once more",
-    "new_object": "the network is made anew",
+    "changed_shapes": "input shapes change",
+    "again": "a graph of the same shapes is compiled a second time",
+    "new_object": "a new network object is created each time",
 }
 _SENTENCES = {
     "recompile": "Graphs are compiled again in the middle of the training{cause}: that takes",
@@ -74,7 +74,7 @@ def sentence(row: Row, share: str) -> str:
     """The first sentence about a part that interrupts the training; `share`: `loop_share` in words."""
     cause = f", because {CAUSES[row['cause']]}" if row["cause"] in CAUSES else ""
     begin = _SENTENCES[row["part"]].format(detail=row["detail"], cause=cause)
-    return f"{begin} {share} of the time of the training steps and what interrupts them."
+    return f"{begin} {share} of the training loop's time (steps and interruptions)."
 
 
 def numbers(row: Row) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words import setting
 from pipeprof.units import format_count
-from pipeprof.verdict.speedup import MOST_PAIRS, PARTS
+from pipeprof.verdict.speedup import LEVEL, MOST_PAIRS, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ def spread(measured: Mapping[str, Any]) -> str:
             f"x{speed['ratio']:.2f} in {format_count(len(speed['pairs']), 'pair')}" for speed in measured["speeds"]
         ]
         return f"two speeds: {', '.join(listed)}"
-    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
+    pairs = f"single pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     interval = measured["interval"]
     if interval is None or interval[1] > SAYS_NOTHING * interval[0]:
         return pairs
-    return f"x{interval[0]:.2f} to x{interval[1]:.2f}; {pairs}"
+    return f"{100 * LEVEL:.0f} % interval x{interval[0]:.2f} to x{interval[1]:.2f}; {pairs}"
 
 
 def undecided_lines(measured: Mapping[str, Any]) -> list[str]:
@@ -89,8 +89,8 @@ def prediction_lines(content: Mapping[str, Any]) -> list[str]:
 
 def _limit(limit: int | str, changed: int) -> str:
     if limit == "consumer":
-        return "the training itself limits"
-    return "this operator still limits" if limit == changed else f"operator {limit} limits"
+        return "the training itself is the bottleneck"
+    return "this operator is still the bottleneck" if limit == changed else f"operator {limit} is the bottleneck"
 
 
 def _gain(predicted: Mapping[str, Any]) -> str:

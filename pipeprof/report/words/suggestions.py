@@ -59,7 +59,7 @@ def _gain(prediction: Facts | None) -> str:
 def _bound(facts: Facts) -> tuple[str, str]:
     following = TRAINING if facts["next"] is None else op_label(facts["next"])
     action = f"no change of {op_label(facts['op'])} makes the training more than {facts['times']:.2f} times as fast"
-    return action, f"then {following} limits"
+    return action, f"after that, {following} is the bottleneck"
 
 
 def _workers(facts: Facts) -> tuple[str, str]:
@@ -87,11 +87,9 @@ def _processes(facts: Facts) -> tuple[str, str]:
 
 def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
     def said(facts: Facts) -> tuple[str, str]:
-        cpus = "the one CPU of this machine allows"
-        if facts["cpus"] != 1:
-            cpus = f"the {facts['cpus']} CPUs of this machine allow"
         workers = format_count(facts["workers"], "worker")
-        return how, f"{op_label(facts['op'])} has {workers} already, as many as {cpus}"
+        most = f"MindSpore allows at most one per CPU ({facts['cpus']} where this was recorded)"
+        return how, f"{op_label(facts['op'])} has {workers}, and {most}"
 
     return said
 

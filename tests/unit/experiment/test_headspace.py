@@ -87,11 +87,26 @@ def content(measured, verdict_of=verdict):
 @pytest.mark.parametrize(
     ("decided", "interval", "expected", "words"),
     [
-        ("above", [1.41, 1.82], "faster", "upper bound x1.60 (x1.41 to x1.82; pairs x1.50 to x1.70)\n"),
-        ("below", [0.97, 1.03], "no gain", "nothing to gain: x1.60 (x0.97 to x1.03; pairs x1.50 to x1.70)\n"),
+        (
+            "above",
+            [1.41, 1.82],
+            "faster",
+            "upper bound x1.60 (98 % interval x1.41 to x1.82; single pairs x1.50 to x1.70)\n",
+        ),
+        (
+            "below",
+            [0.97, 1.03],
+            "no gain",
+            "nothing to gain: x1.60 (98 % interval x0.97 to x1.03; single pairs x1.50 to x1.70)\n",
+        ),
         ("narrow", [1.01, 1.08], "faster", "upper bound"),
-        ("narrow", [0.99, 1.06], "no gain", "hardly anything to gain: x1.60 (x0.99 to x1.06; "),
-        (None, [0.8, 2.4], "undecided", "undecided: 3 pairs do not agree (x0.80 to x2.40; pairs x1.50 to x1.70)\n"),
+        ("narrow", [0.99, 1.06], "no gain", "little to gain: x1.60 (98 % interval x0.99 to x1.06; "),
+        (
+            None,
+            [0.8, 2.4],
+            "undecided",
+            "undecided: 3 pairs do not agree (98 % interval x0.80 to x2.40; single pairs x1.50 to x1.70)\n",
+        ),
         (None, [0.01, 900.0], "undecided", "undecided: 3 pairs do not agree (pairs x1.50 to x1.70)\n"),
         (None, None, "undecided", "undecided: a single pair says x1.60\n"),
     ],

@@ -104,9 +104,13 @@ def test_a_run_that_changes_its_speed_is_named(series):
 @pytest.mark.parametrize(
     ("b", "answer", "words"),
     [
-        ([15.0, 15.1, 15.05], "faster", "1.51 times as fast (x1.49 to x1.53; pairs x1.50 to x1.51): faster"),
+        (
+            [15.0, 15.1, 15.05],
+            "faster",
+            "1.51 times as fast (98 % interval x1.49 to x1.53; single pairs x1.50 to x1.51): faster",
+        ),
         ([9.0, 9.01, 9.02], "slower", ": slower"),
-        ([10.0, 10.2, 10.1], "undecided", ": hardly any difference"),
+        ([10.0, 10.2, 10.1], "undecided", ": a small difference"),
         ([9.0, 14.0], "undecided", "measure more of them (--max-pairs 8)"),
     ],
 )

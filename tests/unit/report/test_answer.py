@@ -364,8 +364,24 @@ def test_a_mean_that_the_median_hides_stands_beside_it():
     assert measured({"steps": {"summary": [row | {"mean_ns": 4e6}]}}) == "86 training steps, median 3.58 ms"
 
 
+@pytest.mark.parametrize(
+    ("places", "steps", "said"),
+    [
+        ([(0, 0), (0, 1)], (15, 15), "15 training steps on each of 2 ranks, slowest median 4.00 ms"),
+        ([(0, 0), (1, 0)], (15, 15), "15 training steps in each of 2 repetitions, slowest median 4.00 ms"),
+        ([(0, 0), (0, 1)], (15, 14), "29 training steps on 2 ranks, slowest median 4.00 ms"),
+    ],
+)
+def test_steps_are_those_of_a_rank_and_not_their_sum(places, steps, said):
+    rows = [
+        {"kind": "train", "rep": rep, "rank": rank, "steps": count, "median_ns": median, "mean_ns": median}
+        for (rep, rank), count, median in zip(places, steps, (3e6, 4e6), strict=True)
+    ]
+    assert measured({"steps": {"summary": rows}}) == said
+
+
 def test_a_bound_beyond_what_waiting_explains_says_why():
-    assert _by_not_waiting({"data_wait_share": 0.38}, 13.5) == "about 1.61 times as fast by not waiting"
+    assert _by_not_waiting({"data_wait_share": 0.38}, 13.5) == "about 1.61 times as fast without the wait for data"
     assert _by_not_waiting({"data_wait_share": 0.38}, 1.7) is None
     assert _by_not_waiting({"data_wait_share": None}, 13.5) is None
 
@@ -405,9 +421,9 @@ def test_the_time_of_all_workers_is_not_that_of_a_batch(workers, said):
 @pytest.mark.parametrize(
     ("waiting", "most", "said"),
     [
-        (0.98, 200.0, "about 50 times as fast by not waiting; possibly more than 100 times, if the steps"),
-        (0.993, 200.0, "possibly more than 100 times as fast by not waiting"),
-        (0.9995, 5000.0, "possibly more than 100 times as fast by not waiting"),
+        (0.98, 200.0, "about 50 times as fast without the wait for data; possibly more than 100 times, if the steps"),
+        (0.993, 200.0, "possibly more than 100 times as fast without the wait for data"),
+        (0.9995, 5000.0, "possibly more than 100 times as fast without the wait for data"),
     ],
 )
 def test_what_not_waiting_brings_has_no_digits_from_100_times_on(waiting, most, said):

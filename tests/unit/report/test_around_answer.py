@@ -27,7 +27,7 @@ def answer(part=PART, late=None):
 @pytest.mark.parametrize(
     ("more", "begin"),
     [
-        ({}, "Writing checkpoints takes 40 % of the time of the training steps and what interrupts them."),
+        ({}, "Writing checkpoints takes 40 % of the training loop's time (steps and interruptions)."),
         ({"part": "evaluation"}, "Evaluation takes 40 %"),
         ({"part": "callback", "detail": "Watcher"}, "The callback `Watcher` takes 40 %"),
         ({"part": "epoch_gap"}, "The gaps between epochs take 40 %"),
@@ -35,7 +35,7 @@ def answer(part=PART, late=None):
             {"part": "recompile", "detail": "Net", "cause": "short_batch"},
             (
                 "Graphs are compiled again in the middle of the training, because the last batch is shorter: that "
-                "takes 40 % of the time of the training steps and what interrupts them."
+                "takes 40 % of the training loop's time (steps and interruptions)."
             ),
         ),
     ],
@@ -48,7 +48,7 @@ def test_numbers_gain_and_action_follow():
     given = answer(PART | {"part": "recompile", "detail": "Net", "cause": "short_batch", "count": 1})
     assert given.cause == "Graphs compiled again (the last batch is shorter) `Net`: 1 time, 4.00 s in all, of 10.0 s."
     assert "drop_remainder=True" in given.action
-    assert given.gain == "The training becomes at most 1.67 times as fast, if it cost nothing at all"
+    assert given.gain == "The training would run at most 1.67 times as fast if this took no time"
     assert height(lines(given, "r: 64 training steps.", "More: --full.")) <= 20
 
 

@@ -19,7 +19,10 @@ def said(*rows):
 
 
 def test_a_leak_has_its_pace_and_the_command_that_shows_it():
-    assert said(ROW) == "Memory grows by 1.00 MiB per step, 180 MiB in 180 steps: a leak (`pipeprof memory 'my run'`)."
+    assert said(ROW) == (
+        "Memory grows by 1.00 MiB per step, 180 MiB in 180 steps: probably a leak (an estimated trend; "
+        "`pipeprof memory 'my run'` shows its range)."
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_cause_place_gain_and_reason_have_the_numbers():
         "of the training were ready to run and had no core."
     )
     assert given.place == "/w/train.py:9; made by /lib/mindspore/train/summary/_writer_pool.py:84"
-    assert given.gain == "Its 0.9 cores become free for the training, which now has 1.1 of 2 cores"
+    assert given.gain == "That frees 0.9 cores for the training, which now has 1.1 of 2 cores"
     assert given.confidence_reason == "it was sampled for 51.0 s of steady training"
     assert given.next_command == "pipeprof collect -o r-changed -- python train.py"
 

@@ -141,7 +141,7 @@ def test_a_straggler_is_sized_right_when_communication_overlaps(imported):
 
 def test_ranks_that_are_alike_are_said_to_be(imported):
     found = section(imported(trace(extra_ms=0)), "Stragglers and waits between ranks")
-    assert found.strong[0].startswith("No straggler. Largest difference: rank ")
+    assert found.strong[0].startswith("No straggler. Largest difference in ")
     assert found.strong[0].endswith("Only a rank at least 2.0 % slower could be detected")
     assert "straggler" not in " ".join(section(imported(trace(extra_ms=0)), "Diagnosis").strong)
 

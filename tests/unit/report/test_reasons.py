@@ -28,7 +28,7 @@ def test_every_condition_can_be_said(clause):
     [
         ("wait_share", "at_most", 0.2, "the training's wait for data: at most 20 %"),
         ("python_cores", "at_least", 0.85, "CPU of Python code inside the process: at least 0.85 cores"),
-        ("batches", "short_of", 20, "batches of the steady state: below 20 or not known"),
+        ("batches", "short_of", 20, "batches of the steady state: less than 20 or not known"),
         ("gil_share", "unknown", None, "time that the interpreter's lock (GIL) is held: not measured"),
     ],
 )

@@ -101,7 +101,8 @@ def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
 
 
 @pytest.mark.parametrize(
-    ("following", "words"), [(None, "then the training itself limits"), (OP, "then `decode` limits")]
+    ("following", "words"),
+    [(None, "after that, the training itself is the bottleneck"), (OP, "after that, `decode` is the bottleneck")],
 )
 def test_a_bound_names_what_limits_next(following, words):
     found = said("bound", times=1.5, next=following)
@@ -111,7 +112,7 @@ def test_a_bound_names_what_limits_next(following, words):
 
 def test_limits_of_workers_count_right():
     assert (
-        "has 1 worker already, as many as the one CPU of this machine allows"
+        "has 1 worker, and MindSpore allows at most one per CPU (1 where this was recorded)"
         in said("most_workers_wait", workers=1, cpus=1)["text"]
     )
 
@@ -127,7 +128,7 @@ def test_advice_on_the_step_ends_with_its_bound():
     kind = {"type": "Mul", "phase": "backward", "count_per_step": 843.0, "share": 0.5, "largest": None}
     _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.5, "facts": kind}])
     assert "843 Mul per step take 50.0 % of the step, backward" in text
-    assert text.endswith("; a step becomes at most 2.00 times as fast")
+    assert text.endswith("; a step would run at most 2.00 times as fast")
     _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.5, "facts": kind | {"count_per_step": 1.0}}])
     assert text.startswith("make `Mul` cheaper: 50.0 % of the step")
 
@@ -136,14 +137,14 @@ def test_copies_are_not_to_be_fused():
     kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
     _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])
     assert text.startswith("copy memory less: keep tensors on the device")
-    assert "120 Memcpy per step take 30.0 % of the step; a step becomes at most 1.43 times as fast" in text
+    assert "120 Memcpy per step take 30.0 % of the step; a step would run at most 1.43 times as fast" in text
     assert "fused" not in text
     _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind | {"count_per_step": 1.0}}])
     assert "`Memcpy` takes 30.0 % of the step" in text
 
 
 @pytest.mark.parametrize(
-    ("share", "words"), [(0.4, "a step becomes at most 1.67 times"), (1.0, "it is the whole step")]
+    ("share", "words"), [(0.4, "a step would run at most 1.67 times"), (1.0, "it is the whole step")]
 )
 def test_the_bound_of_a_part(share, words):
     assert network.bound(share).startswith(words)

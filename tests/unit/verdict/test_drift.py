@@ -111,8 +111,8 @@ OWN = {"run": {"source": "collect"}}
 def test_words_say_when_how_much_where_and_why():
     found = judged(halves(10 * MS, 20 * MS), [1 * MS] * 24, neighbour_cores=halves(0.0, 1.0))
     assert sentence(OWN, found) == (
-        "the steps become slower at about step 120, 12.0 us after the launch: median 10.0 ms to 20.0 ms (x2.00), "
-        "in what follows the fetch; at the same time other programs take more CPU"
+        "the steps become slower at about step 120, 12.0 us after the launch: the median step rises from 10.0 ms to 20.0 ms, "
+        "mostly in what follows the fetch; at the same time other programs take more CPU"
     )
     assert sentence(OWN, {**found, "causes": []}).endswith("cause not recorded")
     assert "after the beginning of the recording" in sentence({"run": {"source": "import:kineto"}}, found)
