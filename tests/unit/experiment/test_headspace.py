@@ -107,7 +107,7 @@ def content(measured, verdict_of=verdict):
             "undecided",
             "undecided: 3 pairs do not agree (98 % interval x0.80 to x2.40; single pairs x1.50 to x1.70)\n",
         ),
-        (None, [0.01, 900.0], "undecided", "undecided: 3 pairs do not agree (pairs x1.50 to x1.70)\n"),
+        (None, [0.01, 900.0], "undecided", "undecided: 3 pairs do not agree (single pairs x1.50 to x1.70)\n"),
         (None, None, "undecided", "undecided: a single pair says x1.60\n"),
     ],
 )
