@@ -42,7 +42,7 @@ def fleet(
     *,
     fresh: bool,
 ) -> None:
-    """Which trainings of many lose how much, because of what, and what would save most.
+    """Across many runs: where the hours go, why, and which fix saves most.
 
     \b
       pipeprof fleet runs/
