@@ -14,7 +14,7 @@ from pipeprof.cli import cli
 UNITS = {
     "N": r"\b(N|[Nn]umber|many|[Ff]rames|[Rr]ows|Rank|repetition|seed|jobs|days|Nth|all)\b",
     "K": "num_parallel_workers", "P": "rows", "M": "many pairs", "MS": r"\b[Mm]illiseconds\b", "S": r"\b[Ss]econds\b",
-    "PORT": "[Pp]ort", "SHARE": "share", "TIME": "seconds, or such as 10m",
+    "PORT": "[Pp]ort", "SHARE": "share", "TIME": "in seconds, or with a unit",
 }  # fmt: skip
 """What the help of an option that takes a number has to say, by the name of its value."""
 CLICKS_OWN = {"INTEGER", "INTEGER RANGE", "FLOAT", "FLOAT RANGE", "TEXT", "PATH", "FILENAME", "DIRECTORY"}

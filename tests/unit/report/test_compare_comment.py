@@ -141,7 +141,7 @@ def test_what_cannot_be_told_says_what_these_runs_show_and_that_counts_are_equal
     assert (
         "varies by 12.0 % between repetitions (standard deviation): with 20 per side slow-downs of about 17 %" in text
     )
-    plan["finds"]["change"] = None
+    content["session"]["plan"]["finds"]["change"] = None
     assert "with 20 per side even a slow-down of 50 % may well be missed" in " ".join(shown(content))
     assert "3 exact counts, such as how often each operator runs: the same on both sides." in text
     assert len(shown(content)) <= 10

@@ -53,10 +53,9 @@ def test_the_rule_and_the_facts_behind_it_are_said():
         ],
     }
     assert diagnosis_section(found).notes[0] == (
-        "Rule `busier_than_loop`: this stage is busy, and busier than the training loop (throughput of the training / maximum "
-        "throughput of the busiest operator: "
-        "98.0 %, at least 80 %; time that the interpreter's lock (GIL) is held: not measured; CPU of Python code inside "
-        "the process: 0.91 cores, at most 1.3 cores)"
+        "Rule `busier_than_loop`: this stage is busy, and busier than the training loop (utilisation of the busiest operator: "
+        "98.0 %, needs at least 80 %; time that the interpreter's lock (GIL) is held: not measured; CPU of Python code inside "
+        "the process: 0.91 cores, needs at most 1.3 cores)"
     )
 
 
