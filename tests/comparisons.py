@@ -15,7 +15,8 @@ def metric(name="step_time_median", verdict="unchanged", **other):
     return {
         "name": name, "unit": "ns", "direction": "lower", "family": "primary", "verdict": verdict, "base": 12_000_000.0,
         "new": 12_996_000.0, "ratio": 1.083, "ci_low": 1.069, "ci_high": 1.098, "p_value": 0.0001, "alpha": 0.002,
-        "min_effect": 0.02, "reps_base": 8, "reps_new": 8, "reps_needed": None, "reason": "",
+        "min_effect": 0.02, "counts_below": 11_764_706.0, "counts_above": 12_240_000.0, "reps_base": 8, "reps_new": 8,
+        "reps_needed": None, "reps_find": None, "reason": "",
         "reason_facts": [],
     } | other  # fmt: skip
 

@@ -127,9 +127,14 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
     """Advice for a step in which mostly no operator runs; `device`: what runs on one, if there is one."""
     if device is not None:
         return idle_device(share, device)
-    eager = mode is None or "pynative" in mode.lower()
+    eager = is_eager(mode)
     first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
     return [first, Advice("python_out_of_step"), Advice("larger_batch")]
+
+
+def is_eager(mode: str | None) -> bool:
+    """Whether Python launches each operator; taken to do so where the mode was not recorded."""
+    return mode is None or "pynative" in mode.lower()
 
 
 def idle_device(share: float, device: Row) -> list[Advice]:

@@ -85,4 +85,4 @@ def test_more_ranks_than_memory_allows_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeprof.report.causes.RANK_STEPS", 5)
     content = build(write(draw(6, "none", most_ranks=8), tmp_path / "run"))
     assert content["ranks"]["causes"]["why"] == "many_ranks"
-    assert "more than memory allows" in chosen(content, ["causes"])[0].notes[0]
+    assert "need too much memory" in chosen(content, ["causes"])[0].notes[0]

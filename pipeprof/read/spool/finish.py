@@ -66,7 +66,8 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
         path = fetch(path, progress)
     run = load(path)
     if run.is_settled():
-        shutil.rmtree(run.path / _ASIDE, ignore_errors=True)
+        if run.path.joinpath(_ASIDE).is_dir():
+            shutil.rmtree(run.path / _ASIDE, ignore_errors=True)
         checksums.refuse_changed(run)
         return run
     with lock.deciding(run.path):

@@ -40,6 +40,7 @@ class Metric(_Part):
     reps_base: int = 0
     reps_new: int = 0
     reps_needed: int | None = None
+    reps_find: Number = None
     reason: str = ""
     reason_facts: list[dict[str, Any]] = []
 

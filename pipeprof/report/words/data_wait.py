@@ -19,7 +19,7 @@ NEXT_TO_NOTHING = "less than 1 %"
 
 
 def of_the_time(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
-    """`32 % of the time in the steady state, 38 % in all steps`; `82 % of the time` where both are nearly one.
+    """`32 % of the time in the steady state, 38 % in all steps`; `82 to 83 % of the time` where both are nearly one.
 
     Two small ones are `less than 3 % of the time`, which is true of both; with the digits of a table, as others are.
 
@@ -33,7 +33,7 @@ def of_the_time(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = pe
     if shown is percent and high < LITTLE:
         return f"less than {math.floor(high * 100) + 1} % of the time"
     if high - low < NEAR:
-        return f"{worded(steady, shown)} of the time"
+        return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
     return f"{worded(steady, shown)} of the time in the steady state, {worded(overall or 0.0, shown)} in all steps"
 
 

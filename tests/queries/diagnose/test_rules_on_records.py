@@ -129,7 +129,7 @@ def test_the_largest_drop_names_an_operator_without_times(ask):
         1,
         "weak",
         "input_bound",
-        ["not_busy", "close", "indirect", "none_busy"],
+        ["not_busy", "close", "none_busy"],
     )
     tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 0})
     assert first(ask, tables, "op_id rule verdict doubts") == (2, "untimed", "input_bound", [])

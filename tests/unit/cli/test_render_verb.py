@@ -102,7 +102,7 @@ def test_how_far_an_undecided_session_saw_is_in_every_form(tmp_path, form):
     path = tmp_path / "compare.json"
     path.write_text(json.dumps(undecided(PLAN)))
     said = call(path, "--to", form).output
-    assert "the step time varies by 12.0 % from run to run here" in said.replace("The step", "the step")
+    assert "step time varies by 12.0 % between repetitions (standard deviation)" in said
 
 
 @pytest.mark.parametrize("plan", [7, {"finds": {"spread": "<b>"}}, {"finds": {"repetitions": 1.5}}, {"finds": []}])

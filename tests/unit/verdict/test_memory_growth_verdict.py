@@ -50,7 +50,10 @@ def test_it_says_how_much_and_how_sure():
         (row(-0.5 * MIB, -1.0 * MIB, -0.25 * MIB), "shrank by 512 KiB per step (99 % interval 256 KiB to 1.00 MiB)"),
         (row(0.0, 0.0, 0.0), "changed by less than 1.00 MiB over 120 steps"),
         (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, most_rise_bytes=9.5 * MIB), "most of it is one jump of 9.50 MiB; "),
-        (row(0.0, -0.25 * MIB, 0.25 * MIB), "between -256 KiB and 256 KiB per step: 20 of 23 parts of the training "),
+        (
+            row(0.0, -0.25 * MIB, 0.25 * MIB),
+            "between -256 KiB and 256 KiB per step (99 % interval): 20 of 23 parts of the training ",
+        ),
         (row(None, None, None, span=None, first=None, blocks=1), "only 1 part of the training has samples, at least 7"),
         (row(None, None, None, span=None, first=None, blocks=3), "only 3 parts of the training have samples, at least"),
     ],
