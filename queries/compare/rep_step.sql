@@ -10,7 +10,7 @@
 --   median_ns       double   ns    median step time
 --   p90_ns          double   ns    90th percentile of the step time, interpolated
 --   data_wait_ns    double   ns    mean time inside the dataset iterator, of the steps that fetched; null when none did
---   first_step_ns   bigint   ns    from the launch of the command to the end of the first training step of the last rank
+--   first_step_ns   bigint   ns    from the launch of the command to the end of the last rank's first training step
 WITH timed AS (
   SELECT
     rep, rank,
