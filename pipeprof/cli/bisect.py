@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @budget_option("Time limit for all runs")
 @click.option(
-    "--most-runs",
-    metavar="N",
-    type=click.IntRange(6),
-    default=150,
-    show_default=True,
+    "--most-runs", metavar="N", type=click.IntRange(6), default=150, show_default=True,
     help="At most this many runs, besides those that fail or are discarded.",
-)
+)  # fmt: skip
 @folder_option("folder", "Folder of the runs.  [default: pipeprof-bisect-HASH]")
 @redact_option
 @format_option(*FORMS)
