@@ -8,7 +8,7 @@ EXIT = {
     "unchanged": 0, "improved": 0, "acknowledged": 0, "regressed": 1, "incomparable": 3, "missing": 3, "inconclusive": 4,
 }  # fmt: skip
 HOSTILE = "x`|<img src=//evil.example onerror=alert(1)> **b** @octocat #1\r\n::error::pwned ]]> \x1b[2J\u202e"
-HEADLINE = "Regressed: step time +8.3 % (95 % interval +6.9 to +9.8 %), because the wait for map `decode` grew 2.1x"
+HEADLINE = "Regressed: step time +8.3 % (95 % interval +6.9 to +9.8 %), because the wait for map `decode` grew to 2.1x"
 
 
 def metric(name="step_time_median", verdict="unchanged", **other):
@@ -26,7 +26,7 @@ def comparison(verdict="regressed", /, metrics=None, **other):
             "git": {"revision": "0123456789abcdef", "dirty": False}}  # fmt: skip
     cause = {
         "what": "phase data_wait", "kind": "phase", "name": "data_wait", "change": "grew", "base": 1e6, "new": 2.1e6,
-        "unit": "ns", "ratio": 2.1, "share": 0.9, "text": "the wait for map `decode` grew 2.1x", "proven": True,
+        "unit": "ns", "ratio": 2.1, "share": 0.9, "text": "the wait for map `decode` grew to 2.1x", "proven": True,
         "place_base": None, "place_new": None,
     }  # fmt: skip
     return copy.deepcopy({

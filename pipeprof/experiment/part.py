@@ -128,7 +128,7 @@ def can_be_alone(op: Mapping[str, Any]) -> bool:
 
 
 def described(path: Path) -> list[Pipeline]:
-    """The training pipelines of a run, the one with most batches first, each operator with its node."""
+    """The training pipelines of a run, the one with the most batches first, each operator with its node."""
     from pipeprof.experiment.stages import described_pipelines  # noqa: PLC0415 - starts threads
     from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
 

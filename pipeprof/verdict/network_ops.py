@@ -1,4 +1,4 @@
-"""Operators of the network that take most time, and those that take more from step to step. Pure."""
+"""Operators of the network that take the most time, and those that take more from step to step. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- The operators with most own time of the steps in which operators were recorded, as shares of those steps.
+-- The operators with the most own time of the steps in which operators were recorded, as shares of those steps.
 --
 -- Operators that run side by side have shares that may exceed 1 together. See the view step_op
 -- for what counts as own time.

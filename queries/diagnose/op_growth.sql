@@ -1,4 +1,4 @@
--- How the time per step of the operators with most own time changes over the run: least squares over the steps.
+-- How the time per step of the operators with the most own time changes over the run: least squares over the steps.
 --
 -- Operators of one name and phase are pooled, whatever their shapes; a step without the operator counts as 0. Steps
 -- are those with recorded operators; a window is an unbroken row of them. One window tells nothing about growth.

@@ -1,4 +1,4 @@
--- Which operators made the tensors or blocks that were alive when most memory was, on the device that held most.
+-- Which operators made the tensors or blocks that were alive at the peak, on the device that held the most.
 --
 -- Reads: allocation, live_memory, op_info?
 -- Takes:

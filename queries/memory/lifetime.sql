@@ -1,6 +1,6 @@
 -- The largest tensors or blocks: where they lay, from when to when, and what made them.
 --
--- Of several devices this is the one that held most at once: addresses of two devices cannot be compared.
+-- Of several devices this is the one that held the most at once: addresses of two devices cannot be compared.
 --
 -- Reads: allocation, live_memory, op_info?
 -- Takes:

@@ -1,6 +1,6 @@
 -- Memory over time, from the lifetimes of tensors or blocks: the least and the most in equal parts of the time.
 --
--- Of several devices this is the one that held most at once.
+-- Of several devices this is the one that held the most at once.
 --
 -- Reads: live_memory
 -- Takes:

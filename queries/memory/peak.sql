@@ -1,6 +1,6 @@
--- When most memory was alive in tensors or blocks, how much, and how much was never released.
+-- When the most memory was alive in tensors or blocks, how much, and how much was never released.
 --
--- Of several devices this is the one that held most at once.
+-- Of several devices this is the one that held the most at once.
 --
 -- Reads: allocation, live_memory
 -- Gives, one row per (rep, rank), in that order:

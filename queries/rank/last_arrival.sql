@@ -13,7 +13,7 @@
 --   waited_ns        bigint   ns    its own waiting for others
 --   caused_ns        bigint   ns    waiting of the others for it, all of them together
 --   per_rank_ns      double   ns    caused_ns / steps / number of others: for how long each of them waits in a step
---   collective       varchar  the collective in which it caused most waiting; null when it caused none
+--   collective       varchar  the collective in which it caused the most waiting; null when it caused none
 --   collective_kind  varchar  all_reduce | all_gather | ...
 --   collective_ns    bigint   ns    waiting that it caused there
 WITH by_name AS (

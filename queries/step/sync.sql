@@ -8,7 +8,7 @@
 -- Gives, one row per (rep, rank, position), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank
---   position  bigint   1 takes most time; of equals the more frequent, then by name
+--   position  bigint   1 takes the most time; of equals the more frequent, then by name
 --   call      varchar  method of Tensor, such as asnumpy, item, __str__ (print); or synchronize
 --   site      varchar  file:line of the user's code; null when it is not known
 --   via       varchar  file of MindSpore that makes the call, such as a callback's; null when the line itself does

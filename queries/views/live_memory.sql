@@ -1,7 +1,7 @@
 -- Memory in tensors or blocks whose lifetimes are known, after each moment at which it changed.
 --
--- Of several devices this is the one whose blocks held most at once: addresses and peaks of devices do not add up. A
--- block that was released when it was made, or has no size, does not count.
+-- Of several devices this is the one whose blocks held the most at once: addresses and peaks of devices do not add up.
+-- A block that was released when it was made, or has no size, does not count.
 --
 -- Reads: allocation
 -- Gives, one row per (rep, rank, t_ns):

@@ -30,7 +30,7 @@ def test_a_drawn_training_is_the_same_each_time_and_takes_less_time_than_its_bud
 
 
 LINE = {
-    "pipeline": "map_wait", "verdict": "proven", "accepted": 1, "tuned_over_original": 1.98, "best_over_original": 2.0,
+    "pipeline": "map_wait", "verdict": "proven", "accepted": 1, "tuned_over_original": 1.98, "best_over_original": 2.0, "autotune_over_original": 1.5,
     "tuned_over_best": 0.99, "grid_run": 24, "grid": 24, "tune_s": 90.0, "grid_s": 1000.0,
 }  # fmt: skip
 
@@ -62,9 +62,9 @@ def test_a_tuning_without_an_answer_ends_the_bench_and_leaves_no_line(tmp_path, 
 def test_the_table_counts_what_is_asked_of_a_tuning():
     slow = LINE | {"tuned_over_original": 0.9, "tuned_over_best": 0.8, "accepted": 4, "tune_s": 200.0}
     text = tune_bench.table([LINE, slow, slow | {"verdict": "undecided"}], ["map_wait", "map_np"])
-    assert "| map_wait | proven | 1 | 1.98, 2.00 | 0.99 | 24 of 24 | 0.09 |" in text
+    assert "| map_wait | proven | 1 | 1.98, 2.00, 1.50 | 0.99 | 24 of 24 | 0.09 |" in text
     for line in (
-        "of the best speed | 95% | 1 of 3 | no |", "accepted steps | 100% | 1 of 3 | no |",
+        "of the best speed | 95% | 1 of 3 | no |", "under AutoTune | 95% | 1 of 3 | no |", "accepted steps | 100% | 1 of 3 | no |",
         "grid's time | 100% | 1 of 3 | no |", "original | 100% | 2 of 3 | no |",
     ):  # fmt: skip
         assert line in text
@@ -75,9 +75,9 @@ def test_the_table_counts_what_is_asked_of_a_tuning():
 def test_one_in_twenty_may_be_slower_than_the_best_and_none_harmful():
     lines = [LINE] * 19 + [LINE | {"tuned_over_best": 0.8, "grid_run": 12}]
     text = tune_bench.table(lines)
-    assert text.count("| yes |") == 4
+    assert text.count("| yes |") == 5
     assert "a part of the grid only, so its best may be better: map_wait" in text
-    assert tune_bench.table([]).count("| - |") == 4
+    assert tune_bench.table([]).count("| - |") == 5
 
 
 def test_the_grid_has_every_combination_once():

@@ -34,6 +34,8 @@ from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.tuning import candidates, worth_trying
 
 BUDGET, SECONDS = "9m", 2.5
+SPARE = ("--spare", "4")  # the fastest settings do not run out of rows
+AUTOTUNE_SECONDS = 10.0  # it changes one thing after the other; the second half counts
 GAIN, LOSS = 1.05, 0.98
 PREFETCH = (2, 16)
 
@@ -128,13 +130,12 @@ def on_recordings(rows):
     }  # fmt: skip
 
 
-def rates_of(pipelines, rounds):
+def rates_of(pipelines, rounds, words=SPARE):
     """Steps/s of each pipeline in each round, all in one process: one that cannot be run has 0."""
-    command = [sys.executable, str(HERE / "workload.py"), *map(to_json, pipelines)]
-    rates = {one.name: [] for one in pipelines}
+    command, rates = list(map(to_json, pipelines)), {one.name: [] for one in pipelines}
     for number in range(rounds):
-        turn = command[:2] + (command[2:] if number % 2 == 0 else command[:1:-1])
-        done = subprocess.run(turn, check=True, stdout=subprocess.PIPE, text=True)
+        turn = command if number % 2 == 0 else command[::-1]
+        done = subprocess.run(workload(*words, *turn), check=True, stdout=subprocess.PIPE, text=True)
         for line in done.stdout.splitlines():
             if line.startswith('{"name"'):
                 said = json.loads(line)
@@ -142,14 +143,31 @@ def rates_of(pipelines, rounds):
     return rates
 
 
-def command_of(name):
-    """The training of a pipeline."""
-    return [sys.executable, str(HERE / "workload.py"), to_json(replace(find(name), seconds=SECONDS))]
+def workload(*words):
+    """The command that runs pipelines."""
+    return [sys.executable, str(HERE / "workload.py"), *words]
+
+
+def command_of(pipeline):
+    """Its training."""
+    return workload(*SPARE, to_json(replace(pipeline, seconds=SECONDS)))
+
+
+def by_autotune(pipeline, rounds):
+    """How many times as fast the pipeline becomes under MindSpore's AutoTune, the later half of longer runs in turn."""
+    words = [*SPARE, "--skip", "0.5", "--seconds", str(AUTOTUNE_SECONDS)]
+    with tempfile.TemporaryDirectory(prefix="autotune-") as folder:
+        turns = [
+            [rates_of([pipeline], 1, [*words, *more])[pipeline.name][0] for more in ([], ["--autotune", folder])]
+            for _ in range(rounds)
+        ]
+    return median(tuned / usual for usual, tuned in turns)
 
 
 def tune(name, folder):
     """Tune one pipeline; 0 when that gave an answer."""
-    words = ["pipeprof", "tune", "--budget", BUDGET, "-o", str(folder / name), "--", *command_of(name)]
+    words = [sys.executable, "-m", "pipeprof", "tune", "--budget", BUDGET, "-o", str(folder / name)]
+    words += ["--", *command_of(find(name))]
     return subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode
 
 
@@ -157,7 +175,8 @@ def against_grid(name, folder, rounds, most):
     """What tuning found, and the speeds of the grid or as much of it as is to be run, each setting in turn.
 
     `grid_s`: what the whole grid takes, one run of the training for each setting. The settings that were found are
-    run by `pipeprof` beside the original; those of the grid as pipelines of their own beside it, in one process.
+    run beside the original, each run a process of its own, and so is the fastest of the grid, which is chosen by runs
+    one after the other in one process.
     """
     found = json.loads((folder / name / "tune.json").read_text(encoding="utf-8"))
     pipeline = replace(find(name), seconds=SECONDS)
@@ -165,8 +184,7 @@ def against_grid(name, folder, rounds, most):
     chosen = some_of(whole, most)
     usual = {key: median(rates) for key, rates in rates_of([pipeline, *chosen], rounds).items()}
     fastest = max([pipeline, *chosen], key=lambda one: usual[one.name])
-    best = usual[fastest.name] / usual[name]
-    tuned, seconds = beside_original(name, found["settings"], folder, rounds)
+    tuned, best, seconds = beside_original(pipeline, found["settings"], fastest, folder, rounds)
     return {
         "pipeline": name, "verdict": found["verdict"], "ended": found["ended"],
         "trials": [[one["key"], one["verdict"], one["ratio"], one["prediction"]["low"], one["prediction"]["high"],
@@ -174,20 +192,28 @@ def against_grid(name, folder, rounds, most):
         "proven": found["final"] and [found["final"][key] for key in ("ratio", "low", "high")],
         "tune_s": found["spent_s"], "grid": len(whole), "grid_run": len(chosen),
         "grid_s": len(whole) * seconds, "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
-        "best": settings_of(fastest), "best_over_original": best, "tuned_over_original": tuned, "tuned_over_best": tuned / best,
+        "best": settings_of(fastest), "best_in_grid": usual[fastest.name] / usual[name],
+        "best_over_original": best, "tuned_over_original": tuned, "tuned_over_best": tuned / best,
+        "autotune_over_original": by_autotune(pipeline, rounds),
     }  # fmt: skip
 
 
-def beside_original(name, settings, folder, rounds):
-    """How many times as fast the pipeline is with settings, in runs in turn, and the usual seconds of a run."""
-    bench = TuneBench(command_of(name))
-    sides = [Settings(), *([msgspec.convert(settings, Settings)] if settings else [])]
+def beside_original(pipeline, settings, fastest, folder, rounds):
+    """How many times as fast the pipeline is with settings, and `fastest` is; runs in turn, and the mean seconds of one."""
+    original = TuneBench(command_of(pipeline))
+    sides = [(original, Settings())]
+    if settings:
+        sides.append((original, msgspec.convert(settings, Settings)))
+    sides.append((TuneBench(command_of(fastest)), Settings()))
     runs = [
-        [bench.run(one, folder / f"{name}-beside-{side}", ("a", number), None) for side, one in enumerate(sides)]
+        [
+            bench.run(one, folder / f"{pipeline.name}-beside-{side}", ("a", number), None)
+            for side, (bench, one) in enumerate(sides)
+        ]
         for number in range(rounds)
     ]
-    ratio = median(pair[-1].rate / pair[0].rate for pair in runs)
-    return ratio, mean(ran.seconds for pair in runs for ran in pair)
+    tuned, best = (median(turn[side].rate / turn[0].rate for turn in runs) for side in (len(sides) - 2, -1))
+    return tuned, best, mean(ran.seconds for turn in runs for ran in turn)
 
 
 def main():

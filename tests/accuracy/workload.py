@@ -34,6 +34,7 @@ LOOPS = 20_000  # of a round of Python
 COLUMNS = 2048  # of an array that is sorted by rows: short rows take the same time, so time is in proportion to rows
 PROBE_PIXELS = 640
 SPARE = 1.6  # rows made, of those expected to be read
+TUNED_EACH = 50  # steps between changes of MindSpore's AutoTune
 MOST_ROWS = 400_000
 SKIP = 0.25  # of the steps, for the true rate
 
@@ -189,13 +190,13 @@ def batch_ms(pipeline):
 class Builder:
     """Makes the dataset of a pipeline. Files go to a temporary folder."""
 
-    def __init__(self, pipeline, seconds, folder):
+    def __init__(self, pipeline, seconds, folder, spare):
         self.pipeline = pipeline
         self.folder = folder
         self.speed = Speed()
-        batches = SPARE * seconds * 1000 / max(0.3, batch_ms(pipeline))
+        batches = spare * seconds * 1000 / max(0.3, batch_ms(pipeline))
         passes = pipeline.epochs * pipeline.repeat
-        whole = min(MOST_ROWS, max(4, math.ceil(batches / passes / (SPARE if passes > 1 else 1))) * pipeline.batch.size)
+        whole = min(MOST_ROWS, max(4, math.ceil(batches / passes / (spare if passes > 1 else 1))) * pipeline.batch.size)
         self.rows = whole
         blurs = [one.work for one in pipeline.all_maps if one.work.how == "vision"]
         side = pixels(blurs[0], blur()) if blurs else PICTURE
@@ -314,9 +315,10 @@ class Network(nn.Cell):
 class Clock(Callback):
     """When every step began and ended; says when it is time to stop."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, skip):
         super().__init__()
         self.seconds = seconds
+        self.skip = skip
         self.begins = []
         self.ends = []
         self.deadline = None
@@ -338,7 +340,7 @@ class Clock(Callback):
 
     def truth(self):
         """Rate and mean work of the later steps; the rate is 1 / the median of batch groups, so stalls count."""
-        skip = int(SKIP * len(self.ends))
+        skip = int(self.skip * len(self.ends))
         begins, ends = self.begins[skip:], self.ends[skip:]
         span = ends[-1] - ends[0]
         work = sum(end - begin for begin, end in zip(begins[1:], ends[1:], strict=True))
@@ -400,7 +402,7 @@ def train(pipeline, data, clock):
     model.train(pipeline.epochs, data, callbacks=[clock], dataset_sink_mode=False)
 
 
-def run(pipeline, seconds):
+def run(pipeline, seconds, spare=SPARE, skip=SKIP):
     folder = Path(tempfile.mkdtemp(prefix="accuracy-"))
     owner = os.getpid()
     try:
@@ -408,9 +410,9 @@ def run(pipeline, seconds):
         ds.config.set_prefetch_size(pipeline.prefetch)
         graph = pipeline.consumer.form == "model"
         ms.set_context(mode=ms.GRAPH_MODE if graph else ms.PYNATIVE_MODE)
-        builder = Builder(pipeline, seconds, folder)
+        builder = Builder(pipeline, seconds, folder, spare)
         data = builder.build()
-        clock = Clock(seconds)
+        clock = Clock(seconds, skip)
         if graph:
             train(pipeline, data, clock)
         else:
@@ -425,11 +427,18 @@ def main():
     parser = argparse.ArgumentParser(description="Runs labelled pipelines, one after the other.")
     parser.add_argument("pipeline", nargs="+", help="a designed pipeline's name, or a pipeline as JSON")
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--spare", type=float, default=SPARE, help="rows made, of those expected to be read")
+    parser.add_argument("--skip", type=float, default=SKIP, help="of the steps, before those of the true rate")
+    parser.add_argument("--autotune", metavar="FOLDER", help="let MindSpore's AutoTune change the pipeline meanwhile")
     options = parser.parse_args()
+    if options.autotune:
+        ds.config.set_enable_autotune(True, str(Path(options.autotune) / "tuned"))
+        ds.config.set_autotune_interval(TUNED_EACH)
+        ds.config.set_monitor_sampling_interval(100)
     for text in options.pipeline:
         pipeline = from_json(text) if text.startswith("{") else find(text)
         try:
-            truth = run(pipeline, options.seconds or pipeline.seconds)
+            truth = run(pipeline, options.seconds or pipeline.seconds, options.spare, options.skip)
         except RuntimeError as error:
             if len(options.pipeline) == 1:
                 raise

@@ -7,7 +7,7 @@ before the first and after the last, a recorder that is off stands in, so that e
 import os
 import sys
 
-from . import around, dataset, forks, graphs, imports, operands, recorder, sections, steps, syncs, windows
+from . import around, dataset, forks, graphs, imports, loop, operands, recorder, sections, steps, syncs, windows
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -125,7 +125,7 @@ def begin(root, options):
         wait(options)
     rec = Own(root, dict(options))
     inside = steps.LOOP.inside  # calls that are under way
-    steps.LOOP = steps.Loop()
+    steps.LOOP = loop.Loop()
     steps.LOOP.inside = inside
     for told in (syncs._site_numbers, around._classes, sections.SECTIONS._numbers):
         told.clear()  # what numbers mean is told once in each recording

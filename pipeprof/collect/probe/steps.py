@@ -1,99 +1,22 @@
 """Where steps end: callbacks of Model, optimizer updates, graph calls. All of them are recorded; the reader chooses.
 
-While the training runs, `LOOP` counts the steps only to open and close op windows at the right places.
+While the training runs, `LOOP` counts the steps only to open and close op windows at the right places; whether a call
+trains, its code says (`trains`).
 """
 
 import atexit
 import functools
 import sys
-import types
 
-from . import around, graphs, numpy_two, recorder, sections, windows
+from . import around, graphs, loop, numpy_two, recorder, sections, trains, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
-SEARCH_LIMIT = 400
 ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
-GRADIENT_MODULES = ("mindspore.ops.composite", "mindspore.ops.function.grad", "mindspore.common._grad_function")
 SUPPORTED = ((2, 7), (2, 10))
 
 _import_began = [0]
 _units = {}  # type: dict[object, object]
-_optimizers = []  # type: list[object]
-
-
-class Loop:
-    """Counts finished training steps as they happen, with the rules that the reader applies afterwards."""
-
-    def __init__(self):
-        self.model = 0
-        self.inside = 0  # nested calls belong to the outermost one
-        self.calls = 0  # outermost calls that have begun
-        self.updates_seen = False
-        self.pending = set()
-        self.fetched = False
-        self.feeding = set()  # iterators whose batches led to updates
-        self.since = set()  # those that were asked for a batch since the last step ended
-        self.last = None  # the unit that was updated last
-        self.closing = None  # the unit that ends a step when no fetch separates steps
-        self.open = []  # how the trainings and evaluations of Model that go on will end
-        self.left = []  # how those end that an exception has left: told once the process goes on
-
-    def before_fetch(self, tree):
-        """The loop asks for a batch: whatever was updated since the last one was a step."""
-        if self.model:
-            return
-        if self.left:
-            self.end_left()
-        if self.pending or (self.fetched and not self.updates_seen and tree.rows):
-            self._boundary()
-            windows.WINDOWS.hand_over()
-        elif tree.number in self.since and self.feeding and tree.number not in self.feeding:
-            windows.WINDOWS.pause()  # a second batch that leads to no update: this is no training
-            windows.WINDOWS.hand_over()
-        self.since.add(tree.number)
-        self.fetched = True
-
-    def before_update(self, unit):
-        """An optimizer, or a graph that holds one, is called: again without a fetch in between means a new step."""
-        if self.model:
-            return
-        self.updates_seen = True
-        self.feeding |= self.since
-        if unit in self.pending:
-            self.closing = self.last
-            self._boundary()
-        self.pending.add(unit)
-
-    def after_update(self, unit):
-        """It has returned. Without fetches the step is over with the update that ended the one before."""
-        if self.model:
-            return
-        self.last = unit
-        if not self.fetched and unit == self.closing:
-            self._boundary()
-
-    def abandon(self, depth):
-        """An exception leaves Model: MindSpore tells no end of what was open beyond `depth`."""
-        self.left += reversed(self.open[depth:])
-        del self.open[depth:]
-        self.model = self.open.count(recorder.TRAIN_END)
-
-    def end_left(self):
-        """The exception was caught, and something else goes on."""
-        left, self.left = self.left, []
-        for kind in left:
-            now = recorder.now()
-            recorder.REC.mark(kind, 0, 0, 0, now, now)
-        windows.WINDOWS.pause()
-
-    def _boundary(self):
-        self.pending.clear()
-        self.since.clear()
-        self.fetched = False
-        windows.WINDOWS.step_done()
-
-
-LOOP = Loop()
+LOOP = loop.Loop()
 
 
 def package_import_began():
@@ -274,11 +197,11 @@ def _model_event(kind):
 def install_optimizer(module):
     """Hook calls of optimizers: in PyNative mode that is the update."""
     base = module.Optimizer
-    _optimizers.append(base)
+    trains.OPTIMIZERS.append(base)
     original = base.__call__
 
     def __call__(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (OPTIMIZER, *identity(self)), OPTIMIZER, _always)
+        return _timed(original, self, args, kwargs, (OPTIMIZER, *trains.identity(self)), OPTIMIZER, _always)
 
     __call__.__wrapped__ = original
     base.__call__ = __call__
@@ -291,7 +214,7 @@ def install_cell(module):
     original = cell.compile_and_run
 
     def compile_and_run(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (GRAPH, *identity(self)), GRAPH, cell_updates)
+        return _timed(original, self, args, kwargs, (GRAPH, *trains.identity(self)), GRAPH, trains.cell_updates)
 
     compile_and_run.__wrapped__ = original
     cell.compile_and_run = compile_and_run
@@ -336,8 +259,8 @@ def _install_jit(jit):
     original = jit.__call__
 
     def __call__(self, *args, **kwargs):
-        key = (JIT, *identity(getattr(self, "fn", None)), *identity(self.obj))
-        return _timed(original, self, args, kwargs, key, JIT, jit_updates)
+        key = (JIT, *trains.identity(getattr(self, "fn", None)), *trains.identity(self.obj))
+        return _timed(original, self, args, kwargs, key, JIT, trains.jit_updates)
 
     __call__.__wrapped__ = original
     jit.__call__ = __call__
@@ -372,24 +295,6 @@ def _install_compile(executor, cache):
 
     compiled.__wrapped__ = original
     executor.compile = compiled
-
-
-def identity(thing):
-    """What tells a cell or a function from others: also from one that takes its address later, or shares its code.
-
-    Of a function its code and that of the functions in its closure; of a cell when it was made, as MindSpore does.
-    """
-    function = getattr(thing, "__func__", thing)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return id(thing), getattr(thing, "create_time", None)
-    inner = []
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            inner.append(getattr(cell.cell_contents, "__code__", None))
-        except ValueError:  # empty yet
-            inner.append(None)
-    return code, *inner
 
 
 def _timed(original, self, args, kwargs, key, flag, decide):
@@ -445,96 +350,3 @@ def _unit(key, owner, decide):
 
 def _always(_owner):
     return True
-
-
-def cell_updates(cell):
-    """Whether a cell holds an optimizer, so that calling it in graph mode trains."""
-    optimizers = tuple(_optimizers)
-    return any(isinstance(child, optimizers) for _, child in cell.cells_and_names())
-
-
-def jit_updates(executor):
-    """Whether a jit function can train: its code names an optimizer or a gradient function, directly or through calls.
-
-    Of the objects that it names, only the attributes that the code names are followed.
-    """
-    todo = [(executor.fn, ())]
-    owner = getattr(executor, "obj", None)
-    if owner is not None:
-        todo.append((owner, _names(getattr(executor.fn, "__code__", None))))
-    seen = set()
-    while todo and len(seen) < SEARCH_LIMIT:
-        item, names = todo.pop()
-        if (id(item), names) in seen:
-            continue
-        seen.add((id(item), names))
-        parts = _attributes(item, names)
-        if _trains(item, itself=not parts):
-            return True
-        todo.extend(_referred(item))
-        todo.extend((part, names) for part in parts)
-    return False
-
-
-def _trains(item, itself):
-    """`itself`: the item itself is used, not only some of its attributes."""
-    if isinstance(item, tuple(_optimizers)):
-        return True
-    module = str(getattr(item, "__module__", ""))
-    if isinstance(item, types.FunctionType):
-        return module.startswith(GRADIENT_MODULES) and "grad" in (item.__name__ + item.__qualname__).lower()
-    kind = type(item)
-    if (kind.__module__ or "").startswith(GRADIENT_MODULES):
-        return "Grad" in kind.__name__
-    return itself and hasattr(item, "cells_and_names") and cell_updates(item)
-
-
-def _referred(item):
-    """What a function's code can reach, with the names that the code uses."""
-    if isinstance(item, types.MethodType):
-        return [(item.__func__, ()), (item.__self__, _names(getattr(item.__func__, "__code__", None)))]
-    if not isinstance(item, types.FunctionType):
-        return []
-    reached = []
-    if isinstance(getattr(item, "__wrapped__", None), types.FunctionType):
-        reached.append(item.__wrapped__)
-    names = _names(item.__code__)
-    for cell in item.__closure__ or ():
-        try:
-            reached.append(cell.cell_contents)
-        except ValueError:  # still empty
-            continue
-    if not str(item.__globals__.get("__name__", "")).startswith("mindspore."):
-        reached += [item.__globals__[name] for name in names if name in item.__globals__]
-    return [(value, names) for value in reached if callable(value) or hasattr(value, "__dict__")]
-
-
-def _names(code):
-    if code is None:
-        return ()
-    names = list(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.extend(_names(constant))
-    return tuple(sorted(set(names)))
-
-
-def _attributes(item, names):
-    """The attributes of an object that are among the names: its values, and the methods of its class."""
-    module = type(item).__module__ or ""
-    if isinstance(item, (type, types.ModuleType, types.FunctionType, types.MethodType)):
-        return []
-    if module.startswith(("mindspore.", "numpy", "builtins")):
-        return []
-    attributes = []
-    children = getattr(item, "_cells", None) or {}
-    for name in names:
-        if name in vars(item):
-            attributes.append(vars(item)[name])
-        elif name in children:
-            attributes.append(children[name])
-        else:
-            method = getattr(type(item), name, None)
-            if isinstance(method, types.FunctionType) and not str(method.__module__).startswith("mindspore."):
-                attributes.append(types.MethodType(method, item))
-    return [value for value in attributes if callable(value) or hasattr(value, "__dict__")]

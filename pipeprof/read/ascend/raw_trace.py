@@ -72,7 +72,7 @@ def read_training_trace(paths: Sequence[Path], names: Mapping[int, str], out: Ou
 
 
 def read_ts_track(paths: Sequence[Path], out: Out) -> None:
-    """As `read_training_trace`, from the newer records. Of several models, that with most steps counts."""
+    """As `read_training_trace`, from the newer records. Of several models, that with the most steps counts."""
     ordered = sorted(paths, key=_slice)
     ends: Counter[int] = Counter()
     for records in _track_records(ordered, out):

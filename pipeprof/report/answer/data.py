@@ -165,7 +165,7 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
         return f"{who} holds the lock longest of all stages of the data pipeline, computing in Python{for_batch}."
     if diagnosis["rule"] == "shared_cpu":
         cores = "" if facts.get("cores") is None else f": {facts['cores']:.2f} cores"
-        return f"{who} takes most CPU of all stages of the data pipeline{cores}{many}."
+        return f"{who} takes the most CPU of all stages of the data pipeline{cores}{many}."
     role = "slowest" if diagnosis["verdict"] == "input_bound" else "busiest"
     return f"{who} is the {role} stage of the data pipeline: {what}."
 

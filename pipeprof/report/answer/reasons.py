@@ -25,7 +25,7 @@ FACTS = {
     "drop_elsewhere": ("the largest drop in queue fill, at another stage", "share"),
     "stalling": ("utilisation of an operator that stalls now and then", "share"),
     "untimed_cores": ("largest CPU of an operator beyond what its rows take", "cores"),
-    "contending_cores": ("CPU of the operator that uses most, among those that are used or not timed", "cores"),
+    "contending_cores": ("CPU of the operator that uses the most, among those that are used or not timed", "cores"),
     "first_utilisation": ("utilisation of the named stage", "share"),
     "margin": ("utilisation of the named stage minus the next one's", "points"),
     "batches": ("batches of the steady state", "number"),
@@ -62,7 +62,7 @@ RULES = {
     "drop_without_times": "queues before this stage are full and those behind it empty, and no timed operator is busy",
     "waiting_varies": "the training is busier than every operator, and waits only now and then",
     "busiest": "this stage is busy",
-    "most_cpu": "no operator is busy, and this stage takes most CPU",
+    "most_cpu": "no operator is busy, and this stage takes the most CPU",
     "no_clear_sign": "no other rule applies; this stage is the busiest, or the queues point to it",
     "queues_alone": "queues before this stage are full and those behind it empty; nothing else was recorded",
 }

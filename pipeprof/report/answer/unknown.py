@@ -116,4 +116,4 @@ def _largest(ops: list[dict[str, Any]]) -> str:
     best = max(ops, key=lambda row: row["share"] or 0.0)
     name = best.get("type") or best.get("name")
     share = percent(best["share"] or 0.0)
-    return f"Of the operators `{name}` takes most time: {share} of all." if name and best["share"] else ""
+    return f"Of the operators `{name}` takes the most time: {share} of all." if name and best["share"] else ""

@@ -37,7 +37,7 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     ]
     numbers = {title: [row[field] for row in rows] for title, field, _ in _NUMBERS}
     head = [*(title for title, _ in shown), *numbers]
-    caption = f"The {MOST} operators with most own time" if len(rows) == MOST else "Operators"
+    caption = f"The {MOST} operators with the most own time" if len(rows) == MOST else "Operators"
     return block_lines(Block(head, cells, frozenset(range(len(shown), len(head))), caption=[caption], numbers=numbers))
 
 

@@ -48,7 +48,7 @@ def chart(
     said = f"{format_count(len(boxes), 'operator')} from source to training"
     if slow:
         slowest = max(slow, key=lambda box: (box["work"], -box["op"]))
-        said += f"; {slowest['name']} takes most time for a batch: {format_ns(slowest['work'])} of a worker"
+        said += f"; {slowest['name']} takes the most time for a batch: {format_ns(slowest['work'])} of a worker"
     notes = [_PLACES, *([_FILL] if any(box["fill"] is not None for box in boxes) else []), *([_WORK] if slow else [])]
     if len(recorded) > 1:
         notes.append(f"One of {len(recorded)} pipelines is drawn.")

@@ -44,7 +44,7 @@ def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
 
 
 def _first(stages: Sequence[Row]) -> list[Row]:
-    """Of several pipelines that with most work."""
+    """Of several pipelines that with the most work."""
     spent: dict[str, float] = {}
     for row in stages:
         spent[row["pipeline"]] = spent.get(row["pipeline"], 0.0) + (row["work_ns"] or 0.0)

@@ -31,7 +31,7 @@ def chart(rows: Sequence[dict[str, Any]]) -> Chart:
     slowest = max(rows, key=lambda row: (row["max_ns"], -row["rank"], -row["first_step"]))
     said = (
         f"{format_count(len(ranks), 'rank')}; the longest step is {format_ns(slowest['max_ns'])}, of rank "
-        f"{slowest['rank']} near step {slowest['first_kind_step']}; rank {_latest(rows)} takes most time"
+        f"{slowest['rank']} near step {slowest['first_kind_step']}; rank {_latest(rows)} takes the most time"
     )
     together = max(row["steps"] for row in rows)
     more = f" A cell stands for up to {together} steps in a row." if together > 1 else ""

@@ -65,7 +65,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if phases and not parted and not inference:
         section.blocks.append(
             Block(
-                ("phase of a training step", "steps", "mean", "median", "p90", "max", "share"),
+                ("phase of a training step", "steps", "mean", "median", "p90", "max", "of a step"),
                 phases,
                 frozenset(range(1, 7)),
             )
@@ -116,7 +116,7 @@ def _chosen(section: Section, content: dict[str, Any], focus: tuple[int, int]) -
     ]  # fmt: skip
     duration = format_ns(first["dur_ns"])
     listed.append(["the whole step", format_ns(0), duration, duration, "", ""])
-    head = (f"part of step {first['kind_step']}", "begins", "ends", "time", "share", "mean")
+    head = (f"part of step {first['kind_step']}", "begins", "ends", "time", "of the step", "mean")
     section.blocks.append(Block(head, listed, frozenset(range(1, 6))))
     where = f"repetition {first['rep']}, rank {first['rank']}"
     epoch = "" if first["epoch"] is None else f", epoch {first['epoch']}"
@@ -135,7 +135,7 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
     listed = [[TRACE[row["phase"]], format_ns(row["mean_ns"]), format_ratio(row["share"])] for row in rows]
     total = sum(row["mean_ns"] for row in rows)
     listed.append(["the whole step", format_ns(total), format_ratio(1.0 if total else None)])
-    section.blocks.append(Block(("part of a training step", "mean", "share"), listed, frozenset((1, 2))))
+    section.blocks.append(Block(("part of a training step", "mean", "of a step"), listed, frozenset((1, 2))))
     first = rows[0]
     steps, parted = format_count(first["steps"], "step"), format_count(first["parted_steps"], "step")
     waiting = " and the wait for the batch are" if first["phase"] == "data_wait" else " is"

@@ -154,14 +154,14 @@ def _waits(section: Section, rows: Sequence[Row], communication: Sequence[Row]) 
         return
     section.blocks.append(
         Block(
-            ("collective", "ranks", "times", "transfer", "waiting", "share", "last"),
+            ("collective", "ranks", "count", "transfer", "waiting", "waiting share", "last"),
             listed,
             frozenset(range(1, 7)),
         )
     )
     section.notes.append(
-        "transfer: median; waiting in a collective: total of all its ranks together, beyond the shortest; share: of "
-        "its time on all ranks; last: the rank that causes most of it"
+        "transfer: median; waiting in a collective: total of all its ranks together, beyond the shortest; waiting "
+        "share: of its time on all ranks; last: the rank that causes most of it"
     )
     if any(row["kind"] in ("send", "receive") for row in communication):
         section.notes.append("sending and receiving between two ranks is not in the table of collectives")

@@ -41,7 +41,7 @@ def add_devices(section: Section, rows: Sequence[Row]) -> None:
             ]
             for row in there
         ]  # fmt: skip
-        head = (f"type on {AI_CPU}", "executions", "total", "mean", "max", "waiting to start", "share")
+        head = (f"type on {AI_CPU}", "executions", "total", "mean", "max", "waiting to start", "of own time")
         section.blocks.append(filled(head, listed))
 
 

@@ -25,5 +25,5 @@ def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     if listed:
         total = sum(row["dur_ns"] for row in rows)
         listed.append(["the whole run", "-", format_ns(total), format_ratio(1.0 if total else None)])
-        section.blocks.append(Block(("part of the run", "count", "time", "share"), listed, frozenset((1, 2, 3))))
+        section.blocks.append(Block(("part of the run", "count", "time", "of the run"), listed, frozenset((1, 2, 3))))
     return section

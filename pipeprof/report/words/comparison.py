@@ -140,10 +140,10 @@ def _text(entry: Mapping[str, Any]) -> str:
 
 
 def _times(ratio: float) -> str:
-    """`2.1x` from twice on, else a percentage."""
+    """`to 2.1x` from twice on, else `by 30.0 %`."""
     if ratio < 2:
         return f"by {abs(ratio - 1) * 100:.1f} %"
-    return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:,.0f}x"
+    return f"to {ratio:.1f}x" if ratio < 10 else f"to {ratio:,.0f}x"
 
 
 def _count(number: float | None) -> str:

@@ -42,7 +42,7 @@ def one_device(peaks: Sequence[Row]) -> list[str]:
     """Of which device the blocks are that are shown, where there are several, from rows of memory/peak."""
     devices = [row["device"] or "an unnamed device" for row in peaks if row["devices"] > 1]
     shown = ", ".join(dict.fromkeys(devices))
-    return [f"peak and blocks are those of the device that held most: {shown}"] if devices else []
+    return [f"peak and blocks are those of the device that held the most: {shown}"] if devices else []
 
 
 def maker(row: Row, *, pool: bool) -> str:

@@ -67,7 +67,7 @@ def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
     assert outcome.annotations[0] == ("error", "pipeprof: demo: regressed", HEADLINE)
     assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
     assert outcome.outputs["verdict"] == "regressed"
-    assert "the wait for map `decode` grew 2.1x" in outcome.summary
+    assert "the wait for map `decode` grew to 2.1x" in outcome.summary
     assert outcome.outputs["json"] == str(runner.artifact("compare.json"))
     assert outcome.outputs["summary"] == str(runner.artifact("summary.md"))
     assert outcome.outputs["folder"] == str(runner.artifact(""))

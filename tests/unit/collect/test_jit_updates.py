@@ -89,8 +89,8 @@ class Trainer:
 
 @pytest.fixture
 def updates(probe):
-    probe.steps._optimizers.append(Optimizer)
-    return lambda function, owner=None: probe.steps.jit_updates(types.SimpleNamespace(fn=function, obj=owner))
+    probe.trains.OPTIMIZERS.append(Optimizer)
+    return lambda function, owner=None: probe.trains.jit_updates(types.SimpleNamespace(fn=function, obj=owner))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def jitted(function):
 
 
 def test_units_are_told_apart_by_more_than_an_address(probe):
-    identity = probe.steps.identity
+    identity = probe.trains.identity
     assert identity(jitted(fails)) == identity(jitted(fails))
     assert identity(jitted(fails)) != identity(jitted(jitted))
     first, second = (types.SimpleNamespace(create_time=time) for time in (1, 2))

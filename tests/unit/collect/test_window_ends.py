@@ -42,7 +42,7 @@ def step(loop, *trees, unit=0):
 
 
 def test_a_validation_loop_ends_the_window(probe, counted):
-    loop = probe.steps.Loop()
+    loop = probe.loop.Loop()
     for _ in range(3):
         step(loop, tree(0))
     loop.before_fetch(tree(1))
@@ -53,7 +53,7 @@ def test_a_validation_loop_ends_the_window(probe, counted):
 
 @pytest.mark.parametrize("trees", [(0, 1), (0, 0, 0), (0, 1, 1)], ids=["two data sets", "accumulation", "both"])
 def test_batches_that_lead_to_updates_end_none(probe, counted, trees):
-    loop = probe.steps.Loop()
+    loop = probe.loop.Loop()
     for _ in range(4):
         step(loop, *map(tree, trees))
     assert counted.paused == 0

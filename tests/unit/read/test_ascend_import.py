@@ -198,7 +198,7 @@ def test_of_several_models_of_msprof_that_with_most_steps_counts_and_this_is_sai
     run = load(tmp_path / "x")
     assert rows(run, "step", "start_ns fp_ns end_ns")[0] == (0, 10_500, 1_000_000)
     assert rows(run, "collective", "step name") == [(0, "Reduce_1_0"), (1, "Reduce_2_0")]
-    assert warnings(run, "models") == ["the steps are those of model 2, which has most; left out: those of 11"]
+    assert warnings(run, "models") == ["the steps are those of model 2, which has the most; left out: those of 11"]
 
 
 def test_an_iteration_of_msprof_that_is_not_in_order_leaves_the_others(load, tmp_path):

@@ -92,7 +92,7 @@ def test_cause_and_place_are_of_the_same_entry():
     first = content["explanation"][0] | {"change": "shrank", "text": "the forward pass shrank", "name": "forward"}
     content["explanation"].insert(0, first | {"place_new": "model.py:7"})
     (cause,) = [line for line in shown(content) if line.startswith("**Cause:**")]
-    assert cause.startswith("**Cause:** the wait for map `decode` grew 2.1x: ")
+    assert cause.startswith("**Cause:** the wait for map `decode` grew to 2.1x: ")
     assert cause.endswith("; at `data.py:41` (before: `data.py:38`)")
     assert any("look at `data.py:41` before" in line for line in shown(content))
 

@@ -55,7 +55,7 @@ def test_headline_numbers_and_sides_are_there(form):
     assert "[+6.9, +9.8]" in words
     if form != "junit":
         assert HEADLINE.replace("`", "") in words.replace("`", "")
-        assert "the wait for map decode grew 2.1x" in words.replace("`", "")
+        assert "the wait for map decode grew to 2.1x" in words.replace("`", "")
         assert all(said in words for said in ("1.00 ms", "2.10 ms", "90 %", "of the step's change"))
         assert "(run, 8 repetitions), workload demo, revision 0123456789, measured 2026-01-01" in words
 
@@ -120,7 +120,7 @@ def test_cause_without_a_text_is_put_together():
 def operator(number, share, **more):
     what = f"operator `o{number}`"
     return {"what": what, "kind": "operator", "name": f"o{number}", "change": "grew", "base": 1e6, "new": 2e6, "unit": "ns",
-            "ratio": 2.0, "share": share, "text": f"{what} grew 2.0x"} | more  # fmt: skip
+            "ratio": 2.0, "share": share, "text": f"{what} grew to 2.0x"} | more  # fmt: skip
 
 
 def came(number, change="appeared", share=None):
@@ -151,7 +151,7 @@ def test_an_operator_that_came_with_a_large_share_is_not_folded():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_decided_has_no_cause_in_any_form(form):
-    may = operator(1, 0.9, text="operator `o1` may have grown 2.0x", proven=False)
+    may = operator(1, 0.9, text="operator `o1` may have grown to 2.0x", proven=False)
     content = comparison("inconclusive", explanation=[may], headline="Inconclusive: step time +2.0 %")
     text = Page(without_scripts(FORMS[form](content))).words if form == "html" else FORMS[form](content)
     assert "Why" not in text
@@ -283,7 +283,7 @@ def test_what_does_not_decide_is_no_error_and_hides_no_reason(verdict):
     counts = [metric(f"count/{n}", "regressed", family="deterministic") for n in range(12)]
     lines = compare_github.annotation_lines(comparison(verdict, metrics=[metric(verdict=verdict), *counts]))
     assert not any("count/" in line for line in lines)
-    assert "the wait for map `decode` grew 2.1x" in lines[-1]
+    assert "the wait for map `decode` grew to 2.1x" in lines[-1]
     deciding = comparison("regressed", metrics=[metric("count/0", "regressed"), *counts])
     assert [line.startswith("::error") for line in compare_github.annotation_lines(deciding)] == [True, True, False]
 

@@ -100,7 +100,7 @@ def test_of_several_devices_the_fullest_is_shown_and_named(ask):
     blocks = [{**row, "device": "CUDA:0" if row["address"] == 4096 else "CUDA:1"} for row in TABLES["allocation"]]
     tables = TABLES | {"allocation": blocks}
     text = ask(tables=tables).stdout
-    assert "peak and blocks are those of the device that held most: CUDA:1" in " ".join(text.split())
+    assert "peak and blocks are those of the device that held the most: CUDA:1" in " ".join(text.split())
     assert "CUDA:1 lifetimes of blocks" in text
     assert json.loads(ask("--format", "json", tables=tables).stdout)["peaks"][0]["devices"] == 2
 

@@ -50,7 +50,7 @@ def test_a_stage_that_grew_is_the_cause_when_the_loop_waits_for_data():
         ("phase", "data_wait", 1.0),
     ]
     assert headline(verdict, entries) == (
-        "Regressed: step time +50.0 % (95 % interval +40.0 to +60.0 %), because work of `decode` per batch grew 2.1x"
+        "Regressed: step time +50.0 % (95 % interval +40.0 to +60.0 %), because work of `decode` per batch grew to 2.1x"
     )
 
 
@@ -72,8 +72,8 @@ def test_a_stage_that_no_test_of_its_own_proves_is_named_when_the_wait_for_data_
     )
     entries = explanation(verdict, {}, [])
     assert [entry["name"] for entry in entries] == ["decode", "data_wait"]
-    assert worded(entries)[0]["text"] == "work of `decode` per batch may have grown 2.5x"
-    assert headline(verdict, entries).endswith(", probably because work of `decode` per batch grew 2.5x")
+    assert worded(entries)[0]["text"] == "work of `decode` per batch may have grown to 2.5x"
+    assert headline(verdict, entries).endswith(", probably because work of `decode` per batch grew to 2.5x")
 
 
 def test_a_stage_is_not_named_for_a_step_that_does_not_wait_for_it():
@@ -188,7 +188,7 @@ def test_kernels_of_another_version_are_one_line_and_no_cause():
     facts = [*vanished(*names[:2]), *appeared(*names[2:])]
     entries = explanation(verdict, {f"op/{name}": 5.2e6 for name in names[2:]}, facts)
     assert entries[0]["name"] == "Memcpy DtoD (Device -> Device)"
-    assert worded(entries)[0]["text"] == "operator `Memcpy DtoD` (3 -> 774 executions per step) may have grown 41x"
+    assert worded(entries)[0]["text"] == "operator `Memcpy DtoD` (3 -> 774 executions per step) may have grown to 41x"
     assert entries[0]["share"] == pytest.approx(40 / 41)
     rest = entries[1:]
     assert {(entry["kind"], entry["family"], entry["share"]) for entry in rest} == {("structure", "f", None)}

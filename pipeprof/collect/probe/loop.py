@@ -1,0 +1,75 @@
+"""Counts the steps of a training while it runs, with the rules that the reader applies afterwards."""
+
+from . import recorder, windows
+
+
+class Loop:
+    """Counts finished training steps as they happen."""
+
+    def __init__(self):
+        self.model = 0
+        self.inside = 0  # nested calls belong to the outermost one
+        self.calls = 0  # outermost calls that have begun
+        self.updates_seen = False
+        self.pending = set()
+        self.fetched = False
+        self.feeding = set()  # iterators whose batches led to updates
+        self.since = set()  # those that were asked for a batch since the last step ended
+        self.last = None  # the unit that was updated last
+        self.closing = None  # the unit that ends a step when no fetch separates steps
+        self.open = []  # how the trainings and evaluations of Model that go on will end
+        self.left = []  # how those end that an exception has left: told once the process goes on
+
+    def before_fetch(self, tree):
+        """The loop asks for a batch: whatever was updated since the last one was a step."""
+        if self.model:
+            return
+        if self.left:
+            self.end_left()
+        if self.pending or (self.fetched and not self.updates_seen and tree.rows):
+            self._boundary()
+            windows.WINDOWS.hand_over()
+        elif tree.number in self.since and self.feeding and tree.number not in self.feeding:
+            windows.WINDOWS.pause()  # a second batch that leads to no update: this is no training
+            windows.WINDOWS.hand_over()
+        self.since.add(tree.number)
+        self.fetched = True
+
+    def before_update(self, unit):
+        """An optimizer, or a graph that holds one, is called: again without a fetch in between means a new step."""
+        if self.model:
+            return
+        self.updates_seen = True
+        self.feeding |= self.since
+        if unit in self.pending:
+            self.closing = self.last
+            self._boundary()
+        self.pending.add(unit)
+
+    def after_update(self, unit):
+        """It has returned. Without fetches the step is over with the update that ended the one before."""
+        if self.model:
+            return
+        self.last = unit
+        if not self.fetched and unit == self.closing:
+            self._boundary()
+
+    def abandon(self, depth):
+        """An exception leaves Model: MindSpore tells no end of what was open beyond `depth`."""
+        self.left += reversed(self.open[depth:])
+        del self.open[depth:]
+        self.model = self.open.count(recorder.TRAIN_END)
+
+    def end_left(self):
+        """The exception was caught, and something else goes on."""
+        left, self.left = self.left, []
+        for kind in left:
+            now = recorder.now()
+            recorder.REC.mark(kind, 0, 0, 0, now, now)
+        windows.WINDOWS.pause()
+
+    def _boundary(self):
+        self.pending.clear()
+        self.since.clear()
+        self.fetched = False
+        windows.WINDOWS.step_done()
