@@ -208,7 +208,8 @@ def source_changed(
 ) -> tuple[float | None, float | None, list[Basis], Basis | None]:
     """A source's capacity, least and most: t' = max(t / W', poll law).
 
-    While it waits to hand on a row, its threads make more: with shallower queues most is t / W'.
+    While it waits to hand on a row, its threads make more: with shallower queues most is t / W'. Where rare stalls take
+    its time, all workers may wait for the one that stalls, and then be polled: t' = t / W' to t + poll law.
     """
     rate = stage.rate or 0.0
     if not stage.rows:
@@ -227,6 +228,9 @@ def source_changed(
     basis += [because("makes_meanwhile")] if shallower else []
     alone = max(serial / (1 if stage.kind == "gil" and not processes else workers), 1.0)
     least, most = (1e9 / (max(alone, polls) * stage.rows) for polls in (law, 0.0 if shallower else law))
+    if stage.kind == "burst" and workers > stage.workers:
+        basis.append(because("stalls_may_stay"))
+        return 1e9 / ((serial + law) * stage.rows), 1e9 / (alone * stage.rows), basis, None
     if stage.kind == "cpu" and not processes and workers > stage.workers and alone > law:
         basis.append(because("may_hold_lock"))
         return min(least, rate), most, basis, None

@@ -81,7 +81,9 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
         raise SourceError(f"no iteration in `{paths[0]}`", HINT)
     if len(models) > 1:
         others = ", ".join(sorted(models.keys() - {chosen}))
-        out.notes.add("models", f"the steps are those of model {chosen}, which has the most; left out: those of {others}")
+        out.notes.add(
+            "models", f"the steps are those of model {chosen}, which has the most; left out: those of {others}"
+        )
     out.steps.source = "msprof"
     previous = None
     for iteration in sorted(models[chosen].iterations.values(), key=lambda one: one.begin_ns):

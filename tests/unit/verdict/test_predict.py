@@ -157,6 +157,15 @@ def test_more_workers_do_not_remove_bursts():
     assert (found.low, found.high) == pytest.approx((0.9, 1.1))
 
 
+@pytest.mark.parametrize("processes", [False, True])
+def test_the_stalls_of_a_source_may_overlap_or_hold_up_all_its_workers(processes):
+    """5 ms for a row, nearly all in stalls: x2 if they overlap, and 3.1 ms more for each row if none does."""
+    bursty = dataclasses.replace(source(workers=1, row_ms=5.0), kind="burst")
+    found = predict(loop(bursty, consumer=1e6), Change(9, workers=2, processes=processes))
+    assert found.ratio is None
+    assert (found.low, found.high) == pytest.approx((5 / 8.125, 2.0), rel=0.11)
+
+
 def test_without_an_idle_core_more_workers_bring_between_nothing_and_a_core_each():
     busy = dataclasses.replace(op(1, rate=20.0), kind="cpu", cores=1.0)
     found = predict(loop(busy, free=0.5, process_cores=7.0), Change(1, workers=2))
