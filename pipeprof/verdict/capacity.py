@@ -230,10 +230,10 @@ def source_changed(
     least, most = (1e9 / (max(alone, polls) * stage.rows) for polls in (law, 0.0 if shallower else law))
     if stage.kind == "burst" and workers > stage.workers:
         basis.append(because("stalls_may_stay"))
-        return 1e9 / ((serial + law) * stage.rows), 1e9 / (alone * stage.rows), basis, None
+        least, most = 1e9 / ((serial + law) * stage.rows), 1e9 / (alone * stage.rows)
     if stage.kind == "cpu" and not processes and workers > stage.workers and alone > law:
         basis.append(because("may_hold_lock"))
-        return min(least, rate), most, basis, None
+        least = min(least, rate)
     return least, most, basis, None
 
 
