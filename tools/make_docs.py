@@ -48,15 +48,26 @@ _QUERIES_HEAD = """# Queries
 
 The SQL behind every number of a report. Made by `tools/make_docs.py` from the headers of the files in `queries/`.
 
-The views can be used in `pipeprof sql RUN "SELECT ..."` like tables. The queries are asked by name from Python:
-`Engine.open(run).ask("step/slowest", top=5)`.
+The views can be used in `pipeprof sql RUN "SELECT ..."` like tables. The queries can be asked by name from Python:
+`pipeprof.open("RUN").ask("step/slowest", top=5)`.
 """
 
 _CLI_HEAD = """# Command line
 
 Every verb with its options. Made by `tools/make_docs.py` from what `pipeprof VERB --help` prints.
 
-Data goes to stdout, words about it to stderr. An error is one line `error:`, mostly with a line `hint:`.
+Results go to stdout, messages to stderr. An error is one line `error:`, usually followed by a line `hint:`.
+`pipeprof --version` prints the version, and `pipeprof --no-color VERB ...` prints without colours.
+
+| environment variable | meaning |
+| --- | --- |
+| `PIPEPROF_BASELINES` | where baselines are kept, unless `--root` says |
+| `PIPEPROF_REDACT` | patterns of what is masked, one in a line, as with `--redact` |
+| `FP_POINT`, `BP_POINT` | as `--fp-point` and `--bp-point` of `collect` |
+| `PIPEPROF_IMPORT_JOBS` | how many processes an import uses |
+| `PIPEPROF_MAX_BYTES` and others | [limits](security.md#files-from-elsewhere) of what is read |
+| `NO_COLOR` | no colours, as `--no-color` |
+| `XDG_CACHE_HOME` | the cache is its folder `pipeprof` (default: `~/.cache/pipeprof`) |
 """
 
 _RULES_HEAD = """# Rules
@@ -174,7 +185,7 @@ def _verb_section(command: click.Command, context: click.Context) -> str:
     level = "##" if context.parent and context.parent.parent is None else "###"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     records = [parameter.get_help_record(context) for parameter in command.params]
-    options = [(f"`{record[0]}`", _meaning(record[1])) for record in records if record]
+    options = [(f"`{record[0]}`", _meaning(record[1])) for record in records if record and record[1]]
     table = [_grid(("option", "meaning"), options)] if options else []
     return "\n".join([f"{level} {context.command_path}\n\n```text\n{usage}\n```\n", _help_text(command), *table])
 

@@ -76,9 +76,10 @@ _POLICY = click.option(
     "planted",
     metavar="SHARE",
     type=click.FloatRange(0, 10, min_open=True),
-    help="Test of the gate: make steps of the new side longer by this share, such as 0.3; both may be the same code.",
+    help="Test of the gate: really slow each step of the new side down by this share, such as 0.3; both sides may be "
+    "the same code.",
 )
-@click.option("--to-the-end", is_flag=True, help="Make all checks, even when they will most likely not decide.")
+@click.option("--to-the-end", is_flag=True, help="Go on to the last check, even if it will most likely not decide.")
 @redact_option
 @comparison_format
 @COMMAND
@@ -86,7 +87,7 @@ def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
     new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
 ) -> None:  # fmt: skip
-    """Is the new code slower than the old? Runs both in turn until that is decided.
+    """Is the new code slower than the old? Runs both alternately until the answer is clear.
 
     \b
       pipeprof ab --base-ref main -- python train.py   # against the working tree
@@ -95,9 +96,8 @@ def ab(
       pipeprof ab --new-env OMP_NUM_THREADS=2 -- python train.py
 
     With --base-ref the settings are those of that revision: a change cannot loosen its own gate. Every run is a fresh
-    process. The same command again continues a session that was interrupted, and prints the result of one that is
-    finished. Exit codes: 0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive, 5 one of the commands
-    failed.
+    process. Repeat the command to continue an interrupted session, or to see the result of a finished one. Exit codes:
+    0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive, 5 one of the commands failed.
     """  # noqa: D301
     from pipeprof.experiment.ab import AbWish, run_ab
     from pipeprof.experiment.judged import judged_arms
@@ -149,10 +149,10 @@ def qualify(
       pipeprof qualify -- python train.py
       pipeprof qualify --slow-down 0.03 --rounds 20 --budget 1h -- python train.py
 
-    Each round runs the command twice as it is, and once for each slow-down with every step really made longer.
-    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Interrupted, the same
-    command with `-o` and its folder goes on; with more --rounds it adds to them. Exit codes: 0 as promised,
-    1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
+    Each round runs the command twice unchanged, and once per slow-down with every step really made longer. Random
+    comparisons are composed from these runs and judged as `pipeprof ab` would. To continue after an interruption,
+    repeat the command with `-o` and the same folder; a larger --rounds adds rounds. Exit codes: 0 as promised, 1 more
+    false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment.policy_file import load_policy

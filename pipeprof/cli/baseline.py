@@ -31,7 +31,7 @@ _FORMAT = format_option(*FORMS)
 
 @click.group()
 def baseline() -> None:
-    """Keep runs that later ones are compared with.
+    """Save runs as baselines for later comparisons.
 
     \b
       pipeprof baseline write RUN --workload resnet
@@ -59,7 +59,7 @@ def baseline() -> None:
 @click.option(
     "--anchor",
     metavar="RUN",
-    help="Run of the old code, measured in turn with RUN: their ratio is kept.",
+    help="Run of the old code, measured alternately with RUN; the history keeps their ratio.",
 )
 @format_option("json")
 def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
@@ -106,7 +106,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 @_FORMAT
 @report_file()
 def list_all(root: str, form: str, output: Path | None) -> None:
-    """List all baselines, damaged ones too. Exit code: 3 when there is no such place.
+    """List all baselines, including damaged ones. Exit code 3: there is no such place.
 
     \b
       pipeprof baseline list
@@ -137,7 +137,7 @@ def show(
     source: str | None, workload: str | None, machine: str | None, root: str, form: str, output: Path | None, *,
     past: bool,
 ) -> None:  # fmt: skip
-    """Show metrics, machine and revision of a baseline, or its history. Of a run: what a baseline of it would hold.
+    """Show metrics, machine and revision of a baseline, or its history. For a run: what its baseline would contain.
 
     \b
       pipeprof baseline show --workload resnet
@@ -160,7 +160,7 @@ def show(
 @_FORMAT
 @report_file()
 def check(root: str, form: str, output: Path | None) -> None:
-    """Check that every baseline and its history can be read. Exit code: 3 when one is damaged, or when there is none.
+    """Check that every baseline and its history can be read. Exit code 3: one is damaged, or there is none.
 
     \b
       pipeprof baseline check

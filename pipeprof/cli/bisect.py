@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @budget_option("Time limit for all runs")
 @click.option(
     "--most-runs", metavar="N", type=click.IntRange(6), default=150, show_default=True,
-    help="At most this many runs, besides those that fail or are discarded.",
+    help="At most this many runs, not counting failed and discarded ones.",
 )  # fmt: skip
 @folder_option("folder", "Folder of the runs.  [default: pipeprof-bisect-HASH]")
 @redact_option
@@ -40,7 +40,7 @@ def bisect(
     good: str, bad: str, metric: str, budget: float | None, most_runs: int, folder: Path | None, form: str,
     command: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Which commit made it slower? Measures commits where it tells most, until one is left.
+    """Which commit made it slower? Always measures the most informative commit, until one is left.
 
     \b
       pipeprof bisect v1.2 HEAD -- python train.py
@@ -48,10 +48,9 @@ def bisect(
       pipeprof bisect 3f2a91c main --metric peak_memory -- python train.py
 
     GOOD is an older commit of the same branch (first parents). Every run is a fresh process in a worktree of its
-    commit; a commit whose command fails is left out. Runs vary, so after each there is a probability for each commit,
-    and no commit is ruled out by one run. The same command again goes on where it was interrupted. Exit codes: 0 the
-    commit was found, 3 there is no change or it could not be judged, 4 only a range is known, 5 the command failed at
-    GOOD or BAD.
+    commit; commits whose command fails are skipped. Because runs vary, each run updates a probability for every commit,
+    and no single run rules one out. Repeat the command to continue after an interruption. Exit codes: 0 the commit was
+    found, 3 there is no change or it could not be judged, 4 only a range is known, 5 the command failed at GOOD or BAD.
     """  # noqa: D301
     from pipeprof.experiment.bisect.search import BisectWish, run_bisect
     from pipeprof.report import bisect_text, document

@@ -56,7 +56,7 @@ NO_FILE = ""  # --live alone
 @click.option(
     "--schedule",
     metavar="SPEC",
-    help="Steps of the windows, such as skip_first=10,wait=5,warmup=1,active=3,repeat=2.  "
+    help="Steps in which operators are recorded, such as skip_first=10,wait=5,warmup=1,active=3,repeat=2.  "
     "[default: a few steps early on, then more and more rarely, in at most 1 % of the time]",
 )
 @click.option(
@@ -82,7 +82,7 @@ NO_FILE = ""  # --live alone
     "--memory/--no-memory",
     default=True,
     show_default=True,
-    help="Sample the memory pool in windows of --ops.",
+    help="Sample MindSpore's memory pool while operators are recorded.",
 )
 @click.option(
     "--graph-lines", is_flag=True, help="Record the source lines of operators in graphs, too; compiling takes longer."
@@ -105,7 +105,7 @@ NO_FILE = ""  # --live alone
     is_flag=False,
     flag_value=NO_FILE,
     metavar="[FILE]",
-    help="Keep what `pipeprof top` shows in FILE (`watch cat FILE`); without FILE, say how to watch the run.",
+    help="Keep in FILE what `pipeprof top` shows now, for `watch cat FILE`; without FILE, print how to watch the run.",
 )
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one, and the file of --live.")
 @redact_option
@@ -125,8 +125,8 @@ def collect(
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
       pipeprof collect --live now.txt -- python train.py
 
-    Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
-    and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.
+    Put it in front of your usual command, which keeps its input, output, signals, working directory and exit code.
+    `pipeprof report` and other verbs use the newest run unless you name one.
     """  # noqa: D301
     from pipeprof.collect.launch import ProbeOptions, die_like
     from pipeprof.collect.live import watched

@@ -33,14 +33,14 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 @click.option(
     "--base-ref",
     metavar="REV",
-    help="Git revision that the change is judged by: settings and a BASE inside the repository are read as it has "
-    "them, whatever is checked out.",
+    help="Git revision that judges the change: settings, and a BASE inside the repository, are read from it, whatever "
+    "is checked out.",
 )
 @comparison_format
 @click.option(
     "--allow-cross-machine",
     is_flag=True,
-    help="Compare although machine or versions differ; the exit code is 0 then.",
+    help="Compare for information although machine or versions differ; the exit code is then 0, whatever is found.",
 )
 @report_file()
 def compare(

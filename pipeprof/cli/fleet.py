@@ -25,11 +25,11 @@ TOP = 10
 @click.command()
 @click.argument("roots", metavar="FOLDER|URL...", nargs=-1, required=True, type=RunPath())
 @click.option(
-    "--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank in SQL; - reads it from stdin."
+    "--sql", "query", metavar="SQL", help="Query the tables fleet_run and fleet_rank in SQL; - reads it from stdin."
 )
 @format_option("html", "markdown", "json", "csv")
 @click.option("--top", metavar="N", type=click.IntRange(1), help=f"At most N rows of a table.  [default: {TOP}]")
-@click.option("--fresh", is_flag=True, help="Read every run again; nothing that was kept is used.")
+@click.option("--fresh", is_flag=True, help="Read every run again, ignoring cached results.")
 @engine_option
 @report_file()
 def fleet(
@@ -51,9 +51,9 @@ def fleet(
       pipeprof fleet /shared/runs --engine tcp://head:8786
       pipeprof fleet runs/ --sql "SELECT run, verdict FROM fleet_run" --format csv
 
-    All runs in the folders, and in the folders in them, count, or below a URL of object storage (s3://, gs://, az://);
-    damaged and running ones are named. What was found in a run is kept, so that the next question is answered at once.
-    Hours are of ranks: an hour of eight accelerators is eight hours. It informs and judges nothing: the exit code is 0.
+    Reads all runs in these folders and their subfolders, or below a URL of object storage (s3://, gs://, az://);
+    damaged and running ones are listed. Results are cached, so that the next report is fast. Hours are rank-hours: one
+    hour on eight accelerators is eight hours. The report only informs: the exit code is 0.
     """  # noqa: D301
     from pipeprof.cluster import connected
     from pipeprof.report import document

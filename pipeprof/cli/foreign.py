@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--step",
     metavar="PATTERN",
-    help="Regular expression for the names of steps in a Chrome trace; in brackets, the number.",
+    help="Regular expression that matches the names of steps in a Chrome trace; a group ( ) gives the step's number.",
 )
 @engine_option
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
@@ -53,7 +53,7 @@ def import_files(
       pipeprof import /shared/profiler -o /shared/run --engine tcp://head:8786
       pipeprof report old
 
-    PATH is a folder, with the folders in it, or one file. Files are recognised by their content.
+    PATH is one file, or a folder with its subfolders. Files are recognised by their content.
     """  # noqa: D301
     from pipeprof.cluster import connected
     from pipeprof.collect.session import default_name

@@ -33,10 +33,10 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
       pipeprof history nightly-runs/ --format html -o history.html
       pipeprof history s3://bucket/nightly-runs
 
-    WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append);
-    FOLDER, or a URL of object storage, holds runs; one without runs is ignored if a workload has that name.
-    Measurements of another machine, or of other versions, make a series of their own. Commits are looked up in the git
-    repository of the current folder. It informs and judges nothing: the exit code is 0.
+    WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append).
+    FOLDER, or a URL of object storage, contains runs; a folder without runs is ignored if a workload has that name.
+    Measurements of another machine, or of other versions, form separate series. Commits are looked up in the git
+    repository of the current folder. The history only informs: the exit code is 0.
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
     from pipeprof.report import document

@@ -61,9 +61,7 @@ class _Command(click.Command):
 @click.option(
     "--opr-name", metavar="REGEX", help="Only operators whose name matches this regular expression, from its start."
 )
-@click.option(
-    "--search", metavar="WORD", help="Only operators with this in their name or type, in upper or lower case."
-)
+@click.option("--search", metavar="WORD", help="Only operators whose name or type contains this, ignoring case.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only operators of exactly this type; may be repeated."
 )
@@ -82,7 +80,7 @@ class _Command(click.Command):
     type=click.Choice(["end", "kern", "total", "wait", "exec"]),
     default="end",
     show_default=True,
-    help="Time that counts: end, total: start to end; kern, wait: until the kernel starts; exec: from then on.",
+    help="Time to use: end or total, start to end; kern or wait, until the kernel starts; exec, from then on.",
 )
 @click.option("--min-time", type=float, metavar="S", help="Only operators of at least this many seconds.")
 @click.option("--max-time", type=float, metavar="S", help="Only operators of at most this many seconds.")

@@ -33,10 +33,10 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
       pipeprof push RUN file:///mnt/shared/runs/RUN
       pipeprof report s3://bucket/runs/RUN
 
-    The run is compacted first, as pipeprof compact does. Its manifest is uploaded last, so that an upload that was cut
-    off is no run: the same command goes on with it. Credentials come from the environment. `collect -o URL` and
-    `import -o URL` upload what they wrote at once. Exit codes: 2 another run is at URL, 3 the run is not complete or
-    was changed, or the storage failed.
+    The run is compacted first, as pipeprof compact does. Its manifest is uploaded last, so that an interrupted upload
+    does not count as a run: repeat the command to continue it. Credentials come from the environment. `collect -o URL`
+    and `import -o URL` upload their run when it is done. Exit codes: 2 another run is at URL, 3 the run is not complete
+    or was changed, or the storage failed.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     upload(run, url, force=force, quiet=quiet)
 

@@ -35,5 +35,5 @@ redact_option: Callable[[Callable[..., None]], Callable[..., None]] = click.opti
     multiple=True,
     callback=_add,
     expose_value=False,
-    help="Regular expression of what else is stored as ***; may be repeated (or variable PIPEPROF_REDACT).",
+    help="Also mask what this regular expression matches (as ***); may be repeated (or variable PIPEPROF_REDACT).",
 )

@@ -65,7 +65,7 @@ class SectionName(click.Choice[str]):
     help=f"Only this part; may be repeated: {', '.join(SECTIONS)}.",
 )
 @click.option(
-    "--step", type=click.IntRange(0), metavar="N", help="Parts and operators of the Nth training step, from 0."
+    "--step", type=click.IntRange(0), metavar="N", help="Parts and operators of the Nth training step, counted from 0."
 )
 @report_file()
 def report(
@@ -112,7 +112,7 @@ def report(
 @click.argument("words", nargs=-1, metavar="[RUN] [SQL]", shell_complete=complete_runs)
 @format_option("csv", "json")
 def sql(words: tuple[str, ...], form: str) -> None:
-    """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL, list its tables and views.
+    """Query the tables of a run in SQL (DuckDB, read-only). Without SQL, list its tables and views.
 
     \b
       pipeprof sql RUN
@@ -120,8 +120,8 @@ def sql(words: tuple[str, ...], form: str) -> None:
       pipeprof sql "SELECT * FROM stage" --format csv
       echo "SELECT * FROM stage" | pipeprof sql RUN -
 
-    Without RUN, the newest run of the current folder is asked. Tables and their columns: docs/tables.md; views, and
-    the queries that the report asks: docs/queries.md.
+    Without RUN, the newest run of the current folder is used. Tables and their columns: docs/tables.md; views, and the
+    queries behind the report: docs/queries.md.
     """  # noqa: D301
     from pipeprof.cli.hard_end import process_ends_late
     from pipeprof.report import rows

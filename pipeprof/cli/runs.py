@@ -26,7 +26,7 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
       pipeprof runs s3://bucket/runs
 
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.
-    Damaged runs are listed, too. Verbs without RUN take the newest run of the current folder.
+    Damaged runs are listed, too. Verbs without RUN use the newest run of the current folder.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.listing import folders_of_runs, runs_in
     from pipeprof.record.text import printable

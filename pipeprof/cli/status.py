@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 @format_option(*FORMS)
 @report_file()
 def status(run: Path, form: str, output: Path | None, *, stacks: bool) -> None:
-    """What each rank of a running training waits for now: does it hang, and where.
+    """What each rank of a running training is waiting for: does it hang, and where?
 
     \b
       pipeprof status RUN
       pipeprof status RUN --stacks
       pipeprof status RUN --format json | jq '.ranks[].code'
 
-    It reads what the recording has written, which is at most some seconds old, and touches neither the training nor
-    the run. Exit code: 0, whatever it finds.
+    It only reads what the recording has written, which is at most a few seconds old; the training and the run are not
+    touched. The exit code is always 0.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import document

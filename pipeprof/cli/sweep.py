@@ -52,10 +52,9 @@ def sweep(
       pipeprof sweep sweep.toml --format html > sweep.html
       pipeprof sweep --table option_tables.csv
 
-    FILE holds the option sets (docs/sweep.md, examples/sweeps). Each is run in turn with the base, in fresh
-    processes, until its verdict is clear or the time is over. The same command again continues a sweep that was
-    interrupted, and prints the result of one that is finished. Exit codes: 0 measured, 3 could not be measured, 5 the
-    base failed.
+    FILE holds the option sets (docs/sweep.md, examples/sweeps). Each is run alternately with the base, in fresh
+    processes, until its verdict is clear or the time is over. Repeat the command to continue an interrupted sweep, or
+    to see the result of a finished one. Exit codes: 0 measured, 3 could not be measured, 5 the base failed.
     """  # noqa: D301
     if (file is None) == (table is None):
         raise UsageError("give a sweep file, or a table with --table", "pipeprof sweep sweep.toml -- python train.py")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @RUN
-@click.option("--once", is_flag=True, help="Look once, then end.")
+@click.option("--once", is_flag=True, help="Print once, then end.")
 @click.option(
     "--listen",
     type=click.IntRange(0, 65535),
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     "--output",
     type=LocalPath(),
     metavar="FILE",
-    help="Keep what it shows in FILE, for `watch cat FILE`.",
+    help="Keep FILE up to date with what it shows, for `watch cat FILE`.",
 )
 @keeps_files("output")
 @format_option("json")
 def top(run: Path, form: str, listen: int | None, output: Path | None, *, once: bool) -> None:
-    """Watch a training while it runs: its pace, its queues, CPU, memory, and the verdict so far.
+    """Watch a training while it runs: its speed, its queues, CPU, memory, and the verdict so far.
 
     \b
       pipeprof top RUN
@@ -46,9 +46,9 @@ def top(run: Path, form: str, listen: int | None, output: Path | None, *, once: 
       pipeprof top RUN --listen 9417
       pipeprof top RUN -o now.txt
 
-    Start it in a second terminal. It looks once a second, less often where a look takes long, and ends with the
-    recording; Ctrl-C ends only the view. With --format json each look is one line. How long the training still
-    takes is known where `Model.train` was told its epochs. The training and its run are only read. Exit code: 0.
+    Start it in a second terminal. It refreshes once a second, less often if that takes long, and ends with the
+    recording; Ctrl-C ends only the view. With --format json each refresh is one line. The remaining time is shown if
+    `Model.train` was given the number of epochs. The training and its run are only read. The exit code is 0.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import top as room

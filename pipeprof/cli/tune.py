@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     type=click.Choice(["time", "memory", "cores"]),
     default="time",
     show_default=True,
-    help="A faster training; or one that needs less memory, or less CPU time for a step, and is as fast.",
+    help="Make the training faster; or keep its speed with less memory, or with less CPU time per step.",
 )
 @click.option(
     "--allow-unchecked",
     is_flag=True,
-    help="Also take changes whose batches cannot be compared, since two unchanged runs differ already.",
+    help="Also accept changes whose batches cannot be compared, because two unchanged runs already differ.",
 )
 @click.option(
     "--allow-order",
     is_flag=True,
-    help="Also try changes that hand out the same rows in another order, compared over whole epochs.",
+    help="Also try changes that deliver the same rows in another order, compared over whole epochs.",
 )
 @click.option(
     "--allow-random",
     is_flag=True,
-    help="Also take changes under which random crops, flips and the like draw other numbers; labels must be the same.",
+    help="Also accept changes that make random crops, flips and the like draw other numbers; labels must be the same.",
 )
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option
@@ -65,11 +65,11 @@ def tune(
       pipeprof tune --goal memory -- python train.py --epochs 1
       pipeprof collect --apply tuned/settings.json -- python train.py
 
-    Records the training, tries the settings that should bring most (workers, worker processes, queues, rows kept in
-    memory, threads of NumPy, OpenCV and MindSpore), each in turn with what is known to be best, and holds the whole
-    set against the original at the end. Only what is proven is recommended, and only if the batches are the same.
-    The command is run many times, so give a short one. The same command again continues a tuning that was interrupted.
-    Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
+    Records the training, tries the most promising settings (workers, worker processes, queues, rows kept in memory,
+    threads of NumPy, OpenCV and MindSpore), each alternately with the best set so far, and finally compares the whole
+    set with the original. Only proven settings are recommended, and only if the batches stay the same. The command is
+    run many times, so use a short training. Repeat the command to continue an interrupted tuning. Exit codes: 0 judged,
+    3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
     from pipeprof.experiment.tune.bench import TuneBench
     from pipeprof.experiment.tune.result import content_of, write_files

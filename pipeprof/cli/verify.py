@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @format_option(*FORMS)
 @report_file()
 def verify(run: Path, form: str, output: Path | None) -> None:
-    """Check that the files of a run are as they were written, by the checksums in its run.json.
+    """Check by the checksums in its run.json that the files of a run are unchanged.
 
     \b
       pipeprof verify RUN
       pipeprof verify RUN --format json | jq '.changes[].file'
 
-    Every file of every table is read. Exit codes: 0 as they were written, 3 a file was changed, added or removed, or
-    the run has no checksums because an older pipeprof made it.
+    Every file of every table is read. Exit codes: 0 unchanged, 3 a file was changed, added or removed, or the run has
+    no checksums because an older pipeprof made it.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import UNFINISHED, load
     from pipeprof.report import document

@@ -53,9 +53,9 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
             "most",
             type=click.IntRange(1),
             metavar="M",
-            help=f"At most this many pairs; they are added until they decide.  [default: {MOST_PAIRS}]",
+            help=f"At most this many pairs; they are added until the answer is clear.  [default: {MOST_PAIRS}]",
         ),
-        budget_option("Begin no further pair that would not end within this time"),
+        budget_option("Start no further pair that would not end within this time"),
     ]
 
     def add(verb: Callable[..., None]) -> Callable[..., None]:
@@ -103,8 +103,8 @@ def whatif(
       pipeprof whatif RUN --op GeneratorOp --prefetch 64 --max-pairs 16
       pipeprof whatif RUN --op rotate --workers 2 --budget 10m
 
-    Runs the command (that of RUN if none is given) in turn without and with the new settings, until the pairs of runs
-    decide whether that is faster. Its script needs no change, and only step times are recorded.
+    Runs the command (by default that of RUN) alternately without and with the new settings, until it is clear whether
+    they are faster. The script needs no change, and only step times are recorded.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import whatif as room
@@ -124,7 +124,7 @@ def whatif(
     metavar="RUN",
     shell_complete=complete_runs,
     type=LocalPath(),
-    help="The recorded run in whose table the operator has that number; its command is the default.",
+    help="The recorded run that the operator's number refers to; its command is the default.",
 )
 @pair_options(HEADSPACE_PAIRS)
 @folder_option("path", "New folder for the runs.  [default: pipeprof-headspace-TIME]")
@@ -151,10 +151,10 @@ def headspace(
       pipeprof headspace --op augment -- python train.py
       pipeprof headspace --run RUN --up-to 3
 
-    Runs the command in turn as it is, and with its first batch repeated so that no step waits for data. No fix of the
-    data pipeline can make the training faster than that. Pairs of runs are added until they decide whether there are
-    5 % or more to gain; if they never do, the answer is "undecided". With --op one operator (a source, a map, a batch
-    with a function) hands out its first outputs again and again; with --up-to everything before it stands still, too.
+    Runs the command alternately unchanged and with its first batch repeated, so that no step waits for data. No fix of
+    the data pipeline can make the training faster than that. Pairs of runs are added until it is clear whether 5 % or
+    more can be gained; if it never is, the answer is "undecided". With --op, one operator (a source, a map, a batch
+    with a function) returns its first outputs again and again; with --up-to, nothing before it does any work, either.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import headspace, part

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import pipeprof
+from pipeprof.cli.report import SECTIONS
 from pipeprof.cli.verbs import VERBS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,6 +60,21 @@ def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_exampl
     collect = page.partition("## pipeprof collect\n")[2].partition("\n## ")[0]
     assert "pipeprof collect -- python train.py --epochs 3" in collect
     assert "| `-o, --output FOLDER\\|URL` |" in collect
+
+
+def test_every_option_on_the_page_of_the_command_line_has_a_meaning(make_docs):
+    assert [line for line in make_docs.cli_page().splitlines() if line.endswith("|  |")] == []
+
+
+def test_the_page_on_the_report_names_every_section():
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert [name for name in SECTIONS if f"`{name}`" not in page] == []
+
+
+def test_the_page_on_python_has_every_public_name():
+    shown = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").splitlines()
+    names = [name for name in pipeprof.__all__ if name != "__version__"]
+    assert [name for name in names if not any(line.endswith(f".{name}") for line in shown)] == []
 
 
 def test_check_tells_a_stale_page(make_docs, tmp_path, monkeypatch, capsys):
