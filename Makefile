@@ -39,8 +39,8 @@ EACH = $(MAKE) --no-print-directory --keep-going -j1
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
-test: $(READY)  ## all tests but the slow ones
-	$(EACH) test-together test-trainings test-measures test-alone
+test: $(READY)  ## all tests but the slow ones, and those that want the machine for themselves
+	$(EACH) test-together test-trainings test-measures
 
 test-together: $(READY)
 	$(TESTS) -m "$(ORDINARY)" $(TOGETHER)
@@ -54,8 +54,8 @@ test-measures: $(READY)
 test-alone: $(READY)
 	$(TESTS) -m "$(ORDINARY) and alone" tests/e2e
 
-test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
-	$(EACH) slow-together slow-trainings slow-measures
+test-slow: $(READY)  ## the others: made-up input, servers, browsers, stress, fault injection, one training after the other
+	$(EACH) slow-together slow-trainings slow-measures test-alone
 
 slow-together: $(READY)
 	$(TESTS) -m slow $(TOGETHER) $(shell grep -rl --include='test_*.py' --exclude-dir=e2e 'mark\.slow' tests)

@@ -11,6 +11,8 @@ import tuned
 from designed import find
 from pipelines import Map, to_json, vision
 
+pytestmark = pytest.mark.slow  # asks 64 recordings
+
 
 def test_the_first_candidate_is_usually_the_change_that_was_measured_as_a_gain():
     found = tuned.on_recordings(tuned.recorded())

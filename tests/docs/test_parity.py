@@ -16,6 +16,8 @@ from play import ROOT, parse
 
 from pipeprof.cli import cli
 
+pytestmark = pytest.mark.slow  # runs the commands of the parity page
+
 PAGE = ROOT / "docs" / "parity.md"
 KEPT = re.compile(r"yes|(?:partly|no): \S.*")
 

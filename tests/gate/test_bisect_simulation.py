@@ -8,6 +8,8 @@ from bisect_simulation import bisect, plain, rates, streams
 
 from pipeprof.verdict.gate.bisection import next_commit, posterior, settled, sides
 
+pytestmark = pytest.mark.slow  # simulates many bisections
+
 
 @pytest.fixture(scope="module")
 def jobs():

@@ -14,6 +14,8 @@ import pytest
 from pipeprof.query.engine import Engine
 from pipeprof.verdict.compatible import verdicts
 
+pytestmark = pytest.mark.slow  # starts MindSpore
+
 TYPES = ["BatchOp", "MapOp", "RenameOp", "MapOp", "GeneratorOp"]
 LAST = re.compile(r"Device Connector Size: ([\d.e+-]+), Connector Capacity: ([\d.e+-]+)")
 SEEN = re.compile(r"Op \((\w+)\(ID:(\d+)\)\) CPU=([\d.e+-]+), in=([\d.e+-]+?)out=([\d.e+-]+)")

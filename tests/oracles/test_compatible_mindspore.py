@@ -16,6 +16,8 @@ from pipeprof.query.engine import Engine
 from pipeprof.report.words.compatible import worded
 from pipeprof.verdict.compatible import verdicts
 
+pytestmark = pytest.mark.slow  # starts MindSpore
+
 MODULE = "mindspore.profiler.analysis.viewer.ms_minddata_viewer"
 
 

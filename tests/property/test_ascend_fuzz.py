@@ -37,6 +37,8 @@ from pipeprof.read.tables.share import Outcome, Share
 from pipeprof.record.run import Manifest, Run, load
 from pipeprof.record.schema import BY_NAME
 
+pytestmark = pytest.mark.slow  # makes up its input
+
 CASES = int(os.environ.get("PIPEPROF_FUZZ_CASES", "6000"))  # of each family, in the long test
 WHOLE = 100  # cases for one whole import, which takes as long as some tens of others
 
@@ -214,7 +216,6 @@ def test_any_damage_is_an_error_in_words_or_a_run(kind, seed):
     one_whole_case(kind, seed)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_many_damages_of_each_family(kind):

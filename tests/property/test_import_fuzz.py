@@ -20,6 +20,8 @@ from pipeprof.record import store
 from pipeprof.record.run import MANIFEST
 from pipeprof.report import build, json_text
 
+pytestmark = pytest.mark.slow  # makes up its input
+
 MAKERS = {"feed": write_feed, "sink": write_sink}
 FILES = [
     ("feed", "pipeline_profiling_0.json"),

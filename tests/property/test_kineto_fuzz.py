@@ -19,6 +19,8 @@ from pipeprof.errors import PipeprofError
 from pipeprof.read.chrome import reader
 from pipeprof.record import store
 
+pytestmark = pytest.mark.slow  # makes up its input
+
 some = settings(max_examples=200, deadline=None)
 many = settings(max_examples=CASES // 2, deadline=None, database=None)
 odd_numbers = st.sampled_from([0, -1, 2**53 + 1, 2**62, 2**63, 2**64, 10**30, -(2**63), 1e300, 0.1, 5e-324])
@@ -190,13 +192,11 @@ def test_any_damage_is_reported(data):
     any_damage(data)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_many_lists_of_events_are_imported_or_refused():
     many(given(listed, st.one_of(HEADERS, RANKS))(any_events))()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_many_damaged_files_are_reported():
     many(given(st.data())(any_damage))()

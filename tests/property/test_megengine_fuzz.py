@@ -22,6 +22,8 @@ from pipeprof.report.ops import sections, texts
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
 
+pytestmark = pytest.mark.slow  # makes up its input
+
 TIMELINE = {
     "traceEvents": [
         {"name": "thread_name", "ph": "M", "tid": 1, "pid": 4, "args": {"name": "gpu0:0"}},
@@ -208,7 +210,6 @@ def test_any_bytes_may_be_wrong(name, cut, flips, noise):
     any_bytes(name, cut, flips, noise)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize("kind", ["timeline", "static"])
 def test_every_odd_value_at_every_place_of_a_small_file(kind, value):
@@ -224,7 +225,6 @@ def test_every_odd_value_at_every_place_of_an_operator(value):
     assert states <= {"complete", "partial", None}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTENTS)
 @many
 @given(data=st.data())
@@ -232,14 +232,12 @@ def test_many_values(kind, data):
     any_value(kind, data)
 
 
-@pytest.mark.slow
 @settings(many, max_examples=CASES // 10)
 @given(data=st.data(), key=st.text(max_size=5))
 def test_many_keys(data, key):
     any_key(data, key)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 @many
 @given(cut=cuts, flips=flips, noise=noises)

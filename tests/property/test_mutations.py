@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from mutations import FAMILIES, STUCK_S
 
+pytestmark = pytest.mark.slow  # makes up its input
+
 MUTATIONS = os.environ.get("PIPEPROF_MUTATIONS")
 CASES = int(MUTATIONS or 65) // len(FAMILIES)
 SEED = os.environ.get("PIPEPROF_MUTATIONS_SEED", "1")

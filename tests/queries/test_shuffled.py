@@ -8,6 +8,8 @@ import pytest
 from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
 
+pytestmark = pytest.mark.slow  # asks every query many times
+
 VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",

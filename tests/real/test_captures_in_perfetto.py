@@ -10,7 +10,7 @@ from perfetto import COUNTERS, FAULTS, SLICES, ask, needs_perfetto
 from pipeprof.query.engine import Engine
 from pipeprof.report.timeline.trace import Choice, write
 
-pytestmark = needs_perfetto
+pytestmark = [needs_perfetto, pytest.mark.slow]
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
 OPS = """
 SELECT o.rank, o.track, i.name, count(*) AS n, CAST(sum(o.dur_ns) AS BIGINT) AS total_ns FROM op AS o

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
+pytestmark = pytest.mark.slow  # starts a cluster of workers
 pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 RUNS, RANKS = 130, 5
 

@@ -106,9 +106,9 @@ def make(tmp_path, noted):
 
 EXPECTED = {
     "test": ["-m not slow and not real -n auto", "-m not slow and not real and not (alone or measures) -n auto --maxprocesses 2",
-             "-m not slow and not real and measures -n auto --maxprocesses 2", "-m not slow and not real and alone tests/e2e"],
+             "-m not slow and not real and measures -n auto --maxprocesses 2"],
     "test-slow": ["-m slow -n auto", "-m slow and not (alone or measures) -n auto --maxprocesses 2",
-                  "-m slow and measures -n auto --maxprocesses 2"],
+                  "-m slow and measures -n auto --maxprocesses 2", "-m not slow and not real and alone tests/e2e"],
 }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_the_slow_part_looks_into_every_file_with_a_slow_test(make):
         if "pytest.mark.slow" in path.read_text(encoding="utf-8") and "e2e" not in path.parts
     }
     assert named >= marked - {"tests/unit/ci/test_all_parts_run.py"}
-    assert len(marked) >= 10
+    assert len(marked) >= 25
 
 
 def test_the_workflow_runs_the_same_parts_side_by_side():
@@ -168,7 +168,10 @@ def test_the_workflow_runs_the_same_parts_side_by_side():
         "test-trainings",
         "test-measures",
         "test-alone",
+        "slow-together",
+        "slow-trainings",
+        "slow-measures",
         BESIDE,
         *PARTS,
-    } - {"test"}
+    } - {"test", "test-slow"}
     assert found == wanted

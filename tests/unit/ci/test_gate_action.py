@@ -12,6 +12,8 @@ from action_steps import ROOT, Runner, action
 from comparisons import EXIT, HEADLINE, comparison, edit, hostile, metric, setting, trust
 from hostile import check_html
 
+pytestmark = pytest.mark.slow  # runs the action in processes and repositories of their own
+
 BASE = "b" * 40
 
 

@@ -6,6 +6,8 @@ import pytest
 import yaml
 from workflow_steps import WORKFLOWS, Forge
 
+pytestmark = pytest.mark.slow
+
 BASELINE, AGAINST_IT, IN_TURN, SELF_TEST = (
     "gate-baseline.yml", "gate-self-hosted.yml", "gate-hosted.yml", "gate-self-test.yml",
 )  # fmt: skip
@@ -76,7 +78,6 @@ def test_the_branch_of_baselines_holds_nothing_else_and_all_of_them(forge):
     assert "2 measurements" in job.summary
 
 
-@pytest.mark.slow
 def test_each_merge_tells_since_when_it_is_slower(forge):
     for number in range(11):
         if number == 6:
@@ -90,7 +91,6 @@ def test_each_merge_tells_since_when_it_is_slower(forge):
     assert "<svg" in (job.artifacts["performance-history"] / "history.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_a_new_machine_begins_a_series_and_the_job_stays_green(forge):
     assert forge.push(BASELINE).green
     forge.env = {"SHIM_CPU": "another"}
@@ -98,7 +98,6 @@ def test_a_new_machine_begins_a_series_and_the_job_stays_green(forge):
     assert job.green, job.log
 
 
-@pytest.mark.slow
 def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
     first = forge.pull_request(AGAINST_IT, forge.change())
     assert not first.green

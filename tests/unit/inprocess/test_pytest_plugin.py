@@ -12,6 +12,8 @@ import pipeprof
 from pipeprof.query.side import open_measures
 from pipeprof.record.run import load
 
+pytestmark = pytest.mark.slow  # starts a pytest for each test
+
 pytest_plugins = ("pytester",)
 
 PLUGIN = "pipeprof.inprocess.pytest_plugin"

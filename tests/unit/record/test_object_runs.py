@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
+pytestmark = pytest.mark.slow  # starts servers of object storage
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
 RUNS = 12

@@ -34,7 +34,7 @@ pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 TABLES_KEPT = ("step/", "fetch/", "pipeline/", "op_info/")
 MOST_REQUESTS = 100  # for a report, of a run of any number of ranks
-pytestmark = pytest.mark.usefixtures("storage_account")
+pytestmark = [pytest.mark.usefixtures("storage_account"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

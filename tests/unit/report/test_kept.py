@@ -29,6 +29,7 @@ import page_cost
 import test_bench_ranks
 from run_files import sealed
 
+pytestmark = pytest.mark.slow  # writes runs of a hundred ranks
 CAPTURES = Path(__file__).resolve().parents[2] / "real" / "captures"
 NAMES = ("2.10-graph", "2.10-ranks", "many-ranks", "long")
 

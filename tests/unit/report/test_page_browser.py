@@ -10,6 +10,8 @@ import pytest
 from pipeprof.report import html
 from pipeprof.report.build import build
 
+pytestmark = pytest.mark.slow  # starts a browser
+
 KINDS = ["empty", "normal", "ranks", "odd", "unfetched"]
 
 
