@@ -1,9 +1,10 @@
 -- How the time per step of the operators with the most own time changes over the run: least squares over the steps.
 --
 -- Operators of one name and phase are pooled, whatever their shapes; a step without the operator counts as 0. Steps
--- are those with recorded operators; a window is an unbroken row of them. One window tells nothing about growth.
+-- are those with recorded operators; a window is an unbroken row of them. One window tells nothing about growth. See
+-- the view step_op for what counts as own time.
 --
--- Reads: op, op_info?, step_part
+-- Reads: op_info?, step_op, step_part
 -- Takes:
 --   $top  bigint  how many operators of each rank
 -- Gives, one row per (rep, rank, position), in that order:
@@ -53,13 +54,12 @@ whole AS (
 
 labelled AS (
   SELECT
-    rep, rank, op.step,
-    coalesce(op_info.name, CAST(op.op_id AS VARCHAR)) AS name,
+    rep, rank, step_op.step,
+    coalesce(op_info.name, CAST(step_op.op_id AS VARCHAR)) AS name,
     coalesce(op_info.phase, '') AS phase,
     op_info.type, op_info.in_shapes,
-    coalesce(op.self_ns, op.dur_ns) AS self_ns
-  FROM op
-  INNER JOIN windowed USING (rep, rank, step)
+    step_op.own_ns AS self_ns
+  FROM step_op
   LEFT JOIN op_info USING (rep, rank, op_id)
 ),
 

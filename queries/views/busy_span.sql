@@ -3,7 +3,7 @@
 -- Of training and warm-up steps and of no known step, as in device_op. Where operators ran on a device, those that were
 -- launched on the host do not count.
 --
--- Reads: op_exec
+-- Reads: op_exec, op_mark?
 -- Gives, one row per (rep, rank, device, start_ns):
 --   rep       bigint   repetition
 --   rank      bigint   process rank
@@ -18,10 +18,8 @@ WITH ran AS (
     start_ns + dur_ns AS end_ns,
     max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_device
   FROM op_exec
-  WHERE
-    dur_ns > 0
-    AND (kind IS NULL OR kind IN ('train', 'warmup'))
-    AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
+  ANTI JOIN op_mark USING (rep, rank, op_id)
+  WHERE dur_ns > 0 AND (kind IS NULL OR kind IN ('train', 'warmup'))
 ),
 
 counted AS (  -- once where several streams ran from the same to the same time: each has one place in the order

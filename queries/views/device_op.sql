@@ -3,7 +3,7 @@
 -- When a device ran none in a training step, those of warm-up steps; when there are none either, those whose step is
 -- not known: the AI CPU fetches batches while no step runs.
 --
--- Reads: op_exec
+-- Reads: op_exec, op_mark?
 -- Gives, one row per (rep, rank, op_id, start_ns, track):
 --   rep       bigint   repetition
 --   rank      bigint   process rank
@@ -26,9 +26,8 @@ WITH choice AS (
     side,
     CASE kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op_exec
-  WHERE
-    (kind IS NULL OR kind IN ('train', 'warmup'))
-    AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
+  ANTI JOIN op_mark USING (rep, rank, op_id)
+  WHERE kind IS NULL OR kind IN ('train', 'warmup')
 ),
 
 ranked AS (

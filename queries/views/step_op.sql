@@ -1,10 +1,9 @@
 -- Executions of operators in the steps of step_part, with the time that counts as their own.
 --
 -- On a rank that has a device, an operator of the host has the time of what it launched there, and is left out when
--- that is nothing; what nobody is known to have launched stands for itself. Ranges of the user and functions of Python
--- are no operators.
+-- that is nothing; what nobody is known to have launched stands for itself. What op_mark has is no operator.
 --
--- Reads: op, op_info?, step_part
+-- Reads: op, op_mark?, step_part
 -- Gives, one row per (rep, rank, op_id, start_ns, track):
 --   rep       bigint   repetition
 --   rank      bigint   process rank
@@ -40,7 +39,5 @@ owned AS (
 SELECT
   rep, rank, owned.step, op_id, owned.start_ns, owned.track, owned.own_ns
 FROM owned
-LEFT JOIN op_info USING (rep, rank, op_id)
-WHERE
-  coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
-  AND (NOT owned.by_device OR owned.own_ns > 0)
+ANTI JOIN op_mark USING (rep, rank, op_id)
+WHERE NOT owned.by_device OR owned.own_ns > 0

@@ -5,9 +5,9 @@
 -- update, one of what follows the update; communication (so it is exposed: none of the rank's operators ran beside it),
 -- before or behind bp_ns; inside the dataset iterator; none of these: the host.
 -- Steps as in train_step, as far as operators were recorded in them. On a rank that has a device, operators are what
--- ran there meanwhile, of whatever step: a host that only launches is often a step ahead.
+-- ran there meanwhile, of whatever step: a host that only launches is often a step ahead. No row of op_mark is one.
 --
--- Reads: collective?, fetch?, op, op_info?, train_step
+-- Reads: collective?, fetch?, op, op_info?, op_mark?, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, step):
 --   rep            bigint   repetition
@@ -31,6 +31,7 @@ WITH recorded AS (
   SELECT
     rep, rank, step
   FROM op
+  ANTI JOIN op_mark USING (rep, rank, op_id)
   WHERE step IS NOT NULL
   GROUP BY ALL
 ),
@@ -79,6 +80,7 @@ event AS (
   FROM op
   LEFT JOIN op_info USING (rep, rank, op_id)
   LEFT JOIN device_rank USING (rep, rank)
+  ANTI JOIN op_mark USING (rep, rank, op_id)
   WHERE op.side IS NULL OR op.side = 'device' OR device_rank.rank IS NULL
   UNION ALL
   SELECT

@@ -1,10 +1,10 @@
 -- The operator executions that stand for a rank: those of its training steps (kind train).
 --
 -- When there are none, those of its warm-up steps; when there are none either, those whose step is not known.
--- Evaluation never counts, nor do Python functions and marks of the user that a trace has beside its operators. Of
--- sources that tell where an operator was launched from where it ran, only the latter counts.
+-- Evaluation never counts, nor does what a trace has beside its operators (op_mark). Of sources that tell where an
+-- operator was launched from where it ran, only the latter counts.
 --
--- Reads: op_exec
+-- Reads: op_exec, op_mark?
 -- Gives, one row per (rep, rank, op_id, start_ns, track):
 --   rep            bigint   repetition
 --   rank           bigint   process rank
@@ -33,9 +33,8 @@ WITH choice AS (
     *,
     CASE kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op_exec
-  WHERE
-    (kind IS NULL OR kind IN ('train', 'warmup'))
-    AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
+  ANTI JOIN op_mark USING (rep, rank, op_id)
+  WHERE kind IS NULL OR kind IN ('train', 'warmup')
 ),
 
 ranked AS (

@@ -52,3 +52,10 @@ def test_one_name_with_several_shapes_is_one_operator(ask):
     tables["op"].append({"op_id": 1, "step": 1, "start_ns": 1000, "dur_ns": 20, "self_ns": 20, "track": "0"})
     tables["op_info"].append({"op_id": 1, "name": "Add", "type": "Add", "phase": "forward", "in_shapes": "[4]"})
     assert ask("diagnose/op_growth", tables, top=3, give="name shapes slope_ns") == [("Add", 2, pytest.approx(10))]
+
+
+def test_a_range_of_the_user_is_no_operator_that_could_grow(ask):
+    tables = run({0: 10, 2: 10})
+    tables["op"] += [row | {"op_id": 1, "dur_ns": 500 + row["step"], "self_ns": 500} for row in tables["op"]]
+    tables["op_info"].append({"op_id": 1, "name": "my range", "category": "user_annotation"})
+    assert ask("diagnose/op_growth", tables, top=3, give="name") == [("Add",)]

@@ -17,9 +17,10 @@ def op(op_id, start, stop, step=0):
     return {"op_id": op_id, "step": step, "start_ns": start, "dur_ns": stop - start, "track": "0"}
 
 
-def parts(look, ops, fetches=(), collectives=(), **step):
+def parts(look, ops, fetches=(), collectives=(), info=(), **step):
     row = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 100, "end_ns": 200, "in_window": True} | step
-    tables = {"step": [row], "op": ops, "op_info": INFO, "fetch": list(fetches), "collective": list(collectives)}
+    infos = [*INFO, *info]
+    tables = {"step": [row], "op": ops, "op_info": infos, "fetch": list(fetches), "collective": list(collectives)}
     columns = ", ".join(f"{part}_ns" for part in PARTS)
     text = f"SELECT {columns}, dur_ns FROM step_part"  # noqa: S608 - names of this file
     rows = look(text, {name: rows for name, rows in tables.items() if rows})
@@ -117,3 +118,22 @@ def test_on_a_device_what_ran_there_counts_of_whatever_step_and_the_host_does_no
 
 def test_an_operator_of_no_step_counts_only_on_a_device(look):
     assert parts(look, [op(FORWARD, 110, 120), op(BACKWARD, 130, 140, step=None)]) == {"forward": 10, "host_gap": 90}
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("my range", "user_annotation"),
+        ("train.py(7): main", "python_function"),
+        ("ProfilerStep*", "cpu_op"),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "cpu_op"),
+    ],
+)
+def test_what_a_trace_has_around_its_operators_is_none(look, name, category):
+    """It takes the whole step: what it does not do in operators is waiting for data, and the host."""
+    info = [{"op_id": 20, "name": name, "phase": "other", "category": category}]
+    fetch = {"step": 0, "start_ns": 100, "wait_ns": 30}
+    found = parts(look, [op(20, 100, 200), op(FORWARD, 140, 160)], [fetch], info=info)
+    assert found == {"data_wait": 30, "forward": 20, "host_gap": 50}
+    step = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 100, "end_ns": 200}
+    assert look("SELECT step FROM step_part", {"step": [step], "op": [op(20, 100, 200)], "op_info": info}) == []
