@@ -4,7 +4,8 @@
 -- steps in which operators were recorded, and divides the rest of all steps in the same shares: those steps take longer
 -- (inflation), all their parts alike as far as is known. Where they are less than half of the steps the shares are of
 -- medians, since the first steps of a training, which are always among them, can take several times as long. Ranks
--- without such a step have data_wait and compute, without fetched batches whole.
+-- without such a step have data_wait and compute, without fetched batches whole. A step that fetched nothing did not
+-- wait.
 --
 -- Reads: step, train_step
 -- Ranks: apart
@@ -43,7 +44,7 @@ whole AS (
     count(CASE WHEN timed THEN 1 END) AS steps,
     avg(CASE WHEN timed THEN dur_ns END) AS step_ns,
     avg(CASE WHEN timed THEN input_ns END) AS input_ns,
-    bool_and(is_fed OR NOT timed) AS is_fed,
+    bool_or(is_fed AND timed) AS is_fed,
     count(CASE WHEN is_parted THEN 1 END) AS parted,
     count(CASE WHEN is_split THEN 1 END) AS split,
     median(dur_ns - input_ns) FILTER (WHERE in_window AND (is_parted OR is_split))

@@ -66,3 +66,12 @@ def test_the_first_steps_of_a_training_do_not_decide_how_all_are_divided(ask):
     assert ask("step/trace", {"step": [*plain, *windows]}, give="phase mean_ns") == [
         ("data_wait", 0), ("launch", 10), ("forward_backward", 60), ("tail", 40),
     ]  # fmt: skip
+
+
+def test_a_step_that_fetches_nothing_does_not_wait(ask):
+    """Two updates with each batch: the second one is a step of its own."""
+    steps = [step(0, 0, 110), step(1, 110, 200, input_ns=None)]
+    assert ask("step/trace", {"step": steps}, give=GIVE) == [("data_wait", True, 2, 0, 5), ("compute", True, 2, 0, 95)]
+    steps.append(step(2, 200, 410, in_window=True, parts=(100, 50, 0, 0, 50)))
+    rows = ask("step/trace", {"step": steps}, give="phase mean_ns")
+    assert rows[:3] == [("data_wait", 5), ("forward", 48), ("backward", 23)]
