@@ -1,9 +1,10 @@
 -- CPU cores that each dataset operator kept busy in the steady state, as MindSpore or the operating system saw it.
 --
+-- Of a training's pipelines without evaluations.
 -- Threads that MindSpore does not count as an operator's (Python workers of a source) are missing here. An operator's
 -- worker processes are seen from outside, too. MindSpore's figure may hold them or not, so the larger one counts.
 --
--- Reads: cpu, pipeline_window
+-- Reads: cpu, eval_span?, pipeline_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition
@@ -15,18 +16,22 @@
 --   max_cores     double   cores  the busiest sample
 WITH sampled AS (
   SELECT
-    rep, rank, pipeline_window.pipeline_key, cpu.op_id, cpu.scope, cpu.t_ns,
-    cpu.t_ns >= pipeline_window.from_ns AS is_steady,
+    cpu.rep, cpu.rank, pipeline_window.pipeline_key, cpu.op_id, cpu.scope, cpu.t_ns,
+    cpu.t_ns >= pipeline_window.from_ns
+    AND (pipeline_window.role IS DISTINCT FROM 'train' OR coalesce(cpu.t_ns > eval_span.end_ns, TRUE)) AS is_steady,
     -- The workers of a process sampler's round are summed; MindSpore has one sample per operator at a time.
     sum(cpu.user_ratio + cpu.sys_ratio) AS cores
   FROM cpu
   INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
+  ASOF LEFT JOIN eval_span ON cpu.rep = eval_span.rep AND cpu.rank = eval_span.rank AND cpu.t_ns > eval_span.start_ns
   WHERE cpu.scope IN ('pipeline_op', 'process')
   GROUP BY
-    rep,
-    rank,
+    cpu.rep,
+    cpu.rank,
     pipeline_window.pipeline_key,
     pipeline_window.from_ns,
+    pipeline_window.role,
+    eval_span.end_ns,
     pipeline_id,
     cpu.op_id,
     cpu.scope,

@@ -1,6 +1,7 @@
--- What the machine and the interpreter were doing while the training pipelines were in their steady state.
+-- What the machine and the interpreter were doing while the training pipelines were in their steady state, without
+-- evaluations.
 --
--- Reads: cpu, load_window
+-- Reads: cpu, eval_span?, load_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep            bigint   repetition
@@ -21,15 +22,25 @@ WITH sampled AS (
 ),
 
 -- A sample is of the interval that ends with it: the first one of the window may be mostly of the time before.
-weighed AS (
+placed AS (
   SELECT
-    rep, rank, load_window.pipeline_key, sampled.scope, sampled.ratio, sampled.cores,
-    CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END AS inside,
-    max(CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END) OVER (
-      PARTITION BY rep, rank, load_window.pipeline_key, sampled.scope
-    ) AS any_inside
+    sampled.rep, sampled.rank, load_window.pipeline_key, sampled.scope, sampled.ratio, sampled.cores,
+    CASE
+      WHEN sampled.t_ns <= eval_span.end_ns THEN 0
+      WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1
+      ELSE 0
+    END AS inside
   FROM load_window
   INNER JOIN sampled USING (rep, rank)
+  ASOF LEFT JOIN eval_span
+    ON sampled.rep = eval_span.rep AND sampled.rank = eval_span.rank AND sampled.t_ns > eval_span.start_ns
+),
+
+weighed AS (
+  SELECT
+    *,
+    max(inside) OVER (PARTITION BY rep, rank, pipeline_key, scope) AS any_inside
+  FROM placed
 )
 
 SELECT

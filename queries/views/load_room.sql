@@ -1,9 +1,10 @@
 -- What CPU a rank could have, and who used it, while its training pipelines were in their steady state.
 --
 -- Everything is of the cores that the rank may use (its affinity, or its quota when that is less). An interval that
--- lies partly in the steady state counts with that part. Without an account of CPU time there are no rows.
+-- lies partly in the steady state counts with that part, and so does one that lies partly in an evaluation. Without an
+-- account of CPU time there are no rows.
 --
--- Reads: cpu_room?, cpu_use, load_window
+-- Reads: cpu_room?, cpu_use, eval_span?, load_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep           bigint   repetition
@@ -26,14 +27,31 @@ WITH used AS (
   GROUP BY ALL
 ),
 
+evaluated AS (
+  SELECT
+    used.rep, used.rank, used.start_ns,
+    sum(least(used.end_ns, eval_span.end_ns) - greatest(used.start_ns, eval_span.start_ns)) AS eval_ns
+  FROM used
+  INNER JOIN eval_span
+    ON
+      used.rep = eval_span.rep
+      AND used.rank = eval_span.rank
+      AND used.start_ns < eval_span.end_ns
+      AND used.end_ns > eval_span.start_ns
+  GROUP BY ALL
+),
+
 weighed AS (
   SELECT
     load_window.pipeline_key,
     used.*,
     cpu_room.cores, cpu_room.idle_ns,
     used.end_ns - used.start_ns AS sampled_ns,
-    (least(used.end_ns, load_window.to_ns) - greatest(used.start_ns, load_window.from_ns))
-    / nullif(used.end_ns - used.start_ns, 0) AS weight
+    greatest(
+      least(used.end_ns, load_window.to_ns) - greatest(used.start_ns, load_window.from_ns)
+      - coalesce(evaluated.eval_ns, 0),
+      0
+    ) / nullif(used.end_ns - used.start_ns, 0) AS weight
   FROM load_window
   INNER JOIN used
     ON
@@ -43,6 +61,8 @@ weighed AS (
       AND load_window.to_ns > used.start_ns
   LEFT JOIN cpu_room
     ON used.rep = cpu_room.rep AND used.rank = cpu_room.rank AND used.start_ns = cpu_room.start_ns
+  LEFT JOIN evaluated
+    ON used.rep = evaluated.rep AND used.rank = evaluated.rank AND used.start_ns = evaluated.start_ns
 )
 
 SELECT

@@ -2,8 +2,9 @@
 --
 -- Samples of all pipelines with the same key (the same pipeline again, such as one per epoch) are pooled. With fewer
 -- than three samples in the windows all samples count, and so do those of a pipeline that nothing else is known of.
+-- Those of a training's pipelines do not count while it evaluates.
 --
--- Reads: pipeline_window?, queue
+-- Reads: eval_span?, pipeline_window?, queue
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition
@@ -19,13 +20,16 @@
 --   full_share    double   0..1  samples with a full queue; null when no capacity is known
 WITH sampled AS (
   SELECT
-    rep, rank,
+    queue.rep, queue.rank,
     coalesce(pipeline_window.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
     queue.op_id, pipeline_window.role, queue.depth, queue.capacity,
     queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
-    coalesce(queue.t_ns >= pipeline_window.from_ns, TRUE) AS is_steady
+    coalesce(queue.t_ns >= pipeline_window.from_ns, TRUE)
+    AND (pipeline_window.role IS DISTINCT FROM 'train' OR coalesce(queue.t_ns > eval_span.end_ns, TRUE)) AS is_steady
   FROM queue
   LEFT JOIN pipeline_window USING (rep, rank, pipeline_id)
+  ASOF LEFT JOIN eval_span
+    ON queue.rep = eval_span.rep AND queue.rank = eval_span.rank AND queue.t_ns > eval_span.start_ns
 ),
 
 counted AS (

@@ -197,6 +197,41 @@ def test_load_host_sums_processes_without_the_launcher(look):
     assert look(text, base(("BatchOp", {}), cpu=cpu)) == [(0.25, 1.5, 0.5)]
 
 
+# An evaluation of two steps, in which the training's pipeline stands still with full queues.
+EVALUATION = [
+    {"step": number, "kind_step": number - 20, "kind": "eval", "start_ns": start * MS, "end_ns": (start + 500) * MS}
+    for number, start in ((20, 2000), (21, 2500))
+]
+MEANWHILE = range(2001, 3001)
+
+
+@pytest.mark.parametrize(("role", "filled"), [("train", (20, 0.25)), ("eval", (30, 0.5))])
+def test_a_queue_is_not_looked_at_while_its_training_evaluates(look, role, filled):
+    depths = {end: 4 if end in MEANWHILE else 1 for end in ENDS}
+    queue = [KEY | {"op_id": 0, "t_ns": end * MS, "depth": depth, "capacity": 4} for end, depth in depths.items()]
+    tables = base(("BatchOp", {}), queue=queue, step=EVALUATION)
+    tables["pipeline"][0]["role"] = role
+    assert look("SELECT samples, fill_ratio FROM queue_fill", tables) == [filled]
+
+
+def test_cpu_is_that_of_the_training_without_its_evaluations(look):
+    cpu = []
+    for end in ENDS:
+        busy = 0.0 if end in MEANWHILE else 0.5
+        at = KEY | {"t_ns": end * MS, "user_ratio": busy, "sys_ratio": 0.0}
+        cpu += [at | {"scope": "pipeline_op", "op_id": 0}, at | {"scope": "gil"}]
+        cpu.append(at | {"scope": "host", "idle_ratio": 1.0 - busy})
+    tables = base(("BatchOp", {}), cpu=cpu, step=EVALUATION)
+    assert look("SELECT cores, samples FROM load_cpu", tables) == [(0.5, 20)]
+    assert look("SELECT idle_share, gil_share FROM load_host", tables) == [(0.5, 0.5)]
+
+
+def test_load_room_counts_the_part_of_an_interval_that_is_no_evaluation(look):
+    (whole, room), (half, more) = account(2000, 3000, {"main": (9000, 0)}, idle=0), account(2500, 3500)
+    tables = base(("BatchOp", {}), cpu_use=whole + half, cpu_room=room + more, step=EVALUATION)
+    assert look(ROOM, tables) == [pytest.approx((2.0, 0.25, 0.9, 1.45, 250 / 750))]
+
+
 def test_pipeline_window_begins_after_a_quarter(look):
     text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
     assert look(text, base(("BatchOp", {}))) == [(100 * MS, 1075 * MS, 4000 * MS, 40)]
