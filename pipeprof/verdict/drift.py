@@ -32,8 +32,9 @@ _CORES, _THROTTLED, _GROWN, _GROWN_BYTES = 0.3, 0.05, 0.2, 50 << 20
 def judge_course(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One verdict per (rep, rank), in that order.
 
-    `verdict`: step (from `at_step` on), drift (over all of it), steady, or unclear (too few steps); `before_ns` and
-    `after_ns`: median step; `phase`: data_wait, work or null for both; `causes`: what changed with it, codes.
+    `verdict`: step (from `at_step` on: the last `late_steps` of the `steps` whose time counts), drift (over all of it),
+    steady, or unclear (too few steps); `before_ns` and `after_ns`: median step; `phase`: data_wait, work or null for
+    both; `causes`: what changed with it, codes.
     """
     ranks: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
@@ -43,7 +44,7 @@ def judge_course(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _judge(blocks: Sequence[Row]) -> dict[str, Any]:
     judged: dict[str, Any] = {"verdict": UNCLEAR, "steps": sum(row["steps"] for row in blocks)}
-    judged |= dict.fromkeys(("at_step", "at_ns", "before_ns", "after_ns", "phase"))
+    judged |= dict.fromkeys(("at_step", "at_ns", "late_steps", "before_ns", "after_ns", "phase"))
     judged["causes"] = []
     if len(blocks) < LEAST_BLOCKS or judged["steps"] < LEAST_STEPS:
         return judged
@@ -58,18 +59,16 @@ def _judge(blocks: Sequence[Row]) -> dict[str, Any]:
         third = len(blocks) // 3
         before, after = blocks[:third], blocks[-third:]
         first, last = _middle(before, "dur_ns"), _middle(after, "dur_ns")
-    where = {"at_step": blocks[split]["first_step"], "at_ns": blocks[split]["start_ns"]} if verdict == STEP else {}
-    return (
-        judged
-        | where
-        | {
-            "verdict": verdict,
-            "before_ns": first,
-            "after_ns": last,
-            "phase": _phase(before, after, last - first),
-            "causes": [code for code, holds in _CAUSES.items() if holds(before, after, last - first)],
-        }
-    )
+    else:
+        judged |= {"at_step": after[0]["first_step"], "at_ns": after[0]["start_ns"]}
+        judged["late_steps"] = sum(row["steps"] for row in after)
+    return judged | {
+        "verdict": verdict,
+        "before_ns": first,
+        "after_ns": last,
+        "phase": _phase(before, after, last - first),
+        "causes": [code for code, holds in _CAUSES.items() if holds(before, after, last - first)],
+    }
 
 
 def _largest_split(times: Sequence[float]) -> tuple[int, float]:

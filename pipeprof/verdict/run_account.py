@@ -79,8 +79,8 @@ def drift_share(row: Row) -> float:
     """How much of the time of the steps was lost to their becoming slower; 0 for those that do not."""
     before, after = row["before_ns"], row["after_ns"]
     if row["verdict"] == "step":
-        late = max(0, row["steps"] - row["at_step"])
-        total = row["at_step"] * before + late * after
+        late = row["late_steps"]
+        total = (row["steps"] - late) * before + late * after
         return float(late * (after - before) / total) if total else 0.0
     if row["verdict"] == "drift":
         return float((after - before) / (after + before))

@@ -13,8 +13,8 @@ from pipeprof.verdict.run_account import ONCE, RECURRING
 S = 1_000_000_000
 PART = {"rep": 0, "rank": 0, "part": "checkpoint", "detail": "", "cause": "", "count": 5, "dur_ns": 4 * S, "share": 0.2,
         "loop_share": 0.4, "loop_ns": 10 * S}  # fmt: skip
-LATE = {"rep": 0, "rank": 0, "verdict": "step", "steps": 100, "at_step": 50, "at_ns": 7 * S, "before_ns": 1e7,
-        "after_ns": 3e7, "phase": "work", "causes": ["neighbour"], "cost_share": 0.5}  # fmt: skip
+LATE = {"rep": 0, "rank": 0, "verdict": "step", "steps": 100, "at_step": 50, "at_ns": 7 * S, "late_steps": 50,
+        "before_ns": 1e7, "after_ns": 3e7, "phase": "work", "causes": ["neighbour"], "cost_share": 0.5}  # fmt: skip
 RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "command": ["python", "train.py"],
        "workdir": None, "git": None, "reps": []}  # fmt: skip
 

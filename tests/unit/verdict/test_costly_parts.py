@@ -62,14 +62,15 @@ def test_it_leads_only_where_the_step_could_bring_less(diagnosis, expected):
 
 
 def course(verdict="step", **more):
-    return {"rep": 0, "rank": 0, "verdict": verdict, "steps": 100, "at_step": 50, "before_ns": 10, "after_ns": 30,
-            "causes": []} | more  # fmt: skip
+    return {"rep": 0, "rank": 0, "verdict": verdict, "steps": 100, "at_step": 50, "late_steps": 50,
+            "before_ns": 10, "after_ns": 30, "causes": []} | more  # fmt: skip
 
 
 def test_what_slower_steps_cost():
     assert drift_share(course()) == pytest.approx(0.5)
     assert drift_share(course("drift")) == pytest.approx(0.5)
     assert drift_share(course("steady")) == 0.0
+    assert drift_share(course(at_step=150)) == pytest.approx(0.5), "a step's number counts others, whose time does not"
 
 
 def test_slower_steps_are_the_answer_in_long_trainings_of_which_every_repetition_has_them():

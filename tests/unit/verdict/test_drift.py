@@ -44,6 +44,7 @@ def test_equal_blocks_are_steady():
 def test_a_step_is_dated():
     found = judged([*noisy(1)[:10], *(1.5 * noisy(2)[10:])])
     assert (found["verdict"], found["at_step"], found["at_ns"]) == ("step", 100, 10_000)
+    assert (found["steps"], found["late_steps"]) == (240, 140)
     assert found["after_ns"] / found["before_ns"] == pytest.approx(1.5, rel=0.05)
 
 
