@@ -59,8 +59,7 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
     if limit in ("gradients", "after"):
         return beside(limit, share, ops)
     if limit == "host_gap":
-        compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
-        return host_gap(share, "graph" if compiled else mode, diagnosis["device"])
+        return host_gap(share, mode_of(mode, ops), diagnosis["device"])
     return compute(share, diagnosis["top_types"], ops)
 
 
@@ -130,6 +129,11 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
     eager = is_eager(mode)
     first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
     return [first, Advice("python_out_of_step"), Advice("larger_batch")]
+
+
+def mode_of(mode: str | None, ops: Sequence[Row]) -> str | None:
+    """The mode that was recorded, unless the names of operators tell of a compiled step."""
+    return "graph" if any(str(op["name"]).startswith(COMPILED) for op in ops) else mode
 
 
 def is_eager(mode: str | None) -> bool:

@@ -11,7 +11,7 @@ from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
-from pipeprof.verdict.network_advice import COMPUTING, is_eager
+from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +137,7 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
         each = f"which run for {format_ns(device['op_ns'])} each on the device"
         return f"The host launches about {device['per_step']:,.0f} operators per step, {each}."
     count = network["ops_per_step"]
-    if count is None or count < 2 or not is_eager(mode):
+    if count is None or count < 2 or not is_eager(mode_of(mode, network["top_ops"])):
         return ""
     return f"Between operators Python and framework code run: about {count:,.0f} operators are launched per step."
 
