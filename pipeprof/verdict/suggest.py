@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import SCALING, SOURCE, Change, Loop
+from pipeprof.verdict.capacity import PREFETCH, SCALING, SOURCE, Change, Loop, poll_row_ns
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
@@ -244,18 +244,13 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     elif kind == "gil":
         yield _of("source_holds_lock", row, place=row["code"], not_when={"code": "threads_never_help"})
     elif wanted is not None and wanted > now:
-        yield from _predicted(row, wanted, loop, _shortest(row, 1e3 / THREAD_ROWS_S / wanted))
+        polls = poll_row_ns(wanted, processes=bool(row["uses_processes"]), prefetch=row["capacity"] or PREFETCH)
+        yield from _predicted(row, wanted, loop, _shortest(row, polls / 1e6))
     if kind in ("cpu", "gil"):
         yield from _processes(row, loop)
     more = now > 1 or (wanted is not None and wanted > now)
-    polls = None if more else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
-    yield _of(
-        "cheaper_reading",
-        row,
-        {"kind": kind},
-        place=row["code"],
-        not_when=polls,
-    )
+    would_poll = None if more else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
+    yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"], not_when=would_poll)
 
 
 def _deeper(row: Row, loop: Loop) -> Suggestion:

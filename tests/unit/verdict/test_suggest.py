@@ -72,6 +72,13 @@ def test_more_workers_of_a_source_come_with_the_pace_that_its_rows_must_not_have
     assert all("do not just add workers" not in worded(one.as_dict())["text"] for one in found)
 
 
+@pytest.mark.parametrize(("processes", "least_ms"), [(False, 100 / (16 * 8)), (True, 100 / (8 * 8))])
+def test_rows_that_are_too_short_for_more_workers_are_those_that_their_polls_hand_out(processes, least_ms):
+    source = stage(op_type="GeneratorOp", workers=2, capacity=16, uses_processes=processes)
+    item = next(item for item in advise(source) if item.code == "workers")
+    assert (item.new, item.not_when["row_ms"]) == (8, pytest.approx(least_ms))
+
+
 @pytest.mark.parametrize("kind", ["cpu", "gil"])
 @pytest.mark.parametrize(("row_ns", "advised"), [(12.5e6, True), (1e6, False)])
 def test_a_source_that_computes_goes_to_processes_unless_their_polls_are_slower(kind, row_ns, advised):
