@@ -111,8 +111,7 @@ def with_stages(sinks: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _by_use(stage: StageFacts) -> tuple[bool, float, int]:
     """Ascending: the stage that is used most, then those of which nothing is known."""
-    use = stage.drop_ratio if stage.utilisation is None else stage.utilisation
-    return use is None, -(use or 0.0), stage.op_id
+    return stage.use is None, -(stage.use or 0.0), stage.op_id
 
 
 def _kind(stage: StageFacts, rule: Rule, facts: Facts) -> str | None:

@@ -57,6 +57,11 @@ class StageFacts:
         return None if self.op_id == CONSUMER else next(codes(KINDS, self), None)
 
     @property
+    def use(self) -> float | None:
+        """By what stages are put in order: utilisation; of one without times the drop of queue fill."""
+        return self.drop_ratio if self.utilisation is None else self.utilisation
+
+    @property
     def row_law_ratio(self) -> float | None:
         """Time between two of its rows over the shortest time that its master's sleeps allow."""
         if not self.law_row_ns or not self.rate or not self.rows_per_batch:

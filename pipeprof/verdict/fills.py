@@ -37,6 +37,7 @@ def judge_fills(verdict: dict[str, Any], loads: Sequence[Row], cores: float) -> 
         "doubts": [{"code": "fills_alone", "samples": samples}],
         "confidence": "low",
         "rank": loop["rank"],
+        "pipeline_key": loop["pipeline_key"],
         "evidence": [
             *verdict["evidence"],
             shown.evidence("last_queue", fill, "share", shown.LOAD, shown.on("samples", samples=samples)),

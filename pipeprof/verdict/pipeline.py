@@ -30,6 +30,8 @@ FACTS = (
     "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "max_row_ns",
     "idle_share",
 )  # fmt: skip
+# Doubts that say something of the stage that is named.
+OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "indirect", "none_busy")
 
 
 def diagnose(
@@ -58,7 +60,7 @@ def diagnose(
     diagnosis = _empty(chosen.verdict, chosen.facts.wait_share)
     diagnosis["doubts"] = _doubts(chosen, agree, len(decided))
     diagnosis["confidence"] = graded(diagnosis["doubts"])
-    diagnosis["rank"] = chosen.rank
+    diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rank, rows[0]["pipeline_key"]
     diagnosis["repetitions"] = {"agree": agree, "of": len(decided)}
     diagnosis["severity"] = _severity(chosen)
     wait_share = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == key), None)
@@ -67,7 +69,9 @@ def diagnose(
     diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row["rep"], row["rank"]) == key])
     if chosen.verdict == "consumer_bound":
         _clear(diagnosis, chosen, rows, loop_of(rows, cores))
-    elif diagnosis["stage"] != "data_transmission":
+    elif diagnosis["stage"] == "data_transmission":
+        _leave_out_stages(diagnosis)
+    else:
         _name(diagnosis, chosen, rows, loop_of(rows, cores))
     return diagnosis
 
@@ -112,9 +116,14 @@ def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: 
 
 
 def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
-    """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier."""
+    """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier.
+
+    None where no rule chose one and neither times nor queues of any are known.
+    """
     operators = [(stage, kind) for stage, kind in zip(one.stages, one.kinds, strict=True) if stage.op_id != CONSUMER]
-    if not operators:
+    if not operators or (one.first.op_id == CONSUMER and operators[0][0].use is None):
+        _leave_out_stages(diagnosis)
+        diagnosis["confidence"] = "low"
         return
     best, kind = operators[0]
     row = next(row for row in rows if row["op_id"] == best.op_id)
@@ -132,6 +141,12 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
     }
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
     diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
+
+
+def _leave_out_stages(diagnosis: dict[str, Any]) -> None:
+    """Where no operator is named nothing is doubted that was said of one."""
+    diagnosis["doubts"] = [doubt for doubt in diagnosis["doubts"] if doubt["code"] not in OF_A_STAGE]
+    diagnosis["confidence"] = graded(diagnosis["doubts"])
 
 
 def _next(one: Decision, best: StageFacts) -> dict[str, Any]:
@@ -191,6 +206,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "verdict": verdict,
         "severity": None,
         "rank": None,
+        "pipeline_key": None,
         "op_id": None,
         "op_type": None,
         "op_name": None,

@@ -81,8 +81,14 @@ def limit_label(content: dict[str, Any], then: int | str | None) -> str:
         return ""
     if then == "consumer":
         return TRAINING
-    ops = {op["op_id"]: op for row in content["pipeline"]["pipelines"] if row["role"] == "train" for op in row["ops"]}
+    ops = ops_of(content, content["diagnosis"].get("pipeline_key"))
     return op_label(ops[then]) if then in ops else f"operator {then}"
+
+
+def ops_of(content: dict[str, Any], key: str | None) -> dict[int, dict[str, Any]]:
+    """The operators of a training pipeline by op_id, which tells them apart within one; None: of the only one."""
+    training = (row for row in content["pipeline"]["pipelines"] if row["role"] == "train")
+    return {op["op_id"]: op for row in training if key is None or row["pipeline_key"] == key for op in row["ops"]}
 
 
 def capital(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts, reasons
-from pipeprof.report.answer.shape import capital
+from pipeprof.report.answer.shape import capital, ops_of
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
@@ -79,7 +79,7 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     for program, title in PROGRAMS.items():
         theirs = diagnosis["compatible"].get(program) or {}
         if theirs.get("named") is not None:
-            section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
+            section.notes.append(f"{title} would name: {_named(content, theirs)}")
     return section
 
 
@@ -165,13 +165,7 @@ def _confidence(diagnosis: dict[str, Any]) -> str:
     return f"{diagnosis['confidence'].capitalize()} confidence" + (f": {said}" if said else "")
 
 
-def _named(content: dict[str, Any], ops: list[int]) -> str:
-    if not ops:
-        return "nothing"
-    types = {
-        op["op_id"]: op["op_type"]
-        for row in content["pipeline"]["pipelines"]
-        if row["role"] == "train"
-        for op in row["ops"]
-    }
-    return ", ".join("nothing: the data is in time" if op < 0 else f"{types.get(op, 'operator')} {op}" for op in ops)
+def _named(content: dict[str, Any], theirs: dict[str, Any]) -> str:
+    ops = ops_of(content, theirs["pipeline_key"])
+    names = {number: f"{op['op_type']} {number}" for number, op in ops.items()} | {-1: "nothing: the data is in time"}
+    return ", ".join(names.get(op, f"operator {op}") for op in theirs["named"]) or "nothing"

@@ -23,7 +23,7 @@ from pipeprof.report.answer.data import (
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
-from pipeprof.report.answer.shape import Answer, measured, op_label
+from pipeprof.report.answer.shape import Answer, limit_label, measured, op_label
 from pipeprof.report.answer.unknown import _missing
 from pipeprof.report.diagnosis import diagnosis_of
 from pipeprof.report.ranks import ranks_of
@@ -442,6 +442,16 @@ def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():
 def test_an_operator_without_a_name_is_told_by_what_it_is():
     assert op_label({"op_id": 1, "op_type": "BatchOp", "name": None}) == "the batch (BatchOp 1)"
     assert op_label({"op_id": 4, "op_type": "CifarOp", "name": None}) == "CifarOp 4"
+
+
+def test_an_operator_is_that_of_the_pipeline_that_is_diagnosed():
+    """Of two that are read side by side: each has an operator 2."""
+    pipelines = [
+        {"role": "train", "pipeline_key": key, "ops": [AUGMENT | {"name": name}]}
+        for key, name in (("a", "mine"), ("b", "other"))
+    ]
+    found = {"diagnosis": {"pipeline_key": "a"}, "pipeline": {"pipelines": pipelines}}
+    assert (limit_label(found, 2), limit_label(found, 3)) == ("`mine`", "operator 3")
 
 
 def test_the_next_command_says_what_it_does():

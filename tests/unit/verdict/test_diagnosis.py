@@ -28,7 +28,7 @@ def decided(*ops, verdict="input_bound", share=0.6, rep=0, rank=0, batches=60, d
 
 def load(op_id, rate=20.0, rep=0, rank=0, **more):
     row = {
-        "rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
+        "rep": rep, "rank": rank, "pipeline_key": "a", "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
         "workers": 1, "capacity": 4, "is_python": True, "uses_processes": False, "site": f"a.py:{op_id}",
         "code": "b.py:1", "source": "hook", "timed_batches": 60, "rows_per_batch": 8.0, "work_ns": 1e9 / rate,
         "row_ns": 1e9 / rate / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": "wait", "law_row_ns": None,
@@ -130,13 +130,23 @@ def test_of_a_balanced_pipeline_the_busier_operator_is_named():
     assert (found["verdict"], found["op_id"], found["severity"]) == ("balanced", 2, None)
 
 
+def test_where_neither_times_nor_queues_of_any_operator_are_known_none_is_named():
+    unknown = dict.fromkeys(("work_ns", "row_ns", "rate", "utilisation", "drop_ratio", "cores", "cpu_share"))
+    rows = [load(-1, 25.0, drop_ratio=None), load(0) | unknown, load(1) | unknown | {"python_cores": 0.0}]
+    found = diagnose([wait(0.6)], decisions(rows, [], 8.0), rows, cores=8.0)
+    assert (found["verdict"], found["op_id"], found["kind"], found["candidates"]) == ("input_bound", None, None, [])
+    assert (found["confidence"], [doubt["code"] for doubt in found["doubts"]]) == ("low", ["no_queues"])
+
+
 def sink(stage):
     return [{"rep": 0, "rank": 0, "stage": stage, "host_empty_share": 0.1, "device_empty_share": 0.9, "batches": 60}]
 
 
 def test_in_sink_mode_a_late_transfer_names_no_operator():
-    found = diagnose([], [decided(1)], [load(1)], sink=sink("data_transmission"))
+    doubts = ("not_busy", "close", "few_batches")
+    found = diagnose([], [decided(1, doubts=doubts)], [load(1)], sink=sink("data_transmission"))
     assert (found["stage"], found["op_id"]) == ("data_transmission", None)
+    assert (found["confidence"], found["doubts"]) == ("medium", [{"code": "few_batches"}])
     assert found["suggestions"][0]["code"] == "fewer_bytes"
 
 
