@@ -91,6 +91,12 @@ def ops_of(content: dict[str, Any], key: str | None) -> dict[int, dict[str, Any]
     return {op["op_id"]: op for row in training if key is None or row["pipeline_key"] == key for op in row["ops"]}
 
 
+def on_device(content: dict[str, Any]) -> bool:
+    """Whether operators ran on a device beside the CPU, such as those that Ascend's files list."""
+    names = [row["device"].lower() for row in content["op_devices"]]
+    return any(name and not name.startswith(("cpu", "host")) for name in names)
+
+
 def capital(text: str) -> str:
     """The text with a large first letter, unless it begins with a name."""
     return text[:1].upper() + text[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, at_most, capital, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, at_most, capital, on_device, sentence, unopposed
 from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
@@ -30,6 +30,7 @@ ON_DEVICE = {
     "compute": "Compute-bound: the device works on the forward and backward pass during {} of the step time.",
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
+ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
 
@@ -46,7 +47,7 @@ def answer(content: dict[str, Any]) -> Answer:
         return _of_straggler(content, item)
     network = content["diagnosis"]["network"]
     limit = network["limit"]
-    given = Answer(limited(network), confidence=network["confidence"])
+    given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
     mode = content["run"]["fingerprint"].get("mode")
     given.cause = _cause(network, limit, mode) + _again(content, limit) + _data(content)
     _advise(given, network, limit)
@@ -55,9 +56,9 @@ def answer(content: dict[str, Any]) -> Answer:
     return given
 
 
-def limited(network: dict[str, Any], share: Callable[[float], str] = percent) -> str:
-    """What limits the step, and how much of it, as a sentence; `share` writes that."""
-    words = LIMITS if network["device"] is None else LIMITS | ON_DEVICE
+def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *, device: bool = False) -> str:
+    """What limits the step, and how much of it, as a sentence; `share` writes that. `device`: see on_device()."""
+    words = LIMITS | (ON_DEVICE if network["device"] is not None else ON_ONLY_DEVICE if device else {})
     slow = network["slowest_rank"] or {}
     return words[network["limit"]].format(share(network["limit_share"]), rank=slow.get("rank"))
 

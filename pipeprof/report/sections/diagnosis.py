@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts, reasons
-from pipeprof.report.answer.shape import capital, ops_of
+from pipeprof.report.answer.shape import capital, on_device, ops_of
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
@@ -73,7 +73,7 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         section.notes.append(reasons.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
     section.notes += [_evidence(item) for item in diagnosis["evidence"]]
     section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
-    _network(section, diagnosis["network"])
+    _network(section, diagnosis["network"], device=on_device(content))
     section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_saving(item)]
     _stragglers(section, content)
     for program, title in PROGRAMS.items():
@@ -98,13 +98,13 @@ def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:
         )
 
 
-def _network(section: Section, network: dict[str, Any] | None) -> None:
+def _network(section: Section, network: dict[str, Any] | None, *, device: bool) -> None:
     """What limits the step itself, when it is not its data."""
     if network is None:
         return
     slow = network["slowest_rank"]
     if network["limit"] in LIMITS:
-        section.strong.append(limited(network, format_ratio).rstrip("."))
+        section.strong.append(limited(network, format_ratio, device=device).rstrip("."))
         section.strong.append(_confidence(network))
     else:
         section.strong.append("Not measured: what each step spends its time on")

@@ -15,7 +15,8 @@ def content(verdict, rule, share, op_id=1):
     if verdict != "consumer_bound":
         found |= named
     found |= {"evidence": evidence.worded(found["evidence"])}
-    return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
+    ranks = {"straggler": {"verdict": "even"}}
+    return {"diagnosis": found, "ranks": ranks, "run": {"path": "r"}, "op_devices": []}
 
 
 READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"

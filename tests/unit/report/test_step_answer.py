@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.report.answer import step
+from pipeprof.report.answer import shape, step
 from pipeprof.report.sections.stragglers import straggler_sentences
 
 MS = 1_000_000
@@ -109,3 +109,18 @@ def test_waiting_and_transfer_are_the_communication_of_the_same_ranks(waiting, s
 def test_data_that_is_waited_for_is_not_called_ready(share, said):
     diagnosis = {"verdict": "consumer_bound", "data_wait_share": share, "network": {"steps": 90}}
     assert step._data({"diagnosis": diagnosis, "pipeline": {"made_ahead": False}}) == said
+
+
+@pytest.mark.parametrize(
+    ("devices", "idle"),
+    [
+        ([], "no operator runs, only Python and framework code"),
+        (["", "CPU", "host"], "no operator runs, only Python and framework code"),
+        (["AI_CORE", "AI_CPU", "host"], "no operator runs on the device"),
+    ],
+)
+def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devices, idle):
+    """Ascend's files list what ran on the device: what the host did meanwhile is not in them."""
+    device = shape.on_device({"op_devices": [{"device": name} for name in devices]})
+    network = {"limit": "host_gap", "limit_share": 0.6, "device": None, "slowest_rank": None}
+    assert step.limited(network, device=device) == f"Host-bound: during 60 % of the step time {idle}."
