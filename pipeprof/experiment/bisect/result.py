@@ -10,7 +10,7 @@ from pipeprof.errors import MeasureError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Repetition, merged
 from pipeprof.report.words.comparison import because
-from pipeprof.verdict.gate.bisection import BESIDE
+from pipeprof.verdict.gate.bisection import BESIDE, posterior
 from pipeprof.verdict.gate.causes import OF_STEPS, cause
 from pipeprof.verdict.gate.policy import Policy
 
@@ -28,9 +28,7 @@ EXIT = {"found": 0, "range": 4, "no_change": 3}
 _TOGETHER = "bisect"  # stands for the job of all repetitions: a bisection is not continued in another one
 
 
-def result(
-    state: Bisection, now: Posterior, stopped: str, measured: Mapping[int, Sequence[Measures]]
-) -> dict[str, Any]:
+def result(state: Bisection, stopped: str, measured: Mapping[int, Sequence[Measures]]) -> dict[str, Any]:
     """`verdict`: found (one commit), range, or no_change; `measured`: what was measured of each commit.
 
     Raises MeasureError when one of the ends was not measured.
@@ -38,6 +36,7 @@ def result(
     counts = state.counts()
     if not min(counts[0], counts[-1]):
         raise MeasureError("the budget ended before both ends were measured", "give more time with --budget")
+    now = posterior(state.counted(), len(counts) - 1)
     cell, chance = now.likeliest(state.measurable())
     one = stopped == "found" and len(cell) == 1
     verdict = "no_change" if stopped == "no_change" else "found" if one else "range"

@@ -78,7 +78,7 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
         except KeyboardInterrupt:
             say("interrupted: run the same command again to go on from here")
             raise
-        content = result(state, running.now(), stopped, running.measured)
+        content = result(state, stopped, running.measured)
         content["session"]["folder"] = str(folder)
         write_json(folder / RESULT, content)
         return content
@@ -93,8 +93,8 @@ def commits_between(workspace: Workspace, good: str, bad: str) -> list[Commit]:
     if workspace.root is None or first == last:
         raise UsageError(f"`{good}` and `{bad}` are the same commit", "give an older commit as GOOD")
     words = ("log", "--first-parent", "--format=%H%x09%P%x09%s", f"--max-count={MOST_COMMITS + 1}")
-    lines = git_text(workspace.root, *words, "--end-of-options", f"{first}..{last}").splitlines()
-    parts = [line.split("\t", 2) for line in reversed(lines)]
+    lines = git_text(workspace.root, *words, "--end-of-options", f"{first}..{last}").split("\n")
+    parts = [[*line.split("\t", 2), ""] for line in reversed(lines) if line]  # the tab of an empty last subject is gone
     if not parts or parts[0][1].partition(" ")[0] != first:
         raise _not_before(workspace.root, (good, first), (bad, last))
     subject = git_text(workspace.root, "log", "-1", "--format=%s", first)

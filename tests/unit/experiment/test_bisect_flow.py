@@ -202,6 +202,20 @@ def test_time_is_a_budget_too(repository):
     assert bench.time - 1000 <= 95
 
 
+def test_a_budget_for_no_run_that_counts_is_said_and_nothing_else(repository):
+    with pytest.raises(MeasureError, match="before both ends were measured"):  # and no warning of numpy
+        call(commits(repository), CommitBench(), budget_s=1.0)
+
+
+def test_subjects_may_be_empty_and_hold_any_line_separator(repository):
+    good = repository.commit({"step.txt": str(40 * MS)})
+    repository.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", "")
+    bad = repository.commit(message="one\u2028two\ttabs")
+    found = room.commits_between(room.Workspace.here(), good, bad)
+    assert [one.subject for one in found] == ["a change", "", "one\u2028two\ttabs"]
+    assert found[-1].revision == bad
+
+
 def test_after_a_kill_at_any_moment_it_goes_on(repository):
     revisions = commits(repository)
     for dies_at in range(1, 40, 7):
