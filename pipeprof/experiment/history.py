@@ -44,9 +44,9 @@ _TOGETHER = "history"  # stands for the job of all measurements: they are one si
 def history_of(source: str, root: str, say: Callable[[str], None], *, recover: bool = True) -> dict[str, Any]:
     """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
 
-    `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline
-    or of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the same and
-    holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in the
+    `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline,
+    the folder of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the
+    same and holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in the
     repository of the working directory. Without `recover`, runs whose recording was cut off are left out, not changed.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.

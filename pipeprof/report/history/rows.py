@@ -96,7 +96,8 @@ def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
         because = f", {change['because']}" if change["because"] else ""
         levels = f"{value(one, change['before'])} -> {value(one, change['after'])}"
         of = f"{one['workload']}: " if _several(content["series"]) else ""
-        yield f"{of}{name_of(one)} {format_change(change['ratio'])} ({levels}){because}", list(_range(change["range"]))
+        below = [*_range(change["range"]), *_bisection(change, one["metric"])]
+        yield f"{of}{name_of(one)} {format_change(change['ratio'])} ({levels}){because}", below
 
 
 def _range(span: Row) -> Iterator[str]:
@@ -120,8 +121,15 @@ def _range(span: Row) -> Iterator[str]:
         yield f"  {commit['revision'][:SHORT]} {commit['subject']}"
     if span["count"] > MOST_COMMITS:
         yield f"  and {span['count'] - MOST_COMMITS} more"
-    if span["count"] > 1:
-        yield f"pipeprof bisect {good} {bad} -- COMMAND finds the one"
+
+
+def _bisection(change: Row, metric: str) -> Iterator[str]:
+    """How to find the one of several commits: `pipeprof bisect` finds what a training has more of than before."""
+    span = change["range"]
+    if (span["count"] or 0) > 1 and change["ratio"] > 1 and metric in METRICS:
+        good, bad = span["good"][:SHORT], span["bad"][:SHORT]
+        of = "" if metric == "step_time_median" else f" --metric {metric}"
+        yield f"pipeprof bisect {good} {bad}{of} -- COMMAND finds the one"
 
 
 def _notes(content: Row) -> list[str]:

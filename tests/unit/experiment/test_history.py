@@ -79,6 +79,28 @@ def test_code_that_was_not_committed_may_be_the_cause(dirty, same):
     assert ("uncommitted" in text(document(content), "markdown")) == any(dirty)
 
 
+@pytest.mark.parametrize(
+    ("metric", "ratio", "hint"),
+    [
+        ("step_time_median", 1.25, "pipeprof bisect aaaaaaaaaa bbbbbbbbbb -- COMMAND"),
+        ("peak_memory", 1.25, "pipeprof bisect aaaaaaaaaa bbbbbbbbbb --metric peak_memory -- COMMAND"),
+        ("step_time_median", 0.75, ""),  # it refuses what became faster
+        ("benchmark/load", 1.25, ""),  # which it does not run
+    ],
+)
+def test_a_bisection_is_proposed_where_it_would_find_the_change(metric, ratio, hint):
+    commits = [{"revision": letter * 40, "subject": "change"} for letter in "bc"]
+    span = {"good": "a" * 40, "bad": "b" * 40, "uncommitted": False, "same_revision": False, "count": 2, "commits": commits}
+    change = {"at": "2026-11-02", "before": 4e7, "after": ratio * 4e7, "ratio": ratio, "because": "", "range": span}
+    both = [entry(at, medians={metric: 4e7}) for at in range(2)]
+    (series,) = history._all_series("net", metric, both)
+    content = {"source": "net", "measurements": 2, "conditions": [], "left_out": []}
+    said = text(document(content | {"series": [series | {"changes": [change]}]}), "terminal")
+    assert "2 commits after aaaaaaaaaa" in said
+    assert ("pipeprof bisect" in said) == bool(hint)
+    assert hint in said
+
+
 def test_a_run_that_was_copied_is_one_measurement(make_run, tmp_path):
     run = make_run({"step": [
         {"step": at, "kind": "train", "kind_step": at, "start_ns": at * 10, "end_ns": at * 10 + 10} for at in range(3)
