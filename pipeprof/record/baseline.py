@@ -75,15 +75,16 @@ def save(
         old, notes = _old(place, workload, machine, needed=append)
         _check_patterns(drop, fresh, old)
         _refuse_vanished(fresh, old, drop, f"{workload}/{machine}")
-        joined, restarted = _joined(old if append else None, fresh, restart=restart)
+        kept = _without(fresh, drop)  # of both before they are compared: what the baseline lacks is no difference
+        joined, restarted = _joined(_without(old, drop) if append and old else None, kept, restart=restart)
         notes += restarted
         joined, expired = without_old(joined, keep_jobs, keep_days)
         notes += [f"left out {format_count(expired, 'older job')}"] if expired else []
-        files = encode(_without(joined, drop), sorted(drop))
+        files = encode(joined, sorted(drop))
         document = read_document(files[POINTER], POINTER)
         if not (append or replace):
             _refuse_other(place, workload, machine, document)
-        entry = history.entry_of(_without(fresh, drop), machine, tag, anchor)
+        entry = history.entry_of(kept, machine, tag, anchor)
         line = _new_line(place, workload, machine, entry)
         notes += [] if line else ["its history holds this run already: no line was added"]
         place.replace(workload, machine, files, line)

@@ -265,6 +265,16 @@ def test_a_large_part_is_refused_by_name_and_can_be_left_out(root):
     assert list(baseline.load(saved.where).values) == ["count/MatMul", "peak_memory", "step_time_median"]
 
 
+def test_what_is_dropped_of_every_job_is_no_difference_between_them_and_a_job_counts_once(root):
+    drop = ["op *", "op/*", "peak_memory"]
+    baseline.save(made("j0"), str(root), "demo", drop=drop)
+    saved = baseline.save(made("j1", first=11e6), str(root), "demo", append=True, drop=drop)
+    found = baseline.load(saved.where)
+    assert (found.jobs, list(found.facts)) == ({"j0", "j1"}, ["pipeline train"])
+    with pytest.raises(RunError, match="holds repetition 0 of `run` already"):
+        baseline.save(made("j1", first=11e6), str(root), "demo", append=True, drop=drop)
+
+
 def test_many_facts_are_packed_and_come_back(root):
     facts = {
         f"op Default/network/backbone/layer{at}-SequentialCell/Conv2D-op{at}": f"Conv2D {at}x64" for at in range(3000)
