@@ -53,7 +53,8 @@ class ObjectPlace(Objects):
         if not infos:
             self.refuse_no_bucket()
         below = (info.path[len(self.prefix) + 1 :].split("/") for info in infos if info.type == fs.FileType.File)
-        return sorted({(parts[0], parts[1]) for parts in below if len(parts) > 2})
+        # where a baseline itself is named, its history is none below it
+        return sorted({(parts[0], parts[1]) for parts in below if len(parts) > 2 and parts[1] != _ENTRIES})
 
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:
         """See Place."""

@@ -10,6 +10,7 @@ from object_server import SECRET
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.query.side import open_base
 from pipeprof.record import baseline, object_place, objects
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
@@ -51,6 +52,13 @@ def test_a_baseline_in_a_bucket_comes_back_and_is_listed(url, system):
     assert baseline.load(at(url, "demo", machine)) == made(workload="demo", kind="baseline")
     names = sorted(name.rpartition("/")[2].partition("-")[0] for name in listed(system, url) if "/history/" not in name)
     assert names == ["baseline.json", "facts", "measures", "summary"]
+
+
+def test_a_side_of_a_comparison_may_name_the_workload_or_the_baseline_itself(url, system):
+    del system
+    machine = baseline.save(made(), url, "demo").document.machine
+    for parts in (("demo",), ("demo", machine)):
+        assert open_base(at(url, *parts), made()).values == made().values
 
 
 def test_jobs_history_and_removal_work_in_a_bucket(url, system):
