@@ -140,7 +140,7 @@ def _case(
     base, new = base[chosen.base], new[chosen.new]
     on = scaled(base, new, rule)
     if chosen.how == "few_jobs":  # nothing is surely the same, and only what is very large is a change
-        on = replace(on, least=np.maximum(on.least, math.log1p(WARM_UP)), margin=np.zeros_like(on.margin))
+        on = replace(on, least=np.maximum(on.least, _on(on.kind, WARM_UP)), margin=np.zeros_like(on.margin))
     change = change_between(on.base, on.new, sides, chosen)
     counts = weights(sides, chosen)
     shift = rule.floor if on.kind == "shifted" else 0.0
@@ -154,6 +154,11 @@ def _case(
         share_ratio = math.exp(min(float(change.difference), LARGEST))
         reasons = (note("share", prefix=prefix_of(name), ratio=share_ratio),)
     return _Case(name, rule, sides, on, change, shown, chosen, (*chosen.reasons, *reasons), share_ratio)
+
+
+def _on(kind: str, share: float) -> float:
+    """A relative change as a difference on the scale that is judged."""
+    return share if kind == "linear" else math.log1p(share)
 
 
 def _scale(kind: str) -> tuple[Note, ...]:
@@ -218,7 +223,7 @@ def _needed(case: _Case, policy: Policy, alpha: float) -> tuple[int | None, floa
         return None, None
     numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
     spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))
-    effect = max(math.log1p(policy.detect), 2 * float(case.scaled.least))
+    effect = max(_on(case.scaled.kind, policy.detect), 2 * float(case.scaled.least))
     finds: float | None = effect if case.scaled.kind == "linear" else math.expm1(effect)
     needed = repetitions_needed(spread, effect, alpha, policy.power)
     if needed is not None and needed <= min(numbers):

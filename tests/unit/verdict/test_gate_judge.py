@@ -275,6 +275,16 @@ def test_with_few_past_jobs_only_very_large_changes_count_and_nothing_is_unchang
     assert (same, some, large, faster) == ("inconclusive", "inconclusive", "regressed", "improved")
 
 
+def test_what_has_no_logarithms_has_the_same_limits():
+    base, noisy, policy = (0.0, *[1.0] * 9), [0.0, 1.0, 2.0, 1.0] * 2, {"metrics": {STEP: {"floor": 0.0}}}
+    large, few = (
+        judge({STEP: jobs(base, "a")}, {STEP: jobs([0.9 * factor] * 10, "z")}, policy) for factor in (2.0, 1.28)
+    )
+    assert (large.verdict, few.verdict) == ("regressed", "inconclusive")
+    assert few.metrics[0].counts_above == pytest.approx(0.9 * 1.3)
+    assert judge({STEP: noisy}, {STEP: noisy}, policy | {"detect": 0.8}).metrics[0].reps_find == 0.8
+
+
 def test_in_the_warm_up_what_is_shown_is_what_is_judged_also_of_jobs_of_unequal_size():
     values = {"a": [1e8 * part for part in np.linspace(0.99, 1.01, 12)], "b": [2e8, 2.01e8, 1.99e8]}
     base = Samples((*values["a"], *values["b"]), jobs=("a",) * 12 + ("b",) * 3)
