@@ -22,6 +22,11 @@ METRICS = {
     "communication/exposed": "exposed communication",
     "communication/tail": "exposed communication behind the backward pass",
 }  # fmt: skip
+_COUNTED = {
+    "count/compilations": "compiled graphs", "count/batches_per_epoch": "batches of an epoch",
+    "count/rows_per_batch": "rows of a batch", "count/allocations": "blocks of memory", "bytes/batch": "size of a batch",
+}  # fmt: skip
+_OF_STAGES = {"count/rows/": "rows of `{}`", "bytes/row/": "size of a row of `{}`"}
 _FAMILIES = {
     "pipeline": "work of `{}` per batch",
     "op": "own time of `{}` per step",
@@ -37,7 +42,12 @@ def worded(entries: Sequence[Entry]) -> list[Entry]:
 
 def metric_name(code: str) -> str:
     """What a metric is called for people; one that nobody worded has its own name."""
+    for prefix, words in _OF_STAGES.items():
+        if code.startswith(prefix):
+            return words.format(code.removeprefix(prefix))
     family, _, name = code.partition("/")
+    if code in _COUNTED:
+        return _COUNTED[code]
     if family == "phase" and name in COMPARED:
         return COMPARED[name]
     if family in _FAMILIES and name:

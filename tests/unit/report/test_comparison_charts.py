@@ -189,7 +189,10 @@ def test_a_pipeline_of_a_run_is_that_of_its_repetitions(make_run):
 def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
     compared["metrics"] += [
         metric(name, family="secondary")
-        for name in ("phase/data_wait", "pipeline/decode", "op/net/MatMul", "count/MatMul")
+        for name in (
+            "phase/data_wait", "pipeline/decode", "op/net/MatMul", "count/MatMul", "count/compilations", "bytes/batch",
+            "count/rows/Rows", "bytes/row/Rows",
+        )
     ]
     page = page_of(compared)
     tables = re.findall(r"<tr><td>(.*?)</td>", page)
@@ -197,6 +200,8 @@ def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
     assert "work of <code>decode</code> per batch" in tables
     assert "own time of <code>net/MatMul</code> per step" in tables
     assert "executions of <code>MatMul</code> per step" in tables
+    assert {"compiled graphs", "size of a batch", "rows of <code>Rows</code>"} <= set(tables)
+    assert "size of a row of <code>Rows</code>" in tables
     heads = [one["title"][0] for one in drawn(compared, "chart-repetitions").spec["vconcat"]]
     assert f"step time: {compared['verdict']}" in heads
     assert not set(METRICS) & set(tables)
