@@ -52,7 +52,9 @@ def measure(run: Run) -> Measures:
     Raises RunError when no repetition ended well, none has a training step, or a file of the run is damaged or gone.
     """
     manifest = run.manifest
-    ended_well = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
+    ends = {rep.exit_code for rep in manifest.reps}
+    well = 0 if ends - {None} else None  # an import knows no ends; a repetition without one beside others was cut off
+    ended_well = {rep.rep: rep for rep in manifest.reps if rep.exit_code == well}
     measures = Measures(
         label=run.name, workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
         created_at=manifest.started_at, notes=_notes(run, len(ended_well)),
@@ -99,7 +101,8 @@ def _without_edge(side: Measures, other: Measures) -> Measures:
         return side
     names = {metric.removeprefix("op/") for metric in side.values if metric.startswith("op/")}
     edge = {name for name in names if f"op/{name}" not in other.values and f"op {name}" in other.facts}
-    by_metric = {metric: dict(values) for metric, values in side.values.items() if metric.partition("/")[2] not in edge}
+    moved = {f"{family}/{name}" for family in ("op", "count") for name in edge}
+    by_metric = {metric: dict(values) for metric, values in side.values.items() if metric not in moved}
     for name in sorted(edge):
         for rep, value in side.values[f"op/{name}"].items():
             others = by_metric.setdefault(rest, {})

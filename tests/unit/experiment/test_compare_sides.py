@@ -157,15 +157,17 @@ def test_names_are_shown_in_the_terminal_as_they_are(name):
 
 def test_operators_at_the_edge_of_those_that_are_named_have_not_vanished():
     facts = {f"op net/{name}": "Add" for name in "abcde"}
+    stage = {"pipeline/net/c": {rep: 1e6 * factor for rep, factor in enumerate(SPREAD)}}  # may have an operator's name
 
     def ops(*names, **more):
         values = {f"op/net/{name}": {rep: 1e6 * factor for rep, factor in enumerate(SPREAD)} for name in names}
         counts = {f"count/net/{name}": dict.fromkeys(range(len(SPREAD)), 1.0) for name in names}
         others = {"op/(others)": {rep: 5e6 * factor for rep, factor in enumerate(SPREAD)}}
-        return side(values=side().values | values | counts | others, facts=facts | more)
+        return side(values=side().values | values | counts | others | stage, facts=facts | more)
 
     found = by_name(compare_sides(ops("a", "b", "c"), ops("a", "b", "d")))
     assert {"op/net/a", "op/net/b", "op/(others)"} == {name for name in found if name.startswith("op/")}
+    assert found["pipeline/net/c"]["verdict"] == "unchanged"
     assert {"count/net/a", "count/net/b"} == {name for name in found if name.startswith("count/")}
     assert found["op/(others)"]["base"] == pytest.approx(6e6, rel=0.01)
     gone = ops("a", "b")

@@ -90,6 +90,15 @@ def test_a_failed_repetition_is_left_out_and_said_so(recorded):
     assert len(found.notes) == 2
 
 
+def test_a_repetition_that_was_cut_off_is_left_out_like_one_that_failed(recorded):
+    cut_off = recorded({"step": steps() + steps(1, 20, number=2)}, (0, None), state="partial")
+    found = measure(cut_off)
+    assert found.values["step_time_median"] == {0: 10.0}
+    assert [note["code"] for note in found.notes] == ["run_state", "failed_left_out"]
+    imported = recorded({"step": steps() + steps(1, 20)}, (None, None))
+    assert measure(imported).values["step_time_median"] == {0: 10.0, 1: 20.0}
+
+
 def test_a_run_that_lost_a_file_is_not_compared(recorded):
     run = recorded({"step": steps() + steps(1, 20)}, (0, 0))
     run.manifest.tables = {"step": 8}
