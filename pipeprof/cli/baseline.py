@@ -93,7 +93,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
     about = saved.document
     jobs = format_count(about.jobs, "job") if about.jobs else "unknown jobs"
     click.echo(
-        f"pipeprof: {'appended:' if options['append'] and saved.replaced else 'wrote'} "
+        f"pipeprof: {'appended:' if saved.appended else 'wrote'} "
         f"{format_count(about.reps, 'repetition')} of {jobs}, {format_count(about.metrics, 'metric')}, "
         f"{saved.bytes / 1000:.1f} kB",
         err=True,
@@ -218,7 +218,8 @@ def _show_history(where: str | None, source: str, form: str, output: Path | None
     from pipeprof.report import baselines, document
 
     if where is None:
-        raise UsageError(f"`{source}` is not a baseline, so it has no history", "leave --history out")
+        hint = "name the folder of one, or leave --history out; `pipeprof history` shows all of a workload"
+        raise UsageError(f"`{source}` is not one baseline, so it has no history of its own", hint)
     document.show(baselines.history(*parts_of(where)), baselines.history_document, form, output)
 
 

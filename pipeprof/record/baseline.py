@@ -40,12 +40,16 @@ _ATTEMPTS = 10
 
 
 class Saved(msgspec.Struct, kw_only=True):
-    """What was written, and where. `replaced`: a baseline was there before. `notes` are for people."""
+    """What was written, and where. `notes` are for people.
+
+    `replaced`: a baseline was there before; `appended`: the new one holds its repetitions, too.
+    """
 
     where: str
     document: Document
     bytes: int
     replaced: bool
+    appended: bool
     notes: list[str] = []
 
 
@@ -93,7 +97,8 @@ def save(
         notes += [f"the old baseline was of another environment: {', '.join(changed)} differ"] if changed else []
     where = f"{place.shown}/{workload}/{machine}"
     size = sum(len(data) for data in files.values())
-    return Saved(where=where, document=document, bytes=size, replaced=old is not None, notes=notes)
+    added = append and old is not None and not restarted
+    return Saved(where=where, document=document, bytes=size, replaced=old is not None, appended=added, notes=notes)
 
 
 def _joined(old: Measures | None, fresh: Measures, *, restart: bool) -> tuple[Measures, list[str]]:

@@ -193,6 +193,14 @@ def test_append_anchor_and_drop_reach_the_baseline(call, given, tmp_path):
     assert last["ratios"]["step_time_median"] == pytest.approx(0.9999, abs=1e-5)
 
 
+def test_what_started_over_is_not_called_appended(call, given):
+    call("write", "RUN", "--workload", "demo")
+    given["NEXT"] = made(1, facts={"op Add": "Add"})
+    err = call("write", "NEXT", "--workload", "demo", "--append", "--restart")[2]
+    assert "started over: " in err
+    assert "wrote 3 repetitions of 1 job" in err
+
+
 def test_a_bad_name_or_root_is_a_usage_error(call, given, tmp_path):
     assert call("write", "RUN", "--workload", "../x")[0] == 2
     (tmp_path / "file").write_text("")
@@ -250,6 +258,10 @@ def test_show_takes_the_folder_of_a_baseline_that_of_its_workload_an_address_and
     assert "facts.json" not in run
     assert call("show", folder, "--workload", "demo")[0] == 2
     assert call("show", "RUN", "--history")[0] == 2
+    given["RUN"] = made(fingerprint=FINGERPRINT | {"cpu_cores": 4})
+    call("write", "RUN", "--workload", "demo")
+    status, _, message = call("show", "baselines/demo", "--history")
+    assert (status, "`baselines/demo` is not one baseline" in message) == (2, True)
 
 
 def test_history_is_shown_of_the_folder_that_is_named(call, given):
