@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.errors import MeasureError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, collect_pool
@@ -64,8 +64,13 @@ def run_qualify(
     """Collect the pool, evaluate `sessions` drawn sessions per question, write `folder`/qualify.json; its content.
 
     A folder that holds such runs already is gone on with, with the seed that it began with.
-    Raises WorkloadError when the command fails, MeasureError when too few rounds could be made or no step was seen.
+    Raises UsageError for fewer rounds than the policy judges, WorkloadError when the command fails, MeasureError when
+    too few rounds could be made or no step was seen.
     """
+    if order.rounds < order.least_rounds:
+        raise UsageError(
+            f"--rounds {order.rounds}: at least {order.least_rounds} are needed", "the policy's `least_reps` says so"
+        )
     state = open_state(folder, order.command, order.slow_downs, order.seed)
     order = replace(order, seed=state.seed)
     pool = collect_pool(order, folder, bench or Bench(), say, state)

@@ -122,6 +122,13 @@ def _made(folder):
     return FakeBench()
 
 
+def test_fewer_rounds_than_are_judged_are_refused_before_anything_runs(tmp_path):
+    bench = FakeBench()
+    with pytest.raises(UsageError, match="--rounds 2: at least 3"):
+        run_qualify(order(rounds=2), 20, POLICY, tmp_path / "q", lambda _line: None, bench)
+    assert (bench.ran, (tmp_path / "q").exists()) == ([], False)
+
+
 def test_a_failing_command_is_named(tmp_path):
     with pytest.raises(WorkloadError, match=r"failed in `slow-0\.1-001`"):
         collect_pool(order(), tmp_path, FakeBench(fails=["slow-0.1-001"]), lambda _line: None)
