@@ -155,8 +155,9 @@ def _converted(content: Mapping[str, Any], kind: type[_Kind], where: str) -> _Ki
         return msgspec.convert(content, kind, strict=True)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         said = str(error).replace("Object contains unknown field", "there is no key")
-        unknown = re.fullmatch("there is no key `(.*)`", said)
-        names = [field.name for field in msgspec.structs.fields(kind)]
+        unknown = re.fullmatch(r"there is no key `(.*?)`( - at `\$\.acknowledge\[.*)?", said)
+        within = Acknowledgement if unknown and unknown[2] else kind
+        names = [field.name for field in msgspec.structs.fields(within)]
         hint = did_you_mean(unknown[1], names, HINT) if unknown else HINT
         raise UsageError(f"policy in {where}: {said}", hint) from error
 

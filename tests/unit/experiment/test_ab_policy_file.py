@@ -99,7 +99,11 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("alpa = 0.1\n", "did you mean `alpha`?"), ("[metrics.data_wait]\nmin_efect = 1\n", "did you mean `min_effect`?")],
+    [
+        ("alpa = 0.1\n", "did you mean `alpha`?"),
+        ("[metrics.data_wait]\nmin_efect = 1\n", "did you mean `min_effect`?"),
+        ("[[acknowledge]]\nresaon = 'x'\n", "did you mean `reason`?"),
+    ],
 )
 def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path, text, hint):
     path = tmp_path / "pipeprof.toml"
