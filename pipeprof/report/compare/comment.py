@@ -31,6 +31,7 @@ SAID = {
     "regressed": "worse", "improved": "better", "unchanged": "same", "acknowledged": "worse, accepted",
     "inconclusive": "too noisy to tell", "incomparable": "not comparable", "missing": "not measured",
 }  # fmt: skip
+OPEN = {"few_jobs": "too early to tell", "few_repetitions": "too few repetitions", "few_left": "too few repetitions"}
 HEAD = ("measured", "before", "with this change", "difference", "")
 FINE = ("unchanged", "improved", "acknowledged")
 
@@ -118,8 +119,9 @@ def _row(metric: Metric) -> list[str]:
 
 
 def _said(metric: Metric) -> str:
-    few = metric["verdict"] == "inconclusive" and _warm_up(metric)
-    return "too early to tell" if few else SAID.get(metric["verdict"], plain(metric["verdict"]))
+    facts = (metric.get("reason_facts") or []) if metric["verdict"] == "inconclusive" else []
+    why_open = next((OPEN[fact["code"]] for fact in facts if fact.get("code") in OPEN), None)
+    return why_open or SAID.get(metric["verdict"], plain(metric["verdict"]))
 
 
 def _warm_up(metric: Metric) -> Mapping[str, Any] | None:
@@ -180,9 +182,10 @@ def _to_do(content: Mapping[str, Any]) -> str:
 
 
 def _undecided(content: Mapping[str, Any]) -> str:
+    more_of = "time (`budget`)" if content.get("session") else "repetitions (`reps`)"
     if compare_trust.loosens(dict(content)):
         return (
-            "measure it again, with more time (`budget`) or on a quieter machine: a change that edits the policy "
+            f"measure it again, with more {more_of} or on a quieter machine: a change that edits the policy "
             "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
         )
     facts = next(filter(None, map(_warm_up, content["metrics"])), None)
@@ -194,7 +197,7 @@ def _undecided(content: Mapping[str, Any]) -> str:
     seen = "".join(f" {one[0].upper()}{one[1:]}." for one in map(plain, rows.seen(dict(content))))
     open_ = [one for one in content["metrics"] if one.get("family") == "primary" and one["verdict"] == "inconclusive"]
     needed = _needed(open_)
-    more = f" {needed[0].upper()}{needed[1:]}: allow more time (`budget`), or run it" if needed else " Run it again"
+    more = f" {needed[0].upper()}{needed[1:]}: allow more {more_of}, or run it" if needed else " Run it again"
     said = f"{_bound(open_)}{seen}{more} on a quieter machine."
     return f"this need not block the merge: no slow-down was shown.{said}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.words import gate
-from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.comparison import METRICS, counts_runs
 from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def seen(content: dict[str, Any]) -> list[str]:
     plan = session.get("plan") if isinstance(session, dict) else None
     finds = plan.get("finds") if isinstance(plan, dict) else None
     found = [_found(finds)] if isinstance(finds, dict) and _is_number(finds.get("spread")) else []
-    counts = [one["verdict"] for one in content["metrics"] if one.get("family") == "deterministic"]
-    if counts and set(counts) == {"unchanged"}:
-        many = format_count(len(counts), "exact count")
-        found.append(f"{many}, such as how often each operator runs: the same on both sides")
+    counts = [one for one in content["metrics"] if one.get("family") == "deterministic"]
+    if counts and {one["verdict"] for one in counts} == {"unchanged"}:
+        such = ", such as how often each operator runs" if any(counts_runs(one["name"]) for one in counts) else ""
+        found.append(f"{format_count(len(counts), 'exact count')}{such}: the same on both sides")
     return found
 
 

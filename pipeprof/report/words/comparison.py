@@ -24,7 +24,8 @@ METRICS = {
 }  # fmt: skip
 _COUNTED = {
     "count/compilations": "compiled graphs", "count/batches_per_epoch": "batches of an epoch",
-    "count/rows_per_batch": "rows of a batch", "count/allocations": "blocks of memory", "bytes/batch": "size of a batch",
+    "count/rows_per_batch": "rows of a batch", "count/allocations": "blocks of memory",
+    "bytes/batch": "size of a batch",
 }  # fmt: skip
 _OF_STAGES = {"count/rows/": "rows of `{}`", "bytes/row/": "size of a row of `{}`"}
 _FAMILIES = {
@@ -53,6 +54,11 @@ def metric_name(code: str) -> str:
     if family in _FAMILIES and name:
         return "all other operators" if name == OTHERS else _FAMILIES[family].format(name)
     return METRICS.get(code, code)
+
+
+def counts_runs(code: str) -> bool:
+    """Whether a metric counts the executions of an operator."""
+    return code.startswith("count/") and code not in _COUNTED and not code.startswith(tuple(_OF_STAGES))
 
 
 def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:

@@ -122,7 +122,11 @@ def test_repetitions_that_would_settle_what_was_seen_are_not_said_to_decide():
     assert "About 31 repetitions per side would probably settle the change seen here" in text
     few = three("inconclusive", reps_needed=5, alpha=None)
     text = " ".join(shown(comparison("inconclusive", metrics=few, session=SESSION)))
-    assert "At least 5 repetitions per side are needed: allow more time" in text
+    assert "At least 5 repetitions per side are needed: allow more time (`budget`)" in text
+    stored = three("inconclusive", reps_needed=3, alpha=None, reason_facts=[{"code": "few_repetitions", "needed": 3}])
+    lines = shown(comparison("inconclusive", metrics=stored))  # against a baseline, where no budget is
+    assert lines[2].endswith("**too few repetitions** |")
+    assert "At least 3 repetitions per side are needed: allow more repetitions (`reps`)" in " ".join(lines)
 
 
 def test_a_number_that_decides_only_one_of_two_metrics_is_not_promised():
@@ -144,6 +148,8 @@ def test_what_cannot_be_told_says_what_these_runs_show_and_that_counts_are_equal
     content["session"]["plan"]["finds"]["change"] = None
     assert "with 20 per side even a slow-down of 50 % may well be missed" in " ".join(shown(content))
     assert "3 exact counts, such as how often each operator runs: the same on both sides." in text
+    graphs = content | {"metrics": [*three("inconclusive"), metric("count/compilations", family="deterministic")]}
+    assert "1 exact count: the same on both sides." in " ".join(shown(graphs)).replace("Exact", "exact")
     assert len(shown(content)) <= 10
     other = [*counts[:2], metric("count/op3", "regressed", family="deterministic")]
     assert "exact count" not in " ".join(shown(comparison("inconclusive", metrics=[*three("inconclusive"), *other])))
