@@ -46,8 +46,8 @@ def history_of(source: str, root: str, say: Callable[[str], None], *, recover: b
 
     `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline,
     the folder of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the
-    same and holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in the
-    repository of the working directory. Without `recover`, runs whose recording was cut off are left out, not changed.
+    same and holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in
+    the repository of the working directory. Without `recover`, runs whose recording was cut off are left out.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """

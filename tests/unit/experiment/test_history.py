@@ -90,7 +90,8 @@ def test_code_that_was_not_committed_may_be_the_cause(dirty, same):
 )
 def test_a_bisection_is_proposed_where_it_would_find_the_change(metric, ratio, hint):
     commits = [{"revision": letter * 40, "subject": "change"} for letter in "bc"]
-    span = {"good": "a" * 40, "bad": "b" * 40, "uncommitted": False, "same_revision": False, "count": 2, "commits": commits}
+    span = {"good": "a" * 40, "bad": "b" * 40, "uncommitted": False, "same_revision": False, "count": 2}
+    span["commits"] = commits
     change = {"at": "2026-11-02", "before": 4e7, "after": ratio * 4e7, "ratio": ratio, "because": "", "range": span}
     both = [entry(at, medians={metric: 4e7}) for at in range(2)]
     (series,) = history._all_series("net", metric, both)
