@@ -126,7 +126,7 @@ def _range(span: Row) -> Iterator[str]:
 def _bisection(change: Row, metric: str) -> Iterator[str]:
     """How to find the one of several commits: `pipeprof bisect` finds what a training has more of than before."""
     span = change["range"]
-    if (span["count"] or 0) > 1 and change["ratio"] > 1 and metric in METRICS:
+    if (span.get("count") or 0) > 1 and change["ratio"] > 1 and metric in METRICS:
         good, bad = span["good"][:SHORT], span["bad"][:SHORT]
         of = "" if metric == "step_time_median" else f" --metric {metric}"
         yield f"pipeprof bisect {good} {bad}{of} -- COMMAND finds the one"

@@ -190,8 +190,14 @@ def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
     compared["metrics"] += [
         metric(name, family="secondary")
         for name in (
-            "phase/data_wait", "pipeline/decode", "op/net/MatMul", "count/MatMul", "count/compilations", "bytes/batch",
-            "count/rows/Rows", "bytes/row/Rows",
+            "phase/data_wait",
+            "pipeline/decode",
+            "op/net/MatMul",
+            "count/MatMul",
+            "count/compilations",
+            "bytes/batch",
+            "count/rows/Rows",
+            "bytes/row/Rows",
         )
     ]
     page = page_of(compared)
