@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.judged import judged_sides, started
@@ -185,6 +186,8 @@ def _notes(base: Measures, new: Measures) -> list[Note]:
         new.kind,
     ):  # the name of one is the user's choice
         notes.append(note("other_workload", base=base.workload, new=new.workload))
+    if base.steps and new.steps and not set(base.steps.values()) & set(new.steps.values()):
+        notes.append(note("different_steps", steps=[median_low(side.steps.values()) for side in (base, new)]))
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
         notes.append(note("same_revision"))
     return notes

@@ -83,6 +83,8 @@ def measure(run: Run) -> Measures:
     measures.digests = digests_of(measures)
     for row in curve:
         measures.curves.setdefault(row["rep"], []).append(row["dur_ns"])
+        if row["rep"] in ended_well:
+            measures.steps[row["rep"]] = measures.steps.get(row["rep"], 0) + row["steps"]
     return measures
 
 

@@ -36,8 +36,8 @@ class Measures(msgspec.Struct, kw_only=True):
     What tells one measurement from another: `command`, `run_ids` of the runs, and `digests`, one of each repetition's
     values as they were measured; empty where that is not known. `places`: file:line of the code behind a fact
     (`stage NAME`), where it is known; `curves`: by repetition the lengths of its training steps in ns, thinned, of
-    a run alone (a baseline does not keep them); `stages`: those of its data pipelines, likewise of a run alone;
-    `seconds`: what the repetitions took together.
+    a run alone (a baseline does not keep them); `steps`: how many these were; `stages`: those of its data pipelines,
+    likewise of a run alone; `seconds`: what the repetitions took together.
     """
 
     label: str
@@ -56,6 +56,7 @@ class Measures(msgspec.Struct, kw_only=True):
     digests: list[str] = []
     places: dict[str, str] = {}
     curves: dict[int, list[float]] = {}
+    steps: dict[int, int] = {}
     stages: list[dict[str, Any]] = []
     seconds: float | None = None
 
@@ -102,5 +103,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
                     joined.values.setdefault(metric, {})[number] = values[rep]
             if rep in part.curves:
                 joined.curves[number] = part.curves[rep]
+            if rep in part.steps:
+                joined.steps[number] = part.steps[rep]
             number += 1
     return joined

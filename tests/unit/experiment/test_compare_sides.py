@@ -183,6 +183,12 @@ def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
     assert notes == [["the workloads have different names: `resnet` and `train`"], []]
 
 
+@pytest.mark.parametrize(("base", "said"), [({0: 300, 1: 300}, True), ({0: 100, 1: 99}, False), ({}, False)])
+def test_another_number_of_steps_is_noted_where_it_is_known(base, said):
+    notes = compare_sides(side(steps=base), side(12.0, steps={0: 100, 1: 100}))["notes"]
+    assert ("the runs had different numbers of training steps: 300, 100" in notes) == said
+
+
 def test_a_repetition_on_both_sides_is_refused():
     with pytest.raises(UsageError, match="both sides hold the run b"):
         compare_sides(side(run_ids=["a", "b"]), side(12.0, run_ids=["b", "c"]))

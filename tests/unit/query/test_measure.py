@@ -50,6 +50,7 @@ def test_step_metrics_of_every_repetition(recorded):
     assert found.values["first_step_time"] == {0: 10.0, 1: 20.0}
     assert found.values["phase/data_wait"] == {0: 2.0, 1: 2.0}
     assert (found.workload, found.jobs) == ("train", {"boot:1"})
+    assert found.steps == {0: 3, 1: 3}
     assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
 
 
