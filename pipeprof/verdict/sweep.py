@@ -147,9 +147,8 @@ def _look(
         ratio, low, high = _ratios(changes[at], linear=on[at].kind == "linear")
         p_worse = float(decision.p_value[at])
         word = _MEANS[WORDS[int(decision.code[at])]]
-        judged[name] = Judged(
-            word, ratio, low, high, min(p_worse, 1 - p_worse), float(decision.held[at]), len(pairs[name][0])
-        )
+        held = float((decision.held_better if p_worse > 0.5 else decision.held)[at])
+        judged[name] = Judged(word, ratio, low, high, min(p_worse, 1 - p_worse), held, len(pairs[name][0]))
     return judged
 
 

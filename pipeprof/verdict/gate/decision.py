@@ -42,11 +42,15 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Decision:
-    """Per metric, (..., metrics): index into WORDS, one-sided p of "worse", what it was held against."""
+    """Per metric, (..., metrics): index into WORDS, one-sided p of "worse", what it was held against.
+
+    `held_better`: what the p of "better", 1 - p, was held against.
+    """
 
     code: NDArray[np.int8]
     p_value: Array
     held: Array
+    held_better: Array
 
 
 def scaled(base: Array, new: Array, rule: Rule) -> Scaled:
@@ -79,10 +83,10 @@ def decide(change: Change, least: Array, margin: Array, alpha: float, family: in
     """
     back = change.mirrored()
     p_worse, p_better = change.p_above(), back.p_above()
-    held = holm(p_worse, alpha, family)
+    held, held_better = holm(p_worse, alpha, family), holm(p_better, alpha, family)
     worse = (p_worse <= held) & (change.difference >= least)
-    better = (p_better <= holm(p_better, alpha, family)) & (back.difference >= least)
+    better = (p_better <= held_better) & (back.difference >= least)
     low, high = change.interval()
     code = np.where((low >= -margin) & (high <= margin), UNCHANGED, INCONCLUSIVE)
     code = np.where(worse, REGRESSED, np.where(better, IMPROVED, code)).astype(np.int8)
-    return Decision(code, p_worse, held)
+    return Decision(code, p_worse, held, held_better)

@@ -180,7 +180,8 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
         needed, finds, reasons = None, None, case.reasons
         if code == INCONCLUSIVE:
             needed, finds = _needed(case, policy, policy.alpha / family)
-            reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, held))
+            allowed = float(decision.held_better[at]) if p_value > 0.5 else held
+            reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, allowed))
         verdicts[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
             reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio, reps_find=finds,

@@ -83,6 +83,15 @@ def test_noise_without_bounds_is_still_a_finite_interval():
     assert 0 <= one.ci_low < one.ci_high < math.inf
 
 
+def test_an_improvement_is_said_with_what_it_was_held_against_itself():
+    base, new = {"a": BASE, "b": BASE}, {"a": times(3.0), "b": times(0.975)}
+    p_better = 1 - judge(base, new).metric("b").p_value
+    policy = {"alpha": 4.5 * p_better}  # between a fourth and a fifth of it: the first step is for the surest
+    (why,) = judge(base, new, policy).metric("b").reasons
+    assert (why["code"], why["better"]) == ("too_noisy", True)
+    assert why["needed"] < why["p_value"] == pytest.approx(p_better)
+
+
 def test_a_sure_change_below_the_least_effect_is_no_regression():
     tight = tuple(1e8 * (1 + part / 1e5) for part in range(8))
     assert judge({STEP: tight}, {STEP: times(1.015, tight)}).verdict == "unchanged"

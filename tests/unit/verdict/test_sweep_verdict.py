@@ -42,6 +42,12 @@ def test_words_for_faster_slower_and_same():
     assert found["fast"].look == 5
 
 
+def test_what_is_better_has_the_limit_that_it_was_held_against():
+    base, variants = series(100e6, 8, seed=1), {name: series(50e6, 8, seed=at) for at, name in enumerate("ab", 2)}
+    found = judge_stage(base, variants, RULE, (8,), 0.01)
+    assert sorted(one.alpha for one in found.values()) == [pytest.approx(0.005), pytest.approx(0.01)]
+
+
 def test_higher_is_better_turns_the_words_round():
     rule = Rule(unit="1/s", direction="higher")
     found = judge_stage(series(10, 8, seed=1), {"more": series(20, 8, seed=2)}, rule, (8,), 0.01)
