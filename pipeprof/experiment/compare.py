@@ -13,6 +13,7 @@ from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.side import check_exist, open_base, open_measures
 from pipeprof.query.sides import engine_of
+from pipeprof.record.baseline_append import SOME_TIME_NS
 from pipeprof.record.note import sentence, unique
 from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
@@ -177,7 +178,7 @@ def _text(value: object) -> object:
 
 def _notes(base: Measures, new: Measures) -> list[Note]:
     notes = []
-    if not (base.interleaved and new.interleaved) and base.jobs == new.jobs and len(base.jobs) == 1:
+    if not _in_turn(base, new) and base.jobs == new.jobs and len(base.jobs) == 1:
         notes.append(note("not_interleaved"))
     if base.jobs and new.jobs and not base.jobs & new.jobs:
         notes.append(note("other_job"))
@@ -191,6 +192,15 @@ def _notes(base: Measures, new: Measures) -> list[Note]:
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
         notes.append(note("same_revision"))
     return notes
+
+
+def _in_turn(base: Measures, new: Measures) -> bool:
+    """Whether the sides were measured in turn: in a session, or by their times, where these are known."""
+    if base.interleaved and new.interleaved:
+        return True
+    orders = [[rep.order for rep in side.reps.values()] or [0] for side in (base, new)]
+    begins, ends = [min(side) for side in orders], [max(side) for side in orders]
+    return min(begins) > SOME_TIME_NS and max(begins) < min(ends)
 
 
 def _other_command(base: Measures, new: Measures, policy: Policy) -> list[dict[str, Any]]:

@@ -59,7 +59,12 @@ def values(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def _exact(number: Any, unit: str) -> str:
-    """All digits: `529,297,408 B`. Estimates of bytes and of ns have digits behind the point that mean nothing."""
+    """All digits: `529,297,408 B`. Estimates of bytes and of ns have digits behind the point that mean nothing.
+
+    Seconds are told in whole ns.
+    """
+    if unit == "s":
+        return _exact(number * 1e9, "ns")
     digits = f"{number:,.0f}" if unit in WHOLE or float(number).is_integer() else repr(number)
     return f"{digits} {'B' if unit == 'bytes' else clean(unit, 20)}".rstrip()
 

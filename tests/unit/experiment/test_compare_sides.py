@@ -183,6 +183,17 @@ def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
     assert notes == [["the workloads have different names: `resnet` and `train`"], []]
 
 
+@pytest.mark.parametrize(("begin", "step", "said"), [(1, 2, False), (16, 2, True), (-20, 2, True)])
+def test_sides_whose_repetitions_lie_between_each_other_were_measured_in_turn(begin, step, said):
+    """Files of benchmarks and runs that were made in turn by hand; `begin`: of new, in places of base."""
+    reps = [
+        {rep: Repetition(order=1_795_255_395_172_729_866 + at * 10**9, job="boot:1") for rep, at in enumerate(places)}
+        for places in (range(0, 16, 2), range(begin, begin + 8 * step, step))
+    ]
+    notes = compare_sides(side(reps=reps[0]), side(12.0, reps=reps[1]))["note_facts"]
+    assert ({"code": "not_interleaved"} in notes) == said
+
+
 @pytest.mark.parametrize(("base", "said"), [({0: 300, 1: 300}, True), ({0: 100, 1: 99}, False), ({}, False)])
 def test_another_number_of_steps_is_noted_where_it_is_known(base, said):
     notes = compare_sides(side(steps=base), side(12.0, steps={0: 100, 1: 100}))["notes"]
