@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import gate
 from pipeprof.report.words.phases import COMPARED
 from pipeprof.units import format_change
@@ -68,7 +69,9 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
         return f"{word}: no primary metric could be judged"
     name, reason = METRICS.get(one.name, one.name), gate.reason(one.reasons)
     if one.ratio is None:
-        return f"{word}: {name}" + (f": {reason}" if reason else "")
+        levels = [format_value(one.name, level) for level in (one.base, one.new) if level is not None]
+        name += f" {levels[0]} -> {levels[1]}" if len(levels) > 1 else ""
+        return "; ".join(filter(None, [f"{word}: {name}" + (f": {reason}" if reason else ""), _beside(verdict)]))
     more = {"incomparable": reason, "missing": reason, "inconclusive": _needed(one)}.get(one.verdict)
     said = [f"{word}: {name} {_moved(one, one.ratio)}{_because(one, entries)}", more, _beside(verdict)]
     return "; ".join(part for part in said if part)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipeprof.report.words.comparison import headline, worded
 from pipeprof.verdict.gate.explain import explanation
+from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
 
@@ -123,6 +124,11 @@ def test_operators_that_come_and_go(new, share):
 
 def test_nothing_judged_is_said_so():
     assert headline(Verdict("missing", ()), []) == "Missing: no primary metric could be judged"
+
+
+def test_a_change_from_nothing_is_said_with_both_values():
+    verdict = judge({"data_wait": (0.0,) * 5}, {"data_wait": (5e6,) * 5})
+    assert headline(verdict, []).startswith("Regressed: wait for data 0 ns -> 5.00 ms: a value is 0 or less")
 
 
 def test_what_is_open_says_how_many_repetitions_it_needs_itself():
