@@ -1,4 +1,4 @@
-"""The zero of a rank's clocks: the first time in the head of each of its files, so that rows can be written at once."""
+"""The zero of a rank's clocks: the first times that are in each of its files, so that rows can be written at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.read.ascend.graph_ops import aicpu_records
 from pipeprof.read.ascend.msprof import read_clock
+from pipeprof.read.ascend.raw_trace import forward_times
 from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ticks
 from pipeprof.read.source.content import BROKEN
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAD_BYTES = 1 << 16
+_LONGEST = 64  # of a time with its name
 _ROWS = 50
-_EVENT_TIME = re.compile(rb'"ts": ?"?([0-9]{1,20}(?:\.[0-9]{1,12})?)')
+# Up to what follows the number: the bytes that are looked at may end within it.
+_EVENT_TIME = re.compile(rb'"ts"\s*:\s*"?([0-9]{1,20}(?:\.[0-9]{1,12})?)[\s",}]')
 _CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
 _COLUMNS = {
     "timeline": ("counter", "start_time(ms)"), "aicpu": ("counter", "run_start"),
@@ -48,6 +52,10 @@ def _look(kind: str, path: Path, files: dict[str, list[Path]], by_clock: dict[st
     elif kind in _COLUMNS:
         clock_name, column = _COLUMNS[kind]
         by_clock[clock_name] += _column(path, column)
+    elif kind in ("training_trace", "ts_track"):
+        by_clock["counter"] += forward_times(path, kind)
+    elif kind == "aicpu_log":
+        by_clock["counter"] += [start for _, start, *_ in aicpu_records(path) if start]
     elif kind == "trace_view":
         by_clock["epoch"] += _matches(path, _EVENT_TIME, "us")
     elif kind in ("cpu_exec", "gpu_exec"):
@@ -69,6 +77,7 @@ def _column(path: Path, name: str) -> list[int]:
             if name == "start_point" and not integer(row[sheet.need("step_num")]):  # the average row
                 continue
             value = ticks(row[index]) if name == "start_point" else ns(row[index], unit)
+            value = None if "e" in row[index].lower() else value  # rounded, by hours
             if value is not None and value > 0:
                 values.append(value)
     sheet.close()
@@ -84,7 +93,12 @@ def _gpu_times(path: Path) -> list[int]:
 
 
 def _matches(path: Path, pattern: re.Pattern[bytes], unit: str) -> list[int]:
+    """Times in the first piece of a file that has any: names of processes and threads may come before them."""
+    text = b""
     with open_file(path) as file:
-        head = file.read(_HEAD_BYTES)
-    times = [ns(item[1].decode(), unit) for item in pattern.finditer(head)]
-    return [time for time in times if time is not None and time > 0]
+        while piece := file.read(_HEAD_BYTES):
+            text = text[-_LONGEST:] + piece
+            times = [ns(item[1].decode(), unit) for item in pattern.finditer(text)]
+            if positive := [time for time in times if time is not None and time > 0]:
+                return positive
+    return []

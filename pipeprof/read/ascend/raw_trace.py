@@ -43,7 +43,9 @@ _SLICE = re.compile(r"slice_([0-9]+)")
 _POINT = re.compile(r"([0-9]{1,9})\s+(\S.{0,3999})")
 _REPORT = 10
 _ITERATION_END = 4
-_TRACK_TAGS = {0: 0, 2: 1, 3: 2, 4: 255, **{tag: 3 + tag % 2 for tag in range(10_000, 20_000)}}  # -> of training_trace
+_TRACK_FP = 2
+# Tag -> that of training_trace.
+_TRACK_TAGS = {0: 0, _TRACK_FP: 1, 3: 2, 4: 255, **{tag: 3 + tag % 2 for tag in range(10_000, 20_000)}}
 FP, BP, END, BEGIN = 1, 2, 255, 0
 
 
@@ -90,6 +92,16 @@ def read_ts_track(paths: Sequence[Path], out: Out) -> None:
         )
     points = _sorted_points([records[records["model"] == model] for records in _track_records(ordered, None)])
     add_steps(ordered[0], steps_of(points, ordered[0], {}, out), out)
+
+
+def forward_times(path: Path, kind: str) -> list[int]:
+    """Times in ns of forward points among the first records of a `training_trace` or `ts_track` file."""
+    form, tag = (_TRACE, FP) if kind == "training_trace" else (_TRACK, _TRACK_FP)
+    for records in _records(path, form, None):
+        chosen = (records["tag"] == tag) & (records["count"] < LARGEST // NS_PER_TICK)
+        chosen &= form is _TRACE or records["type"] == _REPORT
+        return [count * NS_PER_TICK for count in records["count"][chosen].tolist()]
+    return []
 
 
 def steps_of(points: Iterable[Point], path: Path, names: Mapping[int, str], out: Out) -> Iterator[Step]:

@@ -21,6 +21,7 @@ from ascend_files import (
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import events as chrome
+from pipeprof.read.ascend.first import first_times
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.read.source.notes import Notes
 from pipeprof.record import store
@@ -102,12 +103,9 @@ def test_the_raw_records_give_the_same_steps(load, tmp_path):
     folder.joinpath("training_trace.46.dev.tag.0.slice_10").write_bytes(data[100:])
     raw = load(folder)
     parsed = import_path(write(tmp_path / "step_trace_raw_0_detail_time.csv", step_trace_text()), tmp_path / "other")
-    give = "step kind fp_ns bp_ns end_ns data_wait_ns"
-    shift = rows(parsed, "step", "start_ns")[0][0] - rows(raw, "step", "start_ns")[0][0]
-    assert rows(parsed, "step", "step kind data_wait_ns") == rows(raw, "step", "step kind data_wait_ns")
-    assert [tuple(value + shift for value in row[2:5]) for row in rows(raw, "step", give)] == [
-        row[2:5] for row in rows(parsed, "step", give)
-    ]
+    give = "step kind start_ns fp_ns bp_ns end_ns data_wait_ns"
+    assert rows(raw, "step", give) == rows(parsed, "step", give)
+    assert raw.manifest.reps[0].dur_ns == parsed.manifest.reps[0].dur_ns == 28_000
     assert rows(raw, "collective", "step name dur_ns") == rows(parsed, "collective", "step name dur_ns")
 
 
@@ -337,6 +335,25 @@ def test_kernels_that_name_no_step_have_none_when_the_clocks_differ(load, tmp_pa
     assert warnings(run, "steps") == [
         "`kernel_details.csv` names no steps, and theirs is another clock: its rows have no step"
     ]
+
+
+def test_the_first_time_of_a_trace_is_a_whole_number_wherever_it_stands(tmp_path):
+    path = tmp_path / "trace_view.json"
+    text = json.dumps([{"ph": "X", "name": "aten::mm", "pid": 1, "tid": 7, "ts": us(at), "dur": 1} for at in range(5)])
+    named = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": at, "args": {"name": "x" * 90}} for at in range(500)]
+    lead = json.dumps(named)[:-1] + ", "
+    for cut in range(0, 90, 3):  # where the first 64 KiB end
+        write(path, "[" + " " * ((1 << 16) - cut - 1) + text[1:])
+        assert first_times({"trace_view": [path]}) == {"epoch": EPOCH_US * 1000 + 250}
+    write(path, lead + text[1:])
+    assert first_times({"trace_view": [path]}) == {"epoch": EPOCH_US * 1000 + 250}
+    assert import_path(path, tmp_path / "run", kind="ascend").manifest.reps[0].dur_ns == 5000
+
+
+def test_a_time_that_a_spreadsheet_has_rounded_is_none(tmp_path):
+    text = f"Component,Timestamp(us),Total Reserved(MB)\nAPP,1.7E+15,1\nAPP,{us(90)}\t,2\n"
+    run = import_path(write(tmp_path / "memory_record.csv", text), tmp_path / "run")
+    assert rows(run, "memory", "t_ns reserved_bytes") == [(0, 2 << 20)]
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 1 << 20])

@@ -50,6 +50,7 @@ def test_ts_track_gives_the_steps_of_the_csv_however_it_is_cut_into_slices(parse
     data = ts_track()
     files = {"ts_track.data.0.slice_2": data[: cut - cut % 40], "ts_track.data.0.slice_10": data[cut - cut % 40 :]}
     run = import_path(folder_of(tmp_path, files), tmp_path / "run")
+    assert rows(run, "step", "step kind start_ns end_ns") == rows(parsed, "step", "step kind start_ns end_ns")
     assert durations(run) == durations(parsed)
     assert rows(run, "collective", "step name dur_ns track") == rows(parsed, "collective", "step name dur_ns track")
     assert run.manifest.reps[0].ranks[0].step_evidence == "step trace of the device"
@@ -98,6 +99,12 @@ def test_a_step_without_an_end_or_a_forward_point_is_left_out_and_counts(tmp_pat
     assert warnings(run, "bad_value") == [
         "`training_trace.46.dev.tag.0.slice_0`: 1 entry was left out: step without an end"
     ]
+
+
+def test_the_log_of_the_ai_cpu_begins_at_its_first_execution(tmp_path):
+    text = "[x] Node:GetNext, Run tart:154907895189, Run end:154907895707, dispatchTime=132 us, totalTime=888 us.\0"
+    run = import_path(folder_of(tmp_path, {"DATA_PREPROCESS.dev.AICPU.0.slice_0": text.encode()}), tmp_path / "run")
+    assert rows(run, "op", "start_ns dur_ns") == [(0, 518_000)]
 
 
 @pytest.mark.parametrize("by_step", [False, True])
