@@ -80,7 +80,7 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
                 notes.count(path, "timing block without a time stamp")
             block = Block(*header) if header else None
             header, since = None, 0
-        elif block is not None:
+        if block is not None:
             rows += _add_line(block, line)
             limits.refuse_rows("op_service", rows, most)
             if since > _REACH:
@@ -102,20 +102,17 @@ def _close(path: Path, block: Block | None, blocks: list[Block], notes: Notes) -
         blocks.append(block)
 
 
-def _add_line(block: Block, line: str) -> bool:
-    """Add what a line says; whether it was an operator's."""
-    fields = _OP.search(line)
-    if fields:
+def _add_line(block: Block, line: str) -> int:
+    """Add what a line says; the number of operators in it, of which a terminal may join several."""
+    before = len(block.ops)
+    for fields in _OP.finditer(line):
         kind, number, average, largest, smallest, rows, reading = fields.groups()
-        times = [None if text is None else ns_from_text(text, "ms") for text in (average, largest, smallest, reading)]
-        avg_ns, max_ns, min_ns, io_ns = times
-        if avg_ns is not None:
-            block.ops.append(OpTime(int(number), kind, avg_ns, max_ns, min_ns, int(rows), io_ns))
-            return True
-    elif not line.startswith(_LEGEND):
+        most, least, io = (None if text is None else ns_from_text(text, "ms") for text in (largest, smallest, reading))
+        block.ops.append(OpTime(int(number), kind, ns_from_text(average, "ms"), most, least, int(rows), io))
+    if len(block.ops) == before and not line.startswith(_LEGEND):
         for name, value in _EXTRA.findall(line):
             block.extras.setdefault(name, ns_from_text(value, "ms"))
-    return False
+    return len(block.ops) - before
 
 
 def _stamp(match: re.Match[str]) -> tuple[int, int] | None:

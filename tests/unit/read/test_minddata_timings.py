@@ -46,6 +46,13 @@ def test_windows_line_ends_change_nothing(read):
     assert read(log(3).replace("\n", "\r\n"))[0] == read(log(3))[0]
 
 
+@pytest.mark.parametrize("joined", ["\n-- ", "] \n", "\n"])
+def test_lines_that_a_terminal_has_joined_are_told_apart(read, joined):
+    whole, _ = read(log(3))
+    found, notes = read(log(3).replace(joined, joined.replace("\n", "")).replace("[V10900]", "\n[V10900]"))
+    assert (found, notes) == (whole, [])
+
+
 def test_times_of_a_sink_are_taken_wherever_they_stand(read):
     (found,), _ = read(block(1_060, extra="throughput_time: 12.50ms, push_device_time: 3.25ms\n"))
     assert found.extras == {"throughput_time": 12_500_000, "push_device_time": 3_250_000}
