@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PRINTED_US = 2  # printed means are rounded to 1 us, and so are the iterations they are of
 _LARGEST = 1 << 26  # bytes of a log
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?|nan)"
+_NUMBER = r"(?:-(?=nan))?([0-9]+(?:\.[0-9]+)?|nan)"  # C prints a sign before what 0 / 0 is on x86
 _MS = _NUMBER + r" ?ms"
 _PREFIX = re.compile(r"\[\d\d \d\d:\d\d:\d\d [^\]]*\]\[[A-Za-z]+\] ?")
 _LOAD = re.compile(rf"load model: {_MS}")

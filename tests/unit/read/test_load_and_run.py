@@ -59,8 +59,11 @@ def test_the_first_generation():
     assert test.deviation_ns == pytest.approx(test.printed.deviation_ns, abs=1000)
 
 
-def test_the_second_generation_and_a_single_iteration():
-    (test,) = parse_log(MIDDLE.splitlines()).tests
+@pytest.mark.parametrize("nan", ["nan", "-nan"])
+def test_the_second_generation_and_a_single_iteration(nan):
+    log = parse_log(MIDDLE.replace("nan", nan).splitlines())
+    (test,) = log.tests
+    assert (log.complete, log.unknown_lines) == (True, 0)
     assert test.iterations == [141_249_000]
     assert test.warmup_ns == [355_658_000, 100_500_000]
     assert test.deviation_ns is test.printed.deviation_ns is None
