@@ -52,6 +52,7 @@ class _Footprint(msgspec.Struct, gc=False):
     out_shapes: msgspec.Raw = _NO_SHAPES
     in_layouts: msgspec.Raw = _NULL
     param: msgspec.Raw = _NULL
+    params: msgspec.Raw = _NULL  # the same, in 1.0 to 1.2
 
 
 class _Operator(msgspec.Struct, gc=False):
@@ -157,7 +158,7 @@ def _read_footprints(scan: Scan, profile: Profile) -> None:
         ]
         layouts = [bytes(one.in_layouts) for one in footprints]
         strides = [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in layouts]
-        params = [profile.object_number(bytes(one.param)) for one in footprints]
+        params = [profile.object_number(bytes(one.params if one.param is _NULL else one.param)) for one in footprints]
         for column, values in zip(profile.footprint, (*amounts, *shapes, strides, params), strict=True):
             column.extend(values)
 

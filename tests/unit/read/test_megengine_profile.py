@@ -137,13 +137,14 @@ def test_the_generation_of_milliseconds_is_told(imported):
         "profiler": {
             "device": {"0": {"gpu0:0": times(0.0, 0.0, 0.006)}},
             "host": {"0": {"host": times(0.0, 0.0, 0.0003)}},
-            "opr_footprint": {"0": {"in_shapes": [[1]], "out_shapes": [[2]], "params": {}}},
+            "opr_footprint": {"0": {"in_shapes": [[1]], "out_shapes": [[2]], "params": {"stride_h": 2}}},
         },
     }
     run, rows = imported(content)
     assert [warning.code for warning in run.manifest.warnings] == ["time_unit"]
     assert [(row["dur_ns"], row["track"]) for row in rows["op"]] == [(6_000_000, "gpu0:0"), (300_000, "host")]
     assert known(rows["op_info"][0], "flops", "bytes", "in_types") == {"flops": None, "bytes": None, "in_types": None}
+    assert rows["op_info"][0]["params"] == '{"stride_h":2}'
 
 
 def test_several_profiles_are_repetitions(tmp_path):
