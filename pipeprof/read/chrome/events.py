@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -81,7 +82,8 @@ _ID2 = msgspec.json.Decoder(_Id2)
 _BARE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _COUNTERS = msgspec.json.Decoder(list[CounterEvent])
 _COUNTER = msgspec.json.Decoder(CounterEvent)
-_VALUES = msgspec.json.Decoder(dict[str, float | str | None])
+_NUMBERS = msgspec.json.Decoder(dict[str, float | None])
+_VALUES = msgspec.json.Decoder(dict[str, Any])
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -117,7 +119,7 @@ Counters = list[tuple[CounterEvent, dict[str, float]]]
 
 
 def decode_counters(text: bytes) -> tuple[Counters, int]:
-    """The counters of a JSON array of events, with those values that are numbers; and how many have no values.
+    """The counters of a JSON array of events, with those values that are numbers; and how many have others.
 
     Raises one of UNREADABLE when any event is not JSON.
     """
@@ -134,16 +136,25 @@ def _with_values(events: list[CounterEvent]) -> tuple[Counters, int]:
     counters: Counters = []
     lost = 0
     for event in events:
-        if event.ph == "C":
-            try:
-                values = _VALUES.decode(event.args)
-            except UNREADABLE:
-                values, _ = decode_one(bytes(event.args), _VALUES)
-            if values is None:
-                lost += 1
-                continue
-            counters.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
+        if event.ph != "C":
+            continue
+        try:
+            values = _NUMBERS.decode(event.args)
+        except UNREADABLE:
+            loose, _ = decode_one(bytes(event.args), _VALUES)
+            values = {key: _number(value) for key, value in (loose or {}).items() if value is not None}
+            lost += loose is None or None in values.values()
+        counters.append((event, {key: value for key, value in values.items() if value is not None}))
     return counters, lost
+
+
+def _number(value: Any) -> float | None:
+    """A value of a counter, which may be written as text; None for what is no number."""
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float, str)) else float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def identity(event: Event) -> tuple[Loose, Loose]:

@@ -110,6 +110,8 @@ class Gathered:
             self.dropped["counters that cannot be read"] += lost
         counters = [row for part, _ in parts for row in part if self.pid in (None, row[0].pid)]
         times = times_ns([event.ts for event, _ in counters])
+        if untimed := int(np.count_nonzero(times == UNKNOWN)):
+            self.dropped["no time"] += untimed
         rows = [
             (
                 time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series,

@@ -136,8 +136,8 @@ def test_flows_with_an_id_of_the_newer_form_keep_it(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("damage", [b"NaN", b'"\xff"'])
-def test_a_damaged_event_leaves_the_counters_beside_it(tmp_path, damage):
+@pytest.mark.parametrize(("damage", "lost"), [(b"NaN", 1), (b'"\xff"', 2)])
+def test_a_damaged_event_leaves_the_counters_beside_it(tmp_path, damage, lost):
     content = [event("C", "queue", at, args={"depth": at, "other": at}) for at in range(1, 5)]
     path = written(tmp_path / "any.json", [*content, event("X", "main", 0, dur=9), event("C", "bare", 1)])
     path.write_bytes(path.read_bytes().replace(b'"depth": 2', b'"depth": ' + damage))
@@ -145,7 +145,22 @@ def test_a_damaged_event_leaves_the_counters_beside_it(tmp_path, damage):
     found = {(series, value) for series, value in rows(run, "counter", "series", "value")}
     assert found == {("depth", 1), ("depth", 3), ("depth", 4), *(("other", at) for at in range(1, 5))}
     assert [item.message for item in run.manifest.warnings if item.code == "left_out"] == [
-        "`any.json`: events left out: 1 with counters that cannot be read"
+        f"`any.json`: events left out: {lost} with counters that cannot be read"
+    ]
+
+
+def test_values_of_counters_may_be_text_and_what_is_none_is_counted(tmp_path):
+    values = {"text": "12.5", "whole": 1, "no": None, "truth": True, "word": "much", "inner": {"x": 1}, "huge": "1e999"}
+    content = [
+        event("C", "queue", 1, args={name: value, "beside": at}) for at, (name, value) in enumerate(values.items())
+    ]
+    content += [event("C", "queue", "late", args={"beside": 9}), event("X", "main", 0, dur=9)]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    assert sorted(rows(run, "counter", "series", "value")) == [
+        *(("beside", float(at)) for at in range(7)), ("text", 12.5), ("whole", 1.0),
+    ]  # fmt: skip
+    assert [item.message for item in run.manifest.warnings if item.code == "left_out"] == [
+        "`any.json`: events left out: 4 with counters that cannot be read, 1 with no time"
     ]
 
 
