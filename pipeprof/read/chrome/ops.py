@@ -73,7 +73,7 @@ class Ops:
             op_id = self._numbers[key] = len(self.rows)
             self.rows.append((
                 op_id, info.name, info.name, PHASES[phase], device, shapes_shown(info.dims), shown(info.types),
-                stack_id, info.category, flops_of(info),
+                stack_id, info.category or None, flops_of(info),
             ))  # fmt: skip
         return op_id
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KIND = "chrome"
 WHAT = "a Chrome trace of another program (VizTracer, Perfetto's JSON)"
 _HEAD = 1 << 16
-_EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)\s*\{[^\]]*?"ph"\s*:\s*"[A-Za-z]"', re.DOTALL)
+_EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)\s*\{.*?"ph"\s*:\s*"[A-Za-z]"', re.DOTALL)
 
 
 def recognise(path: Path) -> bool:

@@ -36,21 +36,22 @@ class Pairs:
         self._count = 0
 
     def complete(self, events: list[Event]) -> list[Event]:
-        """The events in their order, each pair as one interval in the place of its end."""
+        """The events in their order, each pair as one interval in the place of its begin: a caller before its callees.
+
+        An interval that began in a batch before comes first.
+        """
         if _OTHERS.isdisjoint({event.ph for event in events}):
             return events
-        intervals = []
+        earlier = [event for stack in self._open.values() for event in stack]
         for event in events:
             begins = _SIDES.get(event.ph)
-            if begins is None:
-                if event.ph in _INSTANT:
-                    event.ph = "i"
-                intervals.append(event)
-            elif begins:
+            if begins:
                 self._begin(event)
-            elif (interval := self._end(event)) is not None:
-                intervals.append(interval)
-        return intervals
+            elif begins is not None:
+                self._end(event)
+            elif event.ph in _INSTANT:
+                event.ph = "i"
+        return [event for event in (*earlier, *events) if event.ph not in _SIDES]
 
     def finish(self) -> None:
         """Count what never ended."""
@@ -65,21 +66,21 @@ class Pairs:
         self._count += 1
         self._open[_key(event)].append(event)
 
-    def _end(self, event: Event) -> Event | None:
+    def _end(self, event: Event) -> None:
+        """Make a complete interval of the event that began."""
         stack = self._open.get(_key(event))
         if not stack:
             self._dropped["an end and no begin"] += 1
-            return None
+            return
         begun = stack.pop()
         self._count -= 1
         start, end = raw_ns(bytes(begun.ts), "us"), raw_ns(bytes(event.ts), "us")
         if start is None or end is None or end < start:
             self._dropped["no time, or an end before the begin"] += 1
-            return None
+            return
         begun.ph = "X" if event.ph == "E" else ASYNC
         begun.dur = msgspec.Raw(b"%d.%03d" % divmod(end - start, 1000))
         begun.args = begun.args or event.args
-        return begun
 
 
 def _key(event: Event) -> Hashable:

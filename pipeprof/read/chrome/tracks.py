@@ -52,7 +52,12 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
             label = self.labels.get(pid, "")
             process = label if label and label != "CPU" else self.processes.get(pid, "")
             name = self.threads.get((pid, tid))
-            thread = name if name and alike[pid, name] == 1 else f"{name or ''} {tid}".strip()
-            shown = process if process and (label == process or type(pid) is not int) else f"{process} {pid}".strip()
-            names.append(shortened(f"{shown} / {thread}"))
+            thread = name if name and alike[pid, name] == 1 else _joined(name, tid)
+            shown = process if process and (label == process or type(pid) is not int) else _joined(process, pid)
+            names.append(shortened(" / ".join(filter(None, (shown, thread))) or "(none)"))
         return names
+
+
+def _joined(name: str | None, number: Loose) -> str:
+    """A name with its number, as far as an event has them."""
+    return " ".join(str(part) for part in (name or None, number) if part is not None)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 
 import pytest
 from ascend_files import write_output
 
 from pipeprof.errors import SourceError, UsageError
+from pipeprof.read.chrome.events import decode
+from pipeprof.read.chrome.pairs import Pairs
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.record import store
 
@@ -61,6 +64,42 @@ def test_pairs_are_calls_with_own_time_like_complete_events(tmp_path, name, form
     ]  # fmt: skip
     assert rows(run, "counter", "t_ns", "name", "series", "value") == [(62_000, "queue", "depth", 3.0)]
     assert "step" in {item.what for item in run.manifest.not_measured}
+
+
+def test_of_pairs_with_the_same_times_the_one_that_began_first_is_the_caller(tmp_path):
+    content = [
+        event("B", "outer", 10),
+        event("B", "inner", 10),
+        event("B", "most", 10),
+        event("X", "x", 11, tid=2, dur=1),
+    ]
+    content += [event("E", "", 500), event("X", "y", 13, tid=2, dur=1), event("E", "", 500), event("E", "", 500)]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    named = dict(rows(run, "op_info", "op_id", "name"))
+    called = {number: named[op_id] for number, op_id in rows(run, "op", "exec_id", "op_id")}
+    assert {(named[op_id], called.get(parent)) for op_id, parent in rows(run, "op", "op_id", "parent_id")} == {
+        ("outer", None), ("inner", "outer"), ("most", "inner"), ("x", None), ("y", None),
+    }  # fmt: skip
+
+
+def test_pairs_are_in_the_order_of_their_begins_in_whichever_batch_they_end():
+    pairs = Pairs(Counter())
+    batches = [[event("B", "outer", 1), event("B", "inner", 1)], [event("B", "most", 2), *[event("E", "", 3)] * 3]]
+    found = [pairs.complete(decode(json.dumps(batch).encode())) for batch in batches]
+    assert [[one.name for one in batch] for batch in found] == [[], ["outer", "inner", "most"]]
+
+
+def test_events_whose_arguments_hold_a_list_and_come_first_are_known(tmp_path):
+    first = {"args": {"shape": [2, 3]}, "dur": 5, "name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0}
+    for number, content in enumerate(([first], {"traceEvents": [first]})):
+        assert recognise(written(tmp_path / f"{number}.json", content)) == "chrome"
+
+
+def test_what_has_no_process_thread_or_category_is_not_named_for_it(tmp_path):
+    content = [{"ph": "X", "name": "a", "ts": 0, "dur": 5}, {"ph": "X", "name": "b", "ts": 0, "dur": 5, "pid": 3}]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    assert sorted(rows(run, "op", "track")) == [("(none)",), ("3",)]
+    assert rows(run, "op_info", "category") == [(None,), (None,)]
 
 
 def test_steps_are_what_the_user_says_they_are(tmp_path):
