@@ -71,10 +71,13 @@ def _add_operator(path: Path, name: str, cost: Any, step: int | None, out: Out) 
     for link, transports in mapping(cost[3]).items():
         ends = LINK.fullmatch(link)
         for transport, values in mapping(transports).items():
-            if ends and isinstance(values, list) and len(values) >= 2:
+            if not ends or not isinstance(values, list) or len(values) < 2:
+                continue
+            length, dur = size(text(values[1]), "KB", KB), duration(text(values[0]), "ms")
+            if length and dur:  # else it moved nothing
                 out.add(
                     "rank_link", step=step, name=shown, src_rank=int(ends[1]), dst_rank=int(ends[2]),
-                    transport=transport, bytes=size(text(values[1]), "KB", KB), dur_ns=duration(text(values[0]), "ms"),
+                    transport=transport, bytes=length, dur_ns=dur,
                 )  # fmt: skip
 
 

@@ -140,12 +140,11 @@ def folder_rank(folder: Path) -> int | None:
 
 
 def _rank(path: Path, kind: str) -> int | None:
-    device = _DEVICE.search(str(path.parent.name) + "/" + str(path.parent.parent.name))
-    if kind in ("step_events", "hccl_events", "task_events", "merged_events", "start_info", "device_info"):
-        return int(device[1]) if device else None
+    """As the file's name says, else the folder of a device that it lies in."""
     match = _RANK.search(path.name) if kind in NUMBERED or kind == "profiler_info" else None
     if kind in ("training_trace", "graph_desc", "task_desc", "point", "ts_track", "aicpu_log"):
         match = re.search(r"\.([0-9]{1,6})\.slice_", path.name)
+    match = match or _DEVICE.search(f"{path.parent.name}/{path.parent.parent.name}")
     return int(match[1]) if match else None
 
 

@@ -7,7 +7,6 @@ and end in a TAB: they are converted from their text. Rows of communication (`hc
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,12 +47,11 @@ REMEMBERED = 50_000  # operators with shapes, whose text need not be looked at a
 MOST_TYPES = 20_000  # whose totals are kept for the check
 
 
-def read_kernels(path: Path, out: Out) -> Totals:
-    """Executions to `op`, communication to `collective`; returns the totals, for the check against op_statistic.
+def read_kernels(path: Path, out: Out, totals: Totals) -> bool:
+    """Executions to `op`, communication to `collective`; True at the end. Adds to the totals, for op_statistic's check.
 
     These are (count, total in ns) of what is no communication, by (type, core): of the first `MOST_TYPES`.
     """
-    totals: Totals = defaultdict(lambda: [0, 0])
     kernels = _Kernels(out, totals)
     rows = 0
     for batch in _batches(path, out):
@@ -62,7 +60,7 @@ def read_kernels(path: Path, out: Out) -> Totals:
         _add_batch(path, batch, out, kernels)
     if not rows:
         out.notes.add("no_rows", f"`{path.name}` has a header and no rows")
-    return totals
+    return True
 
 
 def _batches(path: Path, out: Out) -> Iterator[pa.RecordBatch]:
@@ -167,7 +165,7 @@ class _Kernels:
             op_id = self._out.operator(name, kind, core, inputs, out_shapes=outputs)
             where = (fields[1], fields[2])
             counted = len(self._totals) < MOST_TYPES or where in self._totals
-            made = _Kernel(tuple(fields), op_id, self._totals[where] if counted else None)
+            made = _Kernel(tuple(fields), op_id, self._totals.setdefault(where, [0, 0]) if counted else None)
         self._kernels[text] = made
         return made
 

@@ -150,7 +150,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
     for event, args, start, dur in _timed(path, out, clock):
         name = str(event.name)
-        stream = integer(text(args.get("Stream Id")))
+        stream = integer(text(args.get("Stream Id", args.get("Physic Stream Id"))))  # newer ones call it so
         device = text(args.get("Task Type")) or "NPU"
         out.add(
             "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(start, clock.name),

@@ -182,12 +182,11 @@ class RankFiles:
         out = self.out
         for rows in self._each("step_trace_time", statistics.read_step_split, out):
             self._splits += rows or []
-        totals = None
-        for sums in self._each("kernel_details", kernels.read_kernels, out):
-            totals = totals if sums is None else sums
+        totals: kernels.Totals = {}
+        read = self._each("kernel_details", kernels.read_kernels, out, totals)  # in several pieces when it is long
         for path in self._paths("op_statistic"):
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
-            if stated is not None:
+            if stated is not None and read and all(read):
                 statistics.check_statistic(path, stated, totals, out)
         self._each("communication", communication.read_operators, communication.costs, out)
         self._each("communication_matrix", communication.read_operators, communication.links, out)

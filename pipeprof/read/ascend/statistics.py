@@ -90,11 +90,9 @@ def read_operator_details(path: Path, out: Out) -> None:
         )  # fmt: skip
 
 
-def check_statistic(
-    path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, out: Out
-) -> None:
+def check_statistic(path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals, out: Out) -> None:
     """op_statistic must equal kernel_details by type and core."""
-    if totals is None or len(totals) >= MOST_TYPES:
+    if len(totals) >= MOST_TYPES:
         return
     for key in sorted(stated.keys() | totals.keys()):
         count, total = stated.get(key, (0, 0))

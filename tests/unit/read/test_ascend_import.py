@@ -167,6 +167,38 @@ def test_sums_that_differ_between_files_are_said(load, tmp_path):
     assert any("row Free: its sum in Overlap Analysis = step_trace_time, found 1000 ns and 9875 ns" in m for m in found)
 
 
+def test_a_link_that_moved_nothing_is_left_out(load, tmp_path):
+    path = write_graph(tmp_path / "profiler") / "hccl_raw_0.csv"
+    path.write_text(path.read_text().replace('""SDMA"": [', '""RDMA"": [0, 0, 0], ""SDMA"": ['))
+    assert rows(load(path.parent), "rank_link", "transport bytes") == [("SDMA", 4096)]
+
+
+def summary(name, rows):
+    head = "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)\n"
+    return head + "".join(f"0,{name},MatMul,AI_CORE,{us(at)}\t,{dur},0\n" for at, dur in rows)
+
+
+def test_a_summary_of_operators_in_pieces_is_held_against_the_statistic_as_a_whole(load, tmp_path):
+    here = tmp_path / "x" / "mindstudio_profiler_output"
+    write(here / "op_summary_slice_0_1.csv", summary("A", [(0, 2), (5, 3)]))
+    write(here / "op_summary_slice_1_1.csv", summary("B", [(10, 4)]))
+    statistic = "Device_id,OP Type,Core Type,Count,Total Time(us)\n0,MatMul,AI_CORE,{},{}\n"
+    write(here / "op_statistic_1.csv", statistic.format(3, 9))
+    assert load(tmp_path / "x").manifest.warnings == []
+    write(here / "op_statistic_1.csv", statistic.format(1, 4))
+    said = warnings(load(tmp_path / "x", force=True), "self_check")
+    assert "found 1 in 4000 ns, kernel_details has 3 in 9000 ns" in said[0]
+
+
+def test_summaries_in_the_folders_of_devices_are_of_their_ranks(load, tmp_path):
+    for device in (0, 1):
+        folder = write_prof(tmp_path / "x", device) / "PROF_000001_1_A" / f"device_{device}"
+        write(folder / "summary" / f"op_summary_{device}_2_1.csv", summary(f"of {device}", [(device, 2)]))
+    run = load(tmp_path / "x")
+    assert rows(run, "op_info", "rank name") == [(0, "of 0"), (1, "of 1")]
+    assert warnings(run, "left_out") == []
+
+
 def test_without_kernel_details_operators_come_from_the_trace(load, tmp_path):
     folder = write_output(tmp_path / "x")
     folder.joinpath("ASCEND_PROFILER_OUTPUT", "kernel_details.csv").unlink()
@@ -187,6 +219,12 @@ def test_a_prof_folder_gives_steps_with_the_input_gap_and_the_iterations_beside_
     assert rows(run, "op", "step start_ns dur_ns track") == [(0, 20_500, 20_250, "stream 2")]
     assert run.manifest.reps[0].zero_realtime_ns == EPOCH_US * 1000 - 5_000_000 + 10_000_000
     assert run.manifest.warnings == []
+
+
+def test_a_stream_of_msprof_has_two_names(load, tmp_path):
+    path = write_prof(tmp_path / "x") / "PROF_000001_1_A" / "device_0" / "timeline" / "task_time_0_2_1.json"
+    path.write_text(path.read_text().replace("Stream Id", "Physic Stream Id"))
+    assert rows(load(tmp_path / "x"), "op", "track") == [("stream 2",)]
 
 
 def test_of_several_models_of_msprof_that_with_most_steps_counts_and_this_is_said(load, tmp_path):
