@@ -28,6 +28,7 @@ _BLANK = b" \t\r\n,"
 _EVENTS = re.compile(rb'\A\s*\[|"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s)"\s*:)')
 _BETWEEN_ANY = re.compile(rb"\}\s*,\s*(?=\{)")
+_HEADER = msgspec.json.Decoder(dict[str, Any])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
@@ -213,11 +214,8 @@ class Trace:
         if self._prefix.lstrip()[:1] != b"{":
             return
         for text in (self._prefix + after, self._prefix + b"]}"):
-            try:
-                header = msgspec.json.decode(text)
-            except UNREADABLE:
-                continue
-            if isinstance(header, dict):
+            header, _ = decode_one(text, _HEADER)
+            if header is not None:
                 self.header = Header({**header, **self.header.fields})
                 return
 

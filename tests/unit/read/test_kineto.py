@@ -297,6 +297,14 @@ def test_ranks_come_from_the_traces(tmp_path):
     assert [entry.rank for entry in run.manifest.reps[0].ranks] == [0, 1]
 
 
+@pytest.mark.parametrize("damage", [b'"\xff"', b"NaN", b"-inf"])
+def test_a_header_with_what_is_no_json_still_says_rank_and_base(tmp_path, damage):
+    path = write_trace(tmp_path / "a.json", training(2), baseTimeNanoseconds=7, distributedInfo={"rank": 3}, host="@")
+    path.write_bytes(path.read_bytes().replace(b'"@"', damage))
+    rep = imported(tmp_path / "run", path).manifest.reps[0]
+    assert ([rank.rank for rank in rep.ranks], rep.zero_realtime_ns % 1000) == ([3], 7)
+
+
 def test_two_traces_of_one_time_and_rank_are_refused(tmp_path):
     paths = [write_trace(tmp_path / name, training(2)) for name in ("a.json", "b.json")]
     with pytest.raises(SourceError, match="overlap in time"):
