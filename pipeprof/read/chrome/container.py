@@ -102,11 +102,14 @@ class Trace:
     says what was wrong.
     """
 
-    def __init__(self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0) -> None:
+    def __init__(
+        self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0, *, is_open: bool = False
+    ) -> None:  # fmt: skip
         self.path = path
         self._decoders = decoders or Decoders()
         self._chunk = chunk
         self._largest = largest or LARGEST_EVENT  # bytes of an event
+        self._is_open = is_open  # whether a bare list may lack its end, as the format says
         self.header = Header({})
         self.damage: list[str] = []
         self.damaged = 0
@@ -129,7 +132,8 @@ class Trace:
                     if batch.events:
                         yield batch
                 if not more and not self._ended:
-                    self._note("the file ends inside the list of events", len(buffer))
+                    if buffer[stop:].strip(_BLANK) or self._broken or not (self._is_open and self._is_bare()):
+                        self._note("the file ends inside the list of events", len(buffer))
                     break
                 if not stop and len(buffer) > self._largest:
                     self._note(f"an event of more than {self._largest >> 20} MiB, nothing after it was read", 0)
@@ -210,8 +214,11 @@ class Trace:
                 events.append(event)
                 texts.append(text[begin:end])
 
+    def _is_bare(self) -> bool:
+        return self._prefix.lstrip()[:1] != b"{"
+
     def _read_header(self, after: bytes) -> None:
-        if self._prefix.lstrip()[:1] != b"{":
+        if self._is_bare():
             return
         for text in (self._prefix + after, self._prefix + b"]}"):
             header, _ = decode_one(text, _HEADER)

@@ -167,7 +167,7 @@ class Written(NamedTuple):
 def read_file(file: File) -> list[Half]:
     """First pass: a half for each rank of the trace. Raises SourceError when it has no events."""
     check_folder(file.folder)
-    trace = Trace(file.path)
+    trace = Trace(file.path, is_open=file.dialect.calls is None)
     said = 0
     with without_collector(), ExitStack() as exits:
         own = Path(tempfile.mkdtemp(dir=file.folder))  # a lost node may have begun the same

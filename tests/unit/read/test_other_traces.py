@@ -233,6 +233,14 @@ def test_a_cut_off_trace_gives_what_was_read(tmp_path):
     assert len(operators(run)) == 3
 
 
+@pytest.mark.parametrize(("end", "state"), [("", "complete"), (",\n", "complete"), (',\n{"ph":', "partial")])
+def test_a_list_may_lack_its_end_behind_a_whole_event(tmp_path, end, state):
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(CALLS)[:-1] + end)
+    run = import_path(path, tmp_path / "run")
+    assert (run.manifest.state, len(operators(run))) == (state, 4)
+
+
 def test_beside_files_of_a_known_profiler_other_traces_are_left_out(tmp_path):
     from kineto_files import training, write_trace
 
