@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.share import Outcome, Share
     from pipeprof.record.run import Run
 
-_TOTALS = ("aicore_type", "aicore_detail", "gpu_type", "gpu_detail", "gpu_activity", "cpu_type", "cpu_detail",
-           "api_statistic", "dataset")  # fmt: skip
+_TOTALS = [kind for kind in graph_ops.TOTALS if kind != "op_statistic"]
 
 
 def read_rank(share: Share, run: Run, progress: Callable[[str], None]) -> Outcome:

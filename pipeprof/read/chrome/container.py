@@ -103,7 +103,8 @@ class Trace:
     """
 
     def __init__(
-        self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0, *, is_open: bool = False
+        self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0,
+        *, is_open: bool = False,
     ) -> None:  # fmt: skip
         self.path = path
         self._decoders = decoders or Decoders()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.container import scan
-from pipeprof.read.chrome.dialect import torch
 from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_counters
 from pipeprof.read.chrome.flow_links import FlowLinks
 from pipeprof.read.chrome.kinds import Info, Marks
@@ -34,9 +33,9 @@ _OTHER = Info("cpu_op", "(other)", b"", b"", b"")
 class Gathered:
     """What the first pass found in one file, or in one process of a file (`pid`): counters of others are left out."""
 
-    def __init__(self, spill: Spill, pid: int | None = None, dialect: Dialect | None = None) -> None:
+    def __init__(self, spill: Spill, pid: int | None, dialect: Dialect) -> None:
         self.spill = spill
-        self.dialect = dialect or torch()
+        self.dialect = dialect
         self.pid = pid
         self.infos: Numbers[Info] = Numbers(_OTHER)
         self.texts = Texts()

@@ -113,15 +113,12 @@ class FileTables:
         names += ["device_memory_bytes", "self_device_memory_bytes"] if self.tree.memory.on_devices else []
         self.rank.out["op"].add(
             {
-                "step": optional(self.rank.steps.of(starts)),
-                "start_ns": starts,
-                "dur_ns": column["end"] - column["start"],
-                "parent_id": optional(column["parent_id"]),
-                "track": self.named(self.tracks, column["track"]),
-                "side": constant(self.rank.side, len(starts)),
+                "step": optional(self.rank.steps.of(starts)), "start_ns": starts,
+                "dur_ns": column["end"] - column["start"], "parent_id": optional(column["parent_id"]),
+                "track": self.named(self.tracks, column["track"]), "side": constant(self.rank.side, len(starts)),
                 **{name: column[name] for name in names},
             }
-        )
+        )  # fmt: skip
 
     def _write_unowned_memory(self) -> None:
         """What was allocated while no event was open is an operator of its own, as in the framework's table."""
@@ -179,14 +176,10 @@ class FileTables:
         times = [optional(np.where(at == UNKNOWN, UNKNOWN, self.at(at)), UNKNOWN) for at in (produced, released)]
         self.rank.out["allocation"].add(
             {
-                "address": address,
-                "bytes": size,
-                "produced_ns": times[0],
-                "released_ns": times[1],
-                "op_id": optional(op_id),
-                "device": self.named(self.texts, device),
+                "address": address, "bytes": size, "produced_ns": times[0], "released_ns": times[1],
+                "op_id": optional(op_id), "device": self.named(self.texts, device),
             }
-        )
+        )  # fmt: skip
 
     def at(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Times of the file as ns since the repetition's zero."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -122,17 +123,9 @@ def _section(scan: Scan, profile: Profile) -> None:
             scan.skip()
 
 
-def _read_device(scan: Scan, profile: Profile) -> None:
-    profile.device = Side()  # of a key that comes twice, the last counts
-    _read_side(scan, profile, profile.device)
-
-
-def _read_host(scan: Scan, profile: Profile) -> None:
-    profile.host = Side()
-    _read_side(scan, profile, profile.host)
-
-
-def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
+def _read_side(scan: Scan, profile: Profile, name: str) -> None:
+    side = Side()  # of a key that comes twice, the last counts
+    setattr(profile, name, side)
     places = profile.places
     for operators in scan.maps(*_TIMES):
         ops = zip(profile.op_numbers(operators), operators.values(), strict=True)
@@ -267,8 +260,8 @@ def shape_text(raw: bytes) -> str | None:
 
 
 _READ: dict[str, Callable[[Scan, Profile], None]] = {
-    "device": _read_device,
-    "host": _read_host,
+    "device": partial(_read_side, name="device"),
+    "host": partial(_read_side, name="host"),
     "opr_footprint": _read_footprints,
     "operator": _read_operators,
     "var": _read_vars,

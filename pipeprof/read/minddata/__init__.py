@@ -7,8 +7,8 @@ folder   everything of one rank, damage apart               rows     one rank to
 passes   reading a rank, and writing its tables             reader   a whole import
 """
 
-from pipeprof.read.minddata.fetches import FetchRecord, read_fetches
+from pipeprof.read.minddata.fetches import FetchRecord
 from pipeprof.read.minddata.graph import PipelineOp
 from pipeprof.read.minddata.saved import MindData, read_folder, thin_out
 
-__all__ = ["FetchRecord", "MindData", "PipelineOp", "read_fetches", "read_folder", "thin_out"]
+__all__ = ["FetchRecord", "MindData", "PipelineOp", "read_folder", "thin_out"]

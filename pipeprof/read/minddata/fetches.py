@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata.files import LARGEST_MS, integer
 from pipeprof.read.source.content import lines
-from pipeprof.read.source.notes import Notes
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record import limits
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipeprof.read.source.notes import Notes
 
 _DEVICE_LINE = re.compile(r"(\S+)\s+([0-9]{1,30})\s+([0-9]{1,30})\s+(-?[0-9]{1,30})\s*")
 _PARTS = ("wait", "push", "batch")
@@ -40,11 +41,6 @@ class DeviceFetch(NamedTuple):
     start_ns: int
     wait_ns: int
     depth: int | None
-
-
-def read_fetches(path: Path | None) -> list[FetchRecord]:
-    """As `read_records`; no file has no records."""
-    return read_records(path, Notes()) if path else []
 
 
 def read_records(path: Path, notes: Notes) -> list[FetchRecord]:

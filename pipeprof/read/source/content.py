@@ -56,13 +56,13 @@ def whole_bytes(path: Path, most: int) -> bytes:
     return data.removeprefix(MARK)
 
 
-def lines(path: Path, *, most: int | None = None, longest: int | None = None, piece: int = LONG_LINE) -> Iterator[str]:
+def lines(path: Path, *, most: int | None = None, longest: int | None = None) -> Iterator[str]:
     """Lines of a text file, one at a time, without their ends (LF or CRLF).
 
-    A line of more than `piece` bytes comes in pieces. Raises SourceError for a file that cannot be read, has more than
-    `most` bytes, or a line of more than `longest`.
+    A line of more than `LONG_LINE` bytes comes in pieces, unless `longest` is given. Raises SourceError for a file that
+    cannot be read, has more than `most` bytes, or a line of more than `longest`.
     """
-    size, piece = 0, piece if longest is None else longest + 1
+    size, piece = 0, LONG_LINE if longest is None else longest + 1
     try:
         with open_file(path) as file:
             first = True

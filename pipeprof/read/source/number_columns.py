@@ -55,31 +55,28 @@ def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(text)])
 
 
-def nanoseconds(column: pa.Array, unit_digits: int = 3) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(ns, known) of a binary column with decimal text in us (3), ms (6) or ns (0); digits below 1 ns round half up.
+def nanoseconds(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(ns, known) of a binary column with decimal text in us; digits below 1 ns round half up.
 
     Text may stand in quotes. What is missing, no number, or not below 2^62 ns in size is not known.
     """
     try:
-        if not unit_digits:
-            return _slow(column, unit_digits)
         text = pc.ascii_trim(column.cast(pa.string()), characters=_AROUND)
         try:
-            return _exact(text, unit_digits)
+            return _exact(text)
         except pa.ArrowInvalid:
             missing = pc.is_in(text, value_set=_missing())
-            return _exact(pc.if_else(missing, pa.scalar(None, pa.string()), text), unit_digits)
+            return _exact(pc.if_else(missing, pa.scalar(None, pa.string()), text))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        return _slow(column, unit_digits)
+        return _slow(column)
 
 
-def _exact(text: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _exact(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     valid = _valid(text)
     try:
-        return _unscaled(text.cast(pa.decimal128(21, unit_digits))), valid
+        return _unscaled(text.cast(pa.decimal128(21, 3))), valid
     except pa.ArrowInvalid:  # more digits behind the point
-        fine = _unscaled(text.cast(pa.decimal128(18 + unit_digits, 6 + unit_digits)))
-        return (fine + 500_000) // 1_000_000, valid
+        return (_unscaled(text.cast(pa.decimal128(21, 9))) + 500_000) // 1_000_000, valid
 
 
 def _valid(column: pa.Array) -> NDArray[np.bool_]:
@@ -101,11 +98,8 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
     return np.where(valid, low, 0)
 
 
-def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    unit = {0: "ns", 3: "us", 6: "ms"}[unit_digits]
-    times = [
-        None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
-        for value in column.to_pylist()
-    ]
-    valid = np.array([value is not None for value in times], np.bool_)
-    return np.array([value or 0 for value in times], np.int64), valid
+def _slow(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    values = column.to_pylist()
+    times = [None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), "us") for value in values]
+    valid = np.array([time is not None for time in times], np.bool_)
+    return np.array([time or 0 for time in times], np.int64), valid

@@ -231,24 +231,16 @@ def _add_steps(
         lengths = structures[index].lengths() if index in structures else {}  # what a PyNative step did
         first = step.fetches[0].subject if step.fetches else None
         out.add(
-            "step",
-            step=out.steps,
-            kind_step=out.kind_steps[group],
-            kind=step.kind,
-            epoch=step.epoch,
+            "step", step=out.steps, kind_step=out.kind_steps[group], kind=step.kind, epoch=step.epoch,
             pipeline_id=tree[first].pipeline_id if first in tree and first is not None else None,
-            start_ns=out.at(step.start),
-            fp_ns=None if fp is None else out.at(fp),
-            bp_ns=None if bp is None else out.at(bp),
-            end_ns=out.at(step.end),
+            start_ns=out.at(step.start), fp_ns=None if fp is None else out.at(fp),
+            bp_ns=None if bp is None else out.at(bp), end_ns=out.at(step.end),
             data_wait_ns=None if fp is None else fp - step.start,
             fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
-            fp_source=source,
-            in_window=any(begin <= step.end and step.start <= end for begin, end in windows),
-            updates=step.updates or None,
-            input_ns=step.input_ns,
+            fp_source=source, in_window=any(begin <= step.end and step.start <= end for begin, end in windows),
+            updates=step.updates or None, input_ns=step.input_ns,
             **{f"{name}_ns": length for name, length in lengths.items()},
-        )
+        )  # fmt: skip
         out.steps += 1
         out.kind_steps[group] += 1
 
@@ -355,19 +347,13 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     last_queue = max((path.lstat().st_mtime_ns for path in process.folder.glob("tree-*/*-*/*.json")), default=None)
     queue_end = None if last_queue is None else last_queue - realtime + monotonic
     return Rank(
-        rank=rank,
-        pid=int(about["pid"]),
-        host=about.get("host", ""),
-        python=about.get("python"),
-        mindspore=imported.get("version"),
-        zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
-        zero_monotonic_ns=rep.zero_monotonic_ns,
-        ended="lost" if lost else "normal",
-        step_evidence=about.get("evidence"),
-        evidence_counts=about.get("counts", {}),
+        rank=rank, pid=int(about["pid"]), host=about.get("host", ""), python=about.get("python"),
+        mindspore=imported.get("version"), zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
+        zero_monotonic_ns=rep.zero_monotonic_ns, ended="lost" if lost else "normal",
+        step_evidence=about.get("evidence"), evidence_counts=about.get("counts", {}),
         missing_steps_s=max(0, end - process.last_ns) / 1e9 if lost else None,
         missing_queue_s=max(0, end - queue_end) / 1e9 if lost and queue_end else None,
-    )
+    )  # fmt: skip
 
 
 def _unseen_until(process: Process, end: int, *, saw_end: bool) -> int:

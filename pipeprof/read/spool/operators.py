@@ -24,25 +24,11 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.sections import Structure
     from pipeprof.read.spool.steps import Step
 
-UPDATES = frozenset(
-    [
-        "Adam",
-        "AdamWeightDecay",
-        "AdamNoUpdateParam",
-        "FusedAdam",
-        "FusedAdamWeightDecay",
-        "Lamb",
-        "LambApplyOptimizerAssign",
-        "LambApplyWeightAssign",
-        "SGD",
-        "Momentum",
-        "FusedSparseAdam",
-        "FusedSparseFtrl",
-        "FusedSparseLazyAdam",
-        "LARSUpdate",
-        "AdamW",
-    ]
-)
+UPDATES = frozenset({
+    "Adam", "AdamWeightDecay", "AdamNoUpdateParam", "AdamW", "FusedAdam", "FusedAdamWeightDecay", "FusedSparseAdam",
+    "FusedSparseFtrl", "FusedSparseLazyAdam", "Lamb", "LambApplyOptimizerAssign", "LambApplyWeightAssign", "LARSUpdate",
+    "Momentum", "SGD",
+})  # fmt: skip
 SEED = "Ones"
 
 

@@ -39,10 +39,10 @@ class Pipeline:
     number: int
     event: Mapping[str, Any]
     pipeline_id: int
-    role: str
     nodes: list[dict[str, Any]]
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
+    records: list[minddata.FetchRecord] = field(default_factory=list)
     is_sampled: bool = False
 
 
@@ -64,7 +64,7 @@ def add_pipelines(
         number = int(event["number"])
         role = "hidden" if event.get("hidden") else roles.get(number, "other")
         nodes = flatten(event.get("graph") or {})
-        pipeline = Pipeline(number, event, out.pipelines, role, nodes, _key(event, role))
+        pipeline = Pipeline(number, event, out.pipelines, nodes, _key(event, role))
         out.pipelines += 1
         pipelines[number] = pipeline
         queues = _add_samples(process, out, pipeline, trees, warnings)
@@ -216,6 +216,7 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
     except SourceError as error:
         process.notes.damaged(str(error))
         return None, "not_recorded: damaged files"
+    pipeline.records = data.fetches
     warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.notes)
     if not data.ops:
         return None, "not_recorded: MindSpore wrote no samples"
@@ -234,9 +235,7 @@ def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.F
     """What MindSpore recorded of each batch: taken from it as the training ran, and in its last save."""
     if pipeline.event.get("queues"):
         return {}
-    folder = newest_save(process.folder / f"tree-{pipeline.number}")
-    path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
-    record_of = {record.batch - 1: record for record in minddata.read_fetches(path)}
+    record_of = {record.batch - 1: record for record in pipeline.records}
     for event in process.all("batches"):
         if event["number"] == pipeline.number:
             record_of.update((record.batch - 1, record) for record in _taken(event))

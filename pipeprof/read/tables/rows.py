@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.tables.operators import Operators
+from pipeprof.read.tables.operators import LONGEST, Operators
 from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME
 
@@ -48,13 +48,17 @@ class Rows:
         return {table: len(rows) for table, rows in self.rows.items()}
 
     def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
-        """Identity of an operator; its row in op_info is made the first time."""
-        key = (name, phase, info.get("type"))
-        number = self.operators.numbers.get(key)
-        if number is None:
-            number, _ = self.operators.take(key)
-            scope = name.rpartition("/")[0] if name else None
-            self.add("op_info", op_id=number, name=name, phase=phase, scope=scope or None, **info)
+        """Identity of an operator; its row in op_info is made the first time. Of too many, only the types are known."""
+        kind = info.get("type")
+        number = self.operators.numbers.get((name, phase, kind))
+        if number is not None:
+            return number
+        number, made = self.operators.take(
+            (name and name[:LONGEST], phase, kind and kind[:LONGEST]), (None, phase, kind), (None, phase, None)
+        )
+        if made is not None:
+            scope = (made[0] or "").rpartition("/")[0] or None
+            self.add("op_info", op_id=number, name=made[0], phase=made[1], scope=scope, **info | {"type": made[2]})
         return number
 
 
@@ -65,8 +69,8 @@ class RankRows(Rows):
     dataset belongs to: (pipeline_id, op_id).
     """
 
-    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0, *, most: int | None = None) -> None:
-        super().__init__(rep, rank, first_op, most=most)
+    def __init__(self, rep: int, rank: int, zero: int, *, most: int | None = None) -> None:
+        super().__init__(rep, rank, most=most)
         self.zero = zero
         self.steps = 0
         self.kind_steps: dict[str, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Rows of one rank that leave memory as they come."""
+"""Rows of one rank, in repetition 0, that leave memory as they come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.tables.operators import LONGEST
 from pipeprof.read.tables.rows import Rows
 from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record import store
@@ -31,8 +30,8 @@ class Streamed(Rows):
     The files get their names at the end of a `with` block, and only when it ends well.
     """
 
-    def __init__(self, run: Run, rank: int, by_ns: int = 0, rep: int = 0) -> None:
-        super().__init__(rep, rank)
+    def __init__(self, run: Run, rank: int, by_ns: int = 0) -> None:
+        super().__init__(0, rank)
         self._run = run
         self._by_ns = by_ns
         self._writers: dict[str, TableWriter] = {}
@@ -66,20 +65,6 @@ class Streamed(Rows):
             mask = pa.array(chosen)
             columns = {name: column.filter(mask) for name, column in columns.items()}
         self._append(table, columns)
-
-    def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
-        """As of `Rows`, for so many operators that they fit into memory."""
-        kind = info.get("type")
-        number = self.operators.numbers.get((name, phase, kind))
-        if number is not None:
-            return number
-        number, made = self.operators.take(
-            (name and name[:LONGEST], phase, kind and kind[:LONGEST]), (None, phase, kind), (None, phase, None)
-        )
-        if made is not None:
-            scope = (made[0] or "").rpartition("/")[0] or None
-            self.add("op_info", op_id=number, name=made[0], phase=made[1], scope=scope, **info | {"type": made[2]})
-        return number
 
     def _gather(self, table: str) -> None:
         """Rows that wait, to columns."""

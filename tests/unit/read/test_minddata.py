@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeprof.errors import SourceError
-from pipeprof.read.minddata import read_fetches, read_folder
+from pipeprof.read.minddata import read_folder
 
 MS = 1_000_000
 
@@ -105,8 +105,7 @@ FOUR = b"0 0 1 12\n0 1 1 2\n0 2 1 14\n1 8 1 3\n"
 
 
 def fetched(folder, content):
-    folder(fetches=content)
-    return read_fetches(folder() / "dataset_iterator_profiling_0.txt")
+    return read_folder(folder(fetches=content)).fetches
 
 
 def test_a_fetch_is_gathered_from_its_four_lines(folder):
@@ -133,7 +132,3 @@ def test_batches_come_by_number(folder):
 @pytest.mark.parametrize("tail", [b"0 0 2", b"0 0 ", b"1", b"0 0 2 \n", b"0 0 2 1x 5\n"])
 def test_a_ragged_last_line_is_left_out(folder, tail):
     assert [one.batch for one in fetched(folder, FIVE + tail)] == [1]
-
-
-def test_a_missing_file_has_no_fetches():
-    assert read_fetches(None) == []
