@@ -101,7 +101,9 @@ def _ranks_of_roots(recognised: Sequence[SourceFile], manifest: Manifest) -> dic
         if rank_of[root] is not None:
             continue
         numbers = {item.rank for item in items if item.rank is not None}
-        rank = next(iter(numbers)) if len(numbers) == 1 else folder_rank(root) if not numbers else None
+        named = any(item.kind in NUMBERED for item in items if item.rank is not None)
+        of_folder = None if named or len(numbers) > 1 else folder_rank(root)  # more than the number of a device
+        rank = next(iter(numbers)) if len(numbers) == 1 and of_folder is None else of_folder
         if rank is None and not numbers:
             unknown.append(root)
         rank_of[root] = rank

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from ascend_files import write, write_cluster, write_graph, write_output
+from ascend_files import write, write_cluster, write_graph, write_output, write_prof
 from minddata_files import write_feed
 
 from pipeprof import processes
@@ -207,3 +207,10 @@ def test_what_two_readers_number_for_one_rank_is_told_apart(tmp_path):
     assert [w.message for w in run.manifest.warnings if w.code == "two_op_sources"] == [
         "operators of import:kineto were added for rank 0: it has those of another source, too"
     ]
+
+
+def test_the_rank_in_a_folders_name_counts_more_than_the_number_of_its_device(tmp_path):
+    for rank in (3, 11):
+        write_prof(tmp_path / "x" / f"rank_{rank}")
+    run = import_path(tmp_path / "x", tmp_path / "run")
+    assert [rank.rank for rank in run.manifest.reps[0].ranks] == [3, 11]
