@@ -39,7 +39,8 @@ _COLUMNS = {
     "step": ("Step Id", "Step ID"), "name": ("Name", "Op Name"), "type": ("Type", "OP Type"),
     "core": ("Accelerator Core", "Task Type"), "start": ("Start Time(us)", "Task Start Time(us)"),
     "dur": ("Duration(us)", "Task Duration(us)"), "wait": ("Wait Time(us)", "Task Wait Time(us)"),
-    "stream": ("Stream ID", "Stream Id"), "inputs": ("Input Shapes",), "outputs": ("Output Shapes",),
+    "stream": ("Stream ID", "Stream Id"), "device": ("Device_id",), "inputs": ("Input Shapes",),
+    "outputs": ("Output Shapes",),
 }  # fmt: skip
 _KEY = ("name", "type", "core", "inputs", "outputs")
 _SEPARATOR = b"\x1f"
@@ -53,13 +54,16 @@ def read_kernels(path: Path, out: Out, totals: Totals) -> bool:
     These are (count, total in ns) of what is no communication, by (type, core): of the first `MOST_TYPES`.
     """
     kernels = _Kernels(out, totals)
-    rows = 0
+    rows, devices = 0, set[bytes]()
     for batch in _batches(path, out):
         rows += batch.num_rows
+        devices |= set(batch["device"].unique().to_pylist()) if "device" in batch.schema.names else set()
         out.progress(f"rank {out.rank}: {path.name}, {rows} rows")
         _add_batch(path, batch, out, kernels)
     if not rows:
         out.notes.add("no_rows", f"`{path.name}` has a header and no rows")
+    if len(devices) > 1:
+        out.notes.add("devices", f"`{path.name}` holds operators of {len(devices)} devices, which are one rank here")
     return True
 
 

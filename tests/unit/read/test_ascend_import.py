@@ -190,6 +190,14 @@ def test_a_summary_of_operators_in_pieces_is_held_against_the_statistic_as_a_who
     assert "found 1 in 4000 ns, kernel_details has 3 in 9000 ns" in said[0]
 
 
+def test_a_summary_of_several_devices_says_so(load, tmp_path):
+    text = summary("A", [(0, 2), (5, 3)])
+    write(tmp_path / "x" / "op_summary_1.csv", text + text.splitlines()[1].replace("0,A", "1,A", 1) + "\n")
+    assert warnings(load(tmp_path / "x"), "devices") == [
+        "`op_summary_1.csv` holds operators of 2 devices, which are one rank here"
+    ]
+
+
 def test_summaries_in_the_folders_of_devices_are_of_their_ranks(load, tmp_path):
     for device in (0, 1):
         folder = write_prof(tmp_path / "x", device) / "PROF_000001_1_A" / f"device_{device}"
