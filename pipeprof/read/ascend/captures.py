@@ -67,9 +67,9 @@ def _assign(mine: Files, rank: int, item: SourceFile, manifest: Manifest) -> Non
     others = mine.setdefault(item.kind, [])
     if not others or item.kind in MANY:
         others.append(item.path)
-        if item.kind == "kernel_details":
-            named = [path for path in others if path.name.startswith("kernel_details")]
-            mine[item.kind] = named or others
+        if item.kind in ("kernel_details", "memory_record"):  # of CANN's own files, the output is made of
+            output = [path for path in others if OUTPUT in path.parts or path.name.startswith("kernel_details")]
+            mine[item.kind] = output or others
         return
     if root_of(others[0]) == item.root:
         chosen, other = sorted((others[0], item.path), key=_preference)

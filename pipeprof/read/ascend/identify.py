@@ -42,7 +42,7 @@ _COLUMNS: tuple[tuple[str, tuple[str | tuple[str, ...], ...]], ...] = (
     ("dataset", ("Operation", "Stage", "Occurrences")),
     ("operator_details", ("Name", "Host Self Duration(us)", "Host Total Duration(us)")),
     ("operator_memory", ("Name", "Size(KB)", "Allocation Time(us)")),
-    ("memory_record", ("Component", "Timestamp(us)", "Total Reserved(MB)")),
+    ("memory_record", ("Component", "Timestamp(us)", ("Total Reserved(MB)", "Total Reserved(KB)"))),
     ("cpu_memory", ("Timestamp(ns)", "Total Allocated(Byte)")),
     ("flops", (("full_kernel_name", "op_full_name", "full_name"), ("FLOPs", "MFLOPs(10^6)", "MFLOPs(10^6 cube)"))),
 )

@@ -16,14 +16,15 @@ CLOCK = "epoch"
 
 
 def read_memory_record(path: Path, out: Out) -> None:
-    """Samples of allocators (`Component`) in MB; empty cells are null."""
+    """Samples of allocators (`Component`) in MB, in CANN's own files in KB; empty cells are null."""
     sheet = Sheet(path)
     component_at, time_at = sheet.need("Component"), sheet.need("Timestamp(us)")
     device_at = sheet.index("Device Type", "Device")
-    at = {name: sheet.index(f"Total {name.capitalize()}(MB)") for name in ("allocated", "reserved", "active")}
+    unit = "KB" if sheet.index("Total Reserved(MB)") is None else "MB"
+    at = {name: sheet.index(f"Total {name.capitalize()}({unit})") for name in ("allocated", "reserved", "active")}
     for _, row in sheet.rows():
         time = ns(row[time_at], "us")
-        sizes = {f"{name}_bytes": size(field(row, index), "MB") for name, index in at.items()}
+        sizes = {f"{name}_bytes": size(field(row, index), unit) for name, index in at.items()}
         if time is None or time < 0:
             out.notes.count(path, "sample without a time")
         elif "e" in row[time_at].lower():

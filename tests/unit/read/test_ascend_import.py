@@ -396,6 +396,18 @@ def test_the_first_time_of_a_trace_is_a_whole_number_wherever_it_stands(tmp_path
     assert import_path(path, tmp_path / "run", kind="ascend").manifest.reps[0].dur_ns == 5000
 
 
+def test_memory_of_cann_is_in_kb_and_left_out_beside_the_output_that_is_made_of_it(load, tmp_path):
+    here = tmp_path / "x" / "PROF_000001_1_A" / "mindstudio_profiler_output"
+    head = "Device_id,Component,Timestamp(us),Total Reserved({}),Device\n"
+    write(here / "npu_module_mem_1.csv", head.format("KB") + f"0,RUNTIME,{us(0)}\t,2048,NPU:0\n")
+    assert rows(load(tmp_path / "x"), "memory", "name device reserved_bytes") == [("RUNTIME", "NPU:0", 2 << 20)]
+    output = tmp_path / "x" / "ASCEND_PROFILER_OUTPUT"
+    write(output / "npu_module_mem.csv", head.format("MB") + f"0,RUNTIME,{us(0)}\t,2,NPU:0\n")
+    write(output / "memory_record.csv", f"Component,Timestamp(us),Total Reserved(MB)\nGE,{us(0)}\t,1\n")
+    found = rows(load(tmp_path / "x", force=True), "memory", "name reserved_bytes")
+    assert sorted(found) == [("GE", 1 << 20), ("RUNTIME", 2 << 20)]
+
+
 def test_a_time_that_a_spreadsheet_has_rounded_is_none(tmp_path):
     text = f"Component,Timestamp(us),Total Reserved(MB)\nAPP,1.7E+15,1\nAPP,{us(90)}\t,2\n"
     run = import_path(write(tmp_path / "memory_record.csv", text), tmp_path / "run")
