@@ -47,19 +47,12 @@ class RankFiles:
     notes: Notes = field(default_factory=Notes)
     damage: list[SourceError] = field(default_factory=list)
 
-    def earliest(self) -> int | None:
-        """The first time in any file; None when there is none."""
-        times = [*self.times, *(fetch.start_ns for fetch in self.device)]
+    def all_times(self) -> list[int]:
+        """Every time in any file, in no order."""
+        times = [*self.times, *(time for one in self.device for time in (one.start_ns, one.start_ns + one.wait_ns))]
         times += [start for record in self.records if (start := begin_ns(record, sink=self.sink)) is not None]
-        times += [] if self.loose else [block.wall_ns for block in self.blocks]
-        return min(times, default=None)
-
-    def latest(self) -> int | None:
-        """The last time in any file; None when there is none."""
-        times = [*self.times, *(fetch.start_ns + fetch.wait_ns for fetch in self.device)]
         times += [record.t_ns for record in self.records if record.t_ns is not None]
-        times += [] if self.loose else [block.wall_ns for block in self.blocks]
-        return max(times, default=None)
+        return times if self.loose else times + [block.wall_ns for block in self.blocks]
 
 
 def begin_ns(record: FetchRecord, *, sink: bool) -> int | None:
@@ -197,7 +190,7 @@ def _spread(content: RankFiles) -> None:
     if not content.interval_ns:
         content.notes.add("sample_times", "queue samples have neither times nor an interval and were left out")
         return
-    start = content.earliest() or 0
+    start = min(content.all_times(), default=0)
     content.times = [start + index * content.interval_ns for index in range(max(len(op.depths) for op in content.ops))]
     content.notes.add(
         "sample_times",

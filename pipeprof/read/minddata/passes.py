@@ -55,7 +55,7 @@ def read_files(files: Files) -> Half:
     check_folder(files.folder)
     processes.say(f"rank {files.rank}: reading {format_count(len(files.paths), 'file')}")
     content = read_rank(files.paths)
-    return Half(files.rank, Waiting(content, files.folder), content.earliest())
+    return Half(files.rank, Waiting(content, files.folder), min(content.all_times(), default=None))
 
 
 def write_rank(part: tuple[Path, Half, int]) -> Written:
@@ -77,7 +77,7 @@ def write_rank(part: tuple[Path, Half, int]) -> Written:
         sink=content.sink,
         timeless=any(record.t_ns is None for record in content.records),
         cores=content.cpu.machine_cores,
-        latest=content.latest(),
+        latest=max(content.all_times(), default=None),
         spans=_spans(content, half.rank),
     )
 
