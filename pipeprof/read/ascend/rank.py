@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.share import Outcome, Share
     from pipeprof.record.run import Run
 
+_RAW = ("training_trace", "ts_track")  # a PROF folder has them whether they hold steps or not
 _TOTALS = [kind for kind in graph_ops.TOTALS if kind != "op_statistic"]
 
 
@@ -144,7 +145,7 @@ class RankFiles:
             if paths and len(out.steps):
                 out.notes.add("two_step_sources", f"`{paths[0].name}` was left out: the steps are from another file")
             elif paths:
-                self._try(read)
+                self._try(self._read_steps, kind, read)
         for path in self._paths("cluster_steps"):
             out.notes.add(
                 "left_out", f"`{path.name}` was left out: its phases are those of the step trace, without times"
@@ -152,6 +153,15 @@ class RankFiles:
         if not len(out.steps):
             for names in self._names.values():
                 trace_view.add_steps(names, out)
+
+    def _read_steps(self, kind: str, read: Callable[[], None]) -> None:
+        """What the device wrote has no steps where operators are called one by one: beside other files no damage."""
+        try:
+            read()
+        except step_trace.NoStepError as error:
+            if kind not in _RAW or len(self.files) == 1:
+                raise
+            self.out.notes.add("no_steps", error.message)
 
     def _gpu_steps(self) -> None:
         self.points = step_trace.read_gpu_steps(self._paths("gpu_steps")[0], self.out) | self.points

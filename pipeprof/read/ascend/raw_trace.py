@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipeprof.errors import SourceError
-from pipeprof.read.ascend.step_trace import Event, Step, add_steps
+from pipeprof.read.ascend.step_trace import Event, NoStepError, Step, add_steps
 from pipeprof.read.ascend.values import NS_PER_TICK
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read, whole_text
 from pipeprof.read.source.numbers import LARGEST
@@ -82,7 +81,7 @@ def read_ts_track(paths: Sequence[Path], out: Out) -> None:
             if int(model) in ends or len(ends) < MOST_MODELS:
                 ends[int(model)] += int(np.count_nonzero(records["tag"][records["model"] == model] == _ITERATION_END))
     if not ends:
-        raise SourceError(f"no step record in `{ordered[0]}`", HINT)
+        raise NoStepError(f"no step record in `{ordered[0]}`", HINT)
     model = min(ends, key=lambda number: (-ends[number], number))
     if len(ends) > 1:
         out.notes.add(

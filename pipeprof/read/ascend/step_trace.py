@@ -36,6 +36,10 @@ _RULES = {
 }
 
 
+class NoStepError(SourceError):
+    """Nothing in a file is a step."""
+
+
 class Event(NamedTuple):
     """One communication event of a step, ns; `column` is its name in the header."""
 
@@ -69,7 +73,7 @@ def clock_of(time_ns: int) -> str:
 def add_steps(path: Path, steps: Iterable[Step], out: Out, *, joined: bool = True) -> None:
     """Write steps in their order, each of which begins where the one before ended, when they are to be `joined`.
 
-    Raises SourceError when there is none.
+    Raises NoStepError when there is none.
     """
     previous: Step | None = None
     clock = COUNTER
@@ -83,7 +87,7 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, *, joined: bool = Tru
         _add_step(step, clock, out)
         previous = step
     if previous is None:
-        raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
+        raise NoStepError(f"no step in `{path}`, expected one row for each", HINT)
 
 
 def _add_step(step: Step, clock: str, out: Out) -> None:

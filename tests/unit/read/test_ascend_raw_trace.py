@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from ascend_files import BASE, EPOCH_US, step_trace_text, training_trace, ts_track, write, write_gpu
+from ascend_files import BASE, EPOCH_US, step_trace_text, training_trace, ts_track, write, write_gpu, write_output
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path
@@ -78,6 +78,19 @@ def test_records_of_other_kinds_alone_are_no_steps(tmp_path):
     record = struct.pack("<BBHIQQQHHHH", 1, 3, 40, 0, BASE, 0, 7, 0, 8, 4, 0)
     with pytest.raises(SourceError, match="no step record"):
         import_path(folder_of(tmp_path, {"ts_track.data.0.slice_0": record * 5}), tmp_path / "run")
+
+
+def test_records_without_steps_beside_other_files_are_no_damage(tmp_path):
+    record = struct.pack("<BBHIQQQHHHH", 1, 3, 40, 0, BASE, 0, 7, 0, 8, 4, 0)
+    begun = struct.pack("<BBHIQQQHHHH", 1, 10, 40, 0, BASE, 0, 7, 0, 8, 0, 0)
+    for number, data in enumerate((record, begun)):
+        folder = write_output(tmp_path / f"{number}_ascend_pt")
+        path = folder / "PROF_000001_1_A" / "device_0" / "data" / "ts_track.data.0.slice_0"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data * 5)
+        run = import_path(folder, tmp_path / f"run {number}")
+        assert (run.manifest.state, run.manifest.tables["step"]) == ("complete", 1)
+        assert warnings(run, "no_steps")[0].startswith("no step")
 
 
 def test_points_are_named_by_the_files_beside_the_records(tmp_path):
