@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.graph_ops import aicpu_records
-from pipeprof.read.ascend.msprof import read_clock
+from pipeprof.read.ascend.msprof import clock_in, first_times_in, read_clock
 from pipeprof.read.ascend.raw_trace import forward_times
 from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ticks
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAD_BYTES = 1 << 16
-_LONGEST = 64  # of a time with its name
 _ROWS = 50
-# Up to what follows the number: the bytes that are looked at may end within it.
-_EVENT_TIME = re.compile(rb'"ts"\s*:\s*"?([0-9]{1,20}(?:\.[0-9]{1,12})?)[\s",}]')
 _CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
 _COLUMNS = {
     "timeline": ("counter", "start_time(ms)"), "aicpu": ("counter", "run_start"),
@@ -57,12 +54,12 @@ def _look(kind: str, path: Path, files: dict[str, list[Path]], by_clock: dict[st
     elif kind == "aicpu_log":
         by_clock["counter"] += [start for _, start, *_ in aicpu_records(path) if start]
     elif kind == "trace_view":
-        by_clock["epoch"] += _matches(path, _EVENT_TIME, "us")
+        by_clock["epoch"] += first_times_in(path)
     elif kind in ("cpu_exec", "gpu_exec"):
-        by_clock["epoch"] += _matches(path, _CPU_TIME, "ns")
+        by_clock["epoch"] += first_times_in(path, _CPU_TIME, "ns")
     elif kind in _EVENTS:
-        clock = read_clock(next(iter(files.get("start_info", [])), None))
-        by_clock[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
+        clock = clock_in(path, read_clock(next(iter(files.get("start_info", [])), None)))
+        by_clock[clock.name] += [time + clock.offset_ns for time in first_times_in(path)]
 
 
 def _column(path: Path, name: str) -> list[int]:
@@ -90,15 +87,3 @@ def _gpu_times(path: Path) -> list[int]:
     if first and "," in first[0]:
         return [time for item in first[:4] if (time := integer(item.rpartition(",")[2]))]
     return [time for item in first[1:2] if (time := ticks(item.partition(",")[0]))]
-
-
-def _matches(path: Path, pattern: re.Pattern[bytes], unit: str) -> list[int]:
-    """Times in the first piece of a file that has any: names of processes and threads may come before them."""
-    text = b""
-    with open_file(path) as file:
-        while piece := file.read(_HEAD_BYTES):
-            text = text[-_LONGEST:] + piece
-            times = [ns(item[1].decode(), unit) for item in pattern.finditer(text)]
-            if positive := [time for time in times if time is not None and time > 0]:
-                return positive
-    return []

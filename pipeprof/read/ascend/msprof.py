@@ -1,8 +1,8 @@
 """JSON of msprof in a `PROF_*/device_<d>/timeline` folder: steps, tasks on streams, communication, host calls.
 
-Times are us of CLOCK_MONOTONIC_RAW; `start_info.<d>` relates that to the epoch. An `Iteration` here begins where the
-model starts, behind the wait for its input. A step begins, as everywhere else, where the one before ended; the
-iteration itself is a span.
+Times are us of CLOCK_MONOTONIC_RAW, which `start_info.<d>` relates to the epoch; in newer files they are since the
+epoch. An `Iteration` here begins where the model starts, behind the wait for its input. A step begins, as everywhere
+else, where the one before ended; the iteration itself is a span.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.events import Event, events
 from pipeprof.read.ascend.lanes import number_of
+from pipeprof.read.ascend.step_trace import FIRST_EPOCH_NS
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
-from pipeprof.read.source.content import HINT
+from pipeprof.read.source.content import BROKEN, HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.numbers import integer, ns, raw_ns
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +35,9 @@ _OF_MODEL = re.compile(r"step_trace_[0-9]+_([0-9]+)_")  # device, model, and the
 _KERNELS = "Communication Kernel"
 _NO_RANK = 2**32 - 1
 _ROUNDING_NS = 3
+_HEAD_BYTES, _LONGEST = 1 << 16, 64  # that are looked at, and of a time with its name
+# Up to what follows the number: the bytes that are looked at may end within it.
+_EVENT_TIME = re.compile(rb'"ts"\s*:\s*"?([0-9]{1,20}(?:\.[0-9]{1,12})?)[\s",}]')
 
 
 class Clock(NamedTuple):
@@ -63,6 +68,27 @@ def read_clock(path: Path | None) -> Clock:
     return Clock("epoch", begin - raw)
 
 
+def clock_in(path: Path, clock: Clock) -> Clock:
+    """The clock of a file: of newer ones, which need no `start_info`, the wall clock, else that of their folder."""
+    try:
+        is_wall = min(first_times_in(path), default=0) >= FIRST_EPOCH_NS
+    except BROKEN:  # reading it will say so
+        return clock
+    return Clock("epoch", 0) if is_wall else clock
+
+
+def first_times_in(path: Path, pattern: re.Pattern[bytes] = _EVENT_TIME, unit: str = "us") -> list[int]:
+    """Times, ns, in the first piece of a file that has any: names of processes and threads may come before them."""
+    text = b""
+    with open_file(path) as file:
+        while piece := file.read(_HEAD_BYTES):
+            text = text[-_LONGEST:] + piece
+            times = [ns(item[1].decode(), unit) for item in pattern.finditer(text)]
+            if positive := [time for time in times if time is not None and time > 0]:
+                return positive
+    return []
+
+
 class _Model(NamedTuple):
     """Iterations of one model by number, and its reduce events (start, end) by number and name."""
 
@@ -73,6 +99,7 @@ class _Model(NamedTuple):
 def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     """Steps and reduce events from `step_trace_*` files, some of which may be copies: of the model with most."""
     models: dict[str, _Model] = {}
+    clock = clock_in(paths[0], clock)
     for path in paths:
         named = _OF_MODEL.match(path.name)
         _read_iterations(path, out, models.setdefault(named[1] if named else "", _Model({}, {})))
@@ -148,6 +175,7 @@ def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> i
 
 def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
+    clock = clock_in(path, clock)
     for event, args, start, dur in _timed(path, out, clock):
         name = str(event.name)
         stream = integer(text(args.get("Stream Id", args.get("Physic Stream Id"))))  # newer ones call it so
@@ -161,6 +189,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
 
 def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
     """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
+    clock = clock_in(path, clock)
     threads = names_of(path).threads
     for event, args, begin, dur in _timed(path, out, clock):
         name = str(event.name)
@@ -186,6 +215,7 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
 
 def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
+    clock = clock_in(path, clock)
     names = names_of(path)
     for event, _, start, dur in _timed(
         path, out, clock, {pid for pid, name in names.processes.items() if name == "CANN"}

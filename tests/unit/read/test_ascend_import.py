@@ -229,6 +229,23 @@ def test_a_prof_folder_gives_steps_with_the_input_gap_and_the_iterations_beside_
     assert run.manifest.warnings == []
 
 
+@pytest.mark.parametrize("related", [True, False])
+def test_newer_files_of_msprof_are_on_the_wall_clock_already(load, tmp_path, related):
+    raw = tmp_path / "x" / "PROF_000001_1_A"
+    if related:
+        write(
+            raw / "device_0" / "start_info.0",
+            f'{{"collectionTimeBegin": "{EPOCH_US}", "clockMonotonicRaw": "5000000"}}',
+        )
+    called = {"name": "AscendCL@x", "pid": 2, "tid": 1, "ts": us(5), "dur": 1, "ph": "X", "args": {}}
+    named = {"name": "process_name", "pid": 2, "tid": 0, "args": {"name": "CANN"}, "ph": "M"}
+    write(raw / "mindstudio_profiler_output" / "msprof_20240101.json", json.dumps([named, called]))
+    write(raw / "mindstudio_profiler_output" / "op_summary_1.csv", summary("A", [(0, 2)]))
+    run = load(tmp_path / "x")
+    assert rows(run, "span", "start_ns") == [(5000,)]
+    assert (run.manifest.reps[0].zero_realtime_ns, run.manifest.warnings) == (EPOCH_US * 1000 + 250, [])
+
+
 def test_a_stream_of_msprof_has_two_names(load, tmp_path):
     path = write_prof(tmp_path / "x") / "PROF_000001_1_A" / "device_0" / "timeline" / "task_time_0_2_1.json"
     path.write_text(path.read_text().replace("Stream Id", "Physic Stream Id"))
