@@ -27,31 +27,12 @@ WITH used AS (
   GROUP BY ALL
 ),
 
-evaluated AS (
-  SELECT
-    used.rep, used.rank, used.start_ns,
-    sum(least(used.end_ns, eval_span.end_ns) - greatest(used.start_ns, eval_span.start_ns)) AS eval_ns
-  FROM used
-  INNER JOIN eval_span
-    ON
-      used.rep = eval_span.rep
-      AND used.rank = eval_span.rank
-      AND used.start_ns < eval_span.end_ns
-      AND used.end_ns > eval_span.start_ns
-  GROUP BY ALL
-),
-
-weighed AS (
+steady AS (
   SELECT
     load_window.pipeline_key,
     used.*,
-    cpu_room.cores, cpu_room.idle_ns,
-    used.end_ns - used.start_ns AS sampled_ns,
-    greatest(
-      least(used.end_ns, load_window.to_ns) - greatest(used.start_ns, load_window.from_ns)
-      - coalesce(evaluated.eval_ns, 0),
-      0
-    ) / nullif(used.end_ns - used.start_ns, 0) AS weight
+    greatest(used.start_ns, load_window.from_ns) AS from_ns,
+    least(used.end_ns, load_window.to_ns) AS to_ns
   FROM load_window
   INNER JOIN used
     ON
@@ -59,10 +40,32 @@ weighed AS (
       AND load_window.rank = used.rank
       AND load_window.from_ns < used.end_ns
       AND load_window.to_ns > used.start_ns
-  LEFT JOIN cpu_room
-    ON used.rep = cpu_room.rep AND used.rank = cpu_room.rank AND used.start_ns = cpu_room.start_ns
-  LEFT JOIN evaluated
-    ON used.rep = evaluated.rep AND used.rank = evaluated.rank AND used.start_ns = evaluated.start_ns
+),
+
+evaluated AS (
+  SELECT
+    steady.rep, steady.rank, steady.pipeline_key, steady.start_ns,
+    sum(least(steady.to_ns, eval_span.end_ns) - greatest(steady.from_ns, eval_span.start_ns)) AS eval_ns
+  FROM steady
+  INNER JOIN eval_span
+    ON
+      steady.rep = eval_span.rep
+      AND steady.rank = eval_span.rank
+      AND steady.from_ns < eval_span.end_ns
+      AND steady.to_ns > eval_span.start_ns
+  GROUP BY ALL
+),
+
+weighed AS (
+  SELECT
+    steady.*,
+    cpu_room.cores, cpu_room.idle_ns,
+    steady.end_ns - steady.start_ns AS sampled_ns,
+    (steady.to_ns - steady.from_ns - coalesce(evaluated.eval_ns, 0))
+    / nullif(steady.end_ns - steady.start_ns, 0) AS weight
+  FROM steady
+  LEFT JOIN cpu_room USING (rep, rank, start_ns)
+  LEFT JOIN evaluated USING (rep, rank, pipeline_key, start_ns)
 )
 
 SELECT

@@ -232,6 +232,13 @@ def test_load_room_counts_the_part_of_an_interval_that_is_no_evaluation(look):
     assert look(ROOM, tables) == [pytest.approx((2.0, 0.25, 0.9, 1.45, 250 / 750))]
 
 
+def test_an_evaluation_before_the_steady_part_of_an_interval_takes_nothing_from_it(look):
+    (first, room), (last, more) = account(575, 1575, {"main": (1000, 0)}, idle=1000), account(1575, 2575)
+    step = [{"step": 3, "kind_step": 0, "kind": "eval", "start_ns": 600 * MS, "end_ns": 1000 * MS}]
+    tables = base(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more, step=step)
+    assert look("SELECT rank_cores, idle_share FROM load_room", tables) == [pytest.approx((1.4 / 1.5, 1.0 / 3))]
+
+
 def test_pipeline_window_begins_after_a_quarter(look):
     text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
     assert look(text, base(("BatchOp", {}))) == [(100 * MS, 1075 * MS, 4000 * MS, 40)]
