@@ -38,7 +38,7 @@ class Stage:
     """One operator of the pipeline, as measured.
 
     `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
-    one row in one worker. `cores`: CPU cores that it keeps busy. `utilisation`: batches/s of the loop / `rate`.
+    one row in one worker, `max_row_ns`: of the longest. `cores`: CPU cores that it keeps busy. `utilisation`: batches/s of the loop / `rate`.
     `node`: its position in the user's graph, the consumer's side first.
     """
 
@@ -57,6 +57,15 @@ class Stage:
     capacity: int | None = None
     name: str | None = None
     node: int | None = None
+    max_row_ns: float | None = None
+
+    @property
+    def stalls_within_queue(self) -> bool:
+        """Whether a worker that goes on may meet the next stall before its queue is full; as far as that is known.
+
+        Where all its time goes to stalls there is one in longest / mean rows.
+        """
+        return not (self.max_row_ns and self.row_ns) or self.max_row_ns <= self.depth * self.row_ns
 
     @property
     def depth(self) -> int:

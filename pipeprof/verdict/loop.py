@@ -51,4 +51,5 @@ def _stage(row: Row) -> Stage:
         capacity=row["capacity"],
         name=row["name"],
         node=row.get("node"),
+        max_row_ns=row.get("max_row_ns"),
     )

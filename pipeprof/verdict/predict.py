@@ -122,12 +122,27 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
     if stage.kind == "burst":
         if workers == stage.workers and change.prefetch is not None:
             return None, None, [], because("stall_not_known")
-        return 0.9 * rate, 1.1 * rate, [because("stalls_stay")], None
+        return _stalling(stage, rate, workers, processes=processes)
     if processes and not stage.uses_processes and stage.is_python:
         return _to_processes(loop, stage, workers)
     if stage.kind == "gil" and not processes:
         return rate, rate, [because("holds_lock")], None
     return _scaled(loop, stage, workers, processes=processes)
+
+
+def _stalling(
+    stage: Stage, rate: float, workers: int, *, processes: bool
+) -> tuple[float, float, list[Basis], Basis | None]:
+    """A map or batch whose time goes to rare stalls. Rows are handed on in order, so all workers wait for a long one.
+
+    Meanwhile the others work ahead as far as their queues reach. Stalls overlap where the next one comes within that,
+    and where each worker process has stalls of its own: up to rate W' / W.
+    """
+    times = workers / stage.workers
+    if times <= 1 or not (processes or stage.stalls_within_queue):
+        return (1 - MARGIN) * min(times, 1.0) * rate, (1 + MARGIN) * rate, [because("stalls_stay")], None
+    least = rate if processes else (1 - MARGIN) * rate
+    return least, times * rate, [because("stalls_may_overlap" if processes else "stalls_may_stay")], None
 
 
 def _scaled(

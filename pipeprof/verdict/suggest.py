@@ -173,7 +173,7 @@ def _next(row: Row, loop: Loop) -> dict[str, Any] | None:
 def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     now = row["workers"]
     if kind == "burst":
-        yield _deeper(row, loop)
+        yield from _stalling(row, loop)
         return
     yield from _whole_batches(row, kind)
     if kind == "gil":
@@ -235,7 +235,7 @@ def _shortest(row: Row, row_ms: float) -> dict[str, Any]:
 def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     now = row["workers"]
     if kind == "burst":
-        yield _deeper(row, loop)
+        yield from _stalling(row, loop)
         return
     wanted = enough_workers(loop, row["op_id"])
     if wanted is not None and wanted < now:
@@ -251,6 +251,23 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     more = now > 1 or (wanted is not None and wanted > now)
     would_poll = None if more else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
     yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"], not_when=would_poll)
+
+
+def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
+    """A queue that outlasts the stalls; else rarer ones, or processes of which each stalls on its own."""
+    first = _deeper(row, loop)
+    yield first
+    workers = max(row["workers"], min(2, loop.cpu_count))
+    if first.code == "deeper_queue" or not row["is_python"] or row["uses_processes"] or workers < 2:
+        return
+    prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
+    if (prediction.high or 0.0) >= WORTH:
+        yield _of(
+            "stalls_apart", row, {"new_workers": workers, "prediction": _stated(prediction)},
+            parameter="python_multiprocessing", old=False, new=True, basis=prediction.basis, place=row["site"],
+            not_when={"code": "stalls_come_with_rows"},
+            verify=_verify(row, loop, f"--workers {workers} --processes"), **_gains(prediction),
+        )  # fmt: skip
 
 
 def _deeper(row: Row, loop: Loop) -> Suggestion:

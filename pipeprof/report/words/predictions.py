@@ -79,6 +79,7 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "may_hold_lock": lambda _: f"more threads bring nothing if its Python code always holds {LOCK}",
     "holds_lock": lambda _: f"its Python code holds {LOCK}, so more threads only take turns",
     "stalls_stay": lambda _: "its time goes to rare, long stalls, which more workers do not remove",
+    "stalls_may_overlap": lambda _: "its time goes to rare, long stalls, which may overlap if each process has its own",
     "stalls_may_stay": lambda _: "its time goes to rare, long stalls, during which the other workers may have to wait",
     "in_proportion": lambda facts: (
         f"maximum throughput of {facts['op_type']} in proportion to its workers ({facts['old']} -> {facts['new']})"

@@ -85,6 +85,14 @@ def _processes(facts: Facts) -> tuple[str, str]:
     return action, LOCKED
 
 
+def _stalls_apart(facts: Facts) -> tuple[str, str]:
+    action = (
+        f"run {op_label(facts['op'])} in worker processes (python_multiprocessing=True, "
+        f"num_parallel_workers={facts['new_workers']})"
+    )
+    return action, "one can go on while another stalls"
+
+
 def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
     def said(facts: Facts) -> tuple[str, str]:
         workers = format_count(facts["workers"], "worker")
@@ -191,6 +199,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     ),
     "cheaper_reading": _cheaper_reading,
     "rarer_stalls": _rarer,
+    "stalls_apart": _stalls_apart,
     "deeper_queue": _deeper,
     "fewer_bytes": _on_op(
         "transfer fewer bytes, such as smaller types", "the batches are ready on the host but late on the device"
@@ -213,6 +222,7 @@ NOT_WHEN: dict[str, Callable[[Facts], str]] = {
         "do not just add workers to a source with fast rows: from two on, it polls and "
         f"delivers at most {facts['rows_per_second']:.0f} rows/s for each thread"
     ),
+    "stalls_come_with_rows": lambda _: "the stalls come with certain rows: then all processes wait for them",
     "rows_differ": lambda _: "rows have different shapes: they cannot be put into one array",
     "memory_short": lambda _: "memory is short: that many batches are held",
     "faster_soon": lambda _: "the training is about to become faster",

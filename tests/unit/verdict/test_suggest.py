@@ -178,6 +178,28 @@ def test_bursts_get_no_longer_queue_where_none_is_known_to_help(facts, reason):
     assert bool(reason) == (":" in text)
 
 
+@pytest.mark.parametrize(
+    ("facts", "advised"),
+    [
+        ({}, True),
+        ({"op_type": "GeneratorOp", "rows_per_batch": 8.0}, True),
+        ({"is_python": False}, False),
+        ({"uses_processes": True}, False),
+        ({"rate": 50.0, "consumer_rate": 20.0}, False),  # a longer queue outlasts its stalls
+    ],
+)
+def test_stalls_that_no_queue_outlasts_may_be_had_in_turn_by_processes(facts, advised):
+    found = advise(stage(**{"kind": "burst", "rate": 10.0, "max_row_ns": 2e8} | facts), cores=2.0)
+    apart = [item for item in found if item.code == "stalls_apart"]
+    assert bool(apart) is advised
+    for item in apart:
+        said = worded(item.as_dict())
+        assert (item.new, item.gain) == (True, None)
+        assert item.gain_high == pytest.approx(2.0, rel=0.01)
+        assert "2.00 times as fast" in said["text"]
+        assert said["verify"].endswith("--workers 2 --processes")
+
+
 def test_the_bound_is_the_next_lowest_capacity():
     row = stage()
     assert most(row, loop_of([row, stage(0, rate=15.0)], 8.0)) == pytest.approx(1.5)
