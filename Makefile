@@ -34,22 +34,19 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-measures test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
 test: $(READY)  ## all tests but the slow ones, and those that want the machine for themselves
-	$(EACH) test-together test-trainings test-measures
+	$(EACH) test-together test-trainings
 
 test-together: $(READY)
 	$(TESTS) -m "$(ORDINARY)" $(TOGETHER)
 
 test-trainings: $(READY)
 	$(TESTS) -m "$(ORDINARY) and not $(APART)" $(TWO) --dist loadfile tests/e2e
-
-test-measures: $(READY)
-	$(TESTS) -m "$(ORDINARY) and measures" $(TWO) --dist worksteal tests/e2e
 
 test-alone: $(READY)
 	$(TESTS) -m "$(ORDINARY) and alone" tests/e2e

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "accuracy
 
 from quiet import busy_loops
 
-TWO = ["-n", "2", "--dist", "worksteal"]  # as in `make test-measures` and `make slow-measures`
+TWO = ["-n", "2", "--dist", "worksteal"]  # as in `make slow-measures`
 PYTEST = [sys.executable, "-m", "pytest", "-m", "measures", "-q", "-p", "no:cacheprovider", *TWO, "tests/e2e"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 

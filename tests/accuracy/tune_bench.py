@@ -58,11 +58,15 @@ def table(lines, names=()):
     ]
     rows += [
         f"| {one['pipeline']} | {one['verdict'].replace('_', ' ')} | {one['accepted']} | {one['tuned_over_original']:.2f}, "
-        f"{one['best_over_original']:.2f}, {one['autotune_over_original']:.2f} | {one['tuned_over_best']:.2f} | "
+        f"{one['best_over_original']:.2f}, {_times(one['autotune_over_original'])} | {one['tuned_over_best']:.2f} | "
         f"{one['grid_run']} of {one['grid']} | {one['tune_s'] / one['grid_s']:.2f} |"
         for one in lines
     ]
     return "\n".join([*rows, "", *goals(lines), *unfinished(lines, names)])
+
+
+def _times(ratio):
+    return "fails" if ratio is None else f"{ratio:.2f}"
 
 
 def goals(lines):
@@ -73,7 +77,7 @@ def goals(lines):
         (
             f"at least {AS_FAST:.0%} of the speed under AutoTune",
             MOST,
-            lambda one: one["tuned_over_original"] >= AS_FAST * one["autotune_over_original"],
+            lambda one: one["tuned_over_original"] >= AS_FAST * (one["autotune_over_original"] or 0.0),
         ),
         (f"at most {STEPS} accepted steps", 1.0, lambda one: one["accepted"] <= STEPS),
         (f"at most {TENTH} of the grid's time", 1.0, lambda one: one["tune_s"] <= TENTH * one["grid_s"]),

@@ -94,6 +94,7 @@ def ab(home, *words):
     return home.run("ab", *words, "--format", "json", "--", home.python, "train.py")
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_a_slower_map_operator_is_regressed_and_named(project):
     done = ab(project, "--base-ref", "quick", "--new-ref", "slow", "-o", "slower")
@@ -112,6 +113,7 @@ def test_a_slower_map_operator_is_regressed_and_named(project):
     assert "nothing was run" in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_identical_code_is_not_regressed_also_across_an_interruption(project):
     words = ["ab", "--base-ref", "quick", "--new-ref", "same", "-o", "equal", "--", project.python, "train.py"]

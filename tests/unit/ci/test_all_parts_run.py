@@ -105,8 +105,7 @@ def make(tmp_path, noted):
 
 
 EXPECTED = {
-    "test": ["-m not slow and not real -n auto", "-m not slow and not real and not (alone or measures) -n auto --maxprocesses 2",
-             "-m not slow and not real and measures -n auto --maxprocesses 2"],
+    "test": ["-m not slow and not real -n auto", "-m not slow and not real and not (alone or measures) -n auto --maxprocesses 2"],
     "test-slow": ["-m slow -n auto", "-m slow and not (alone or measures) -n auto --maxprocesses 2",
                   "-m slow and measures -n auto --maxprocesses 2", "-m not slow and not real and alone tests/e2e"],
 }  # fmt: skip
@@ -166,7 +165,6 @@ def test_the_workflow_runs_the_same_parts_side_by_side():
         "site",
         "test-together",
         "test-trainings",
-        "test-measures",
         "test-alone",
         "slow-together",
         "slow-trainings",
