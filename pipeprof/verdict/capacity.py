@@ -38,8 +38,8 @@ class Stage:
     """One operator of the pipeline, as measured.
 
     `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
-    one row in one worker, `max_row_ns`: of the longest. `cores`: CPU cores that it keeps busy. `utilisation`: batches/s of the loop / `rate`.
-    `node`: its position in the user's graph, the consumer's side first.
+    one row in one worker, `max_row_ns`: of the longest. `cores`: CPU cores that it keeps busy.
+    `utilisation`: batches/s of the loop / `rate`. `node`: its position in the user's graph, the consumer's side first.
     """
 
     op_id: int
