@@ -33,6 +33,8 @@ from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.document import draw as draw_document
 from pipeprof.report.sections import Block
 
+pytestmark = pytest.mark.slow  # every table of every verb
+
 WIDTHS = (60, 80, 100, 120, 200)
 CAPTURES = Path(__file__).parents[1] / "real" / "captures"
 SWEEP = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms

@@ -24,6 +24,8 @@ from pipeprof.cli.verbs import VERBS
 from pipeprof.record.note import note
 from pipeprof.record.run import Failure, NotMeasured, Rank, Rep, Warn
 
+pytestmark = pytest.mark.slow  # every verb in every format
+
 MS = 1_000_000
 CHECKS = {
     "terminal": hostile.check_log, "json": hostile.check_json, "csv": hostile.check_csv, "markdown": hostile.check_markdown,

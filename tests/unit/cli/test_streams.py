@@ -14,6 +14,8 @@ import pytest
 from pipeprof.cli import cli
 from pipeprof.read.spool.finish import open_run
 
+pytestmark = pytest.mark.slow  # starts each verb beside closed pipes
+
 CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-graph"
 TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
 a,1,base,,1,1.0,2.0,2.0,10.0
