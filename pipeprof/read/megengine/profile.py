@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from array import array
 from functools import partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -162,15 +161,12 @@ def _read_operators(scan: Scan, profile: Profile) -> None:
     for batch in scan.maps(*_OPERATOR):
         operators = list(batch.values())
         columns.op.extend(profile.op_numbers(batch))
-        names = [one.name.encode() for one in operators]
-        columns.name_end.extend(accumulate(map(len, names), initial=len(columns.name)))
-        del columns.name_end[-len(names) - 1]
-        columns.name += b"".join(names)
+        columns.name.add([one.name.encode() for one in operators])
         columns.type.extend([types.setdefault(one.type, len(types)) for one in operators])
         columns.inputs += _ids([bytes(one.input) for one in operators], columns.inputs_count)
-        columns.waiting.extend([profile.object_number(bytes(one.waiting_spec)) for one in operators])
+        columns.waiting.add([bytes(one.waiting_spec) for one in operators])
         columns.outputs += _ids([bytes(one.output) for one in operators], columns.outputs_count)
-        if len(columns.name) > _TEXT_AT_MOST:
+        if max(len(columns.name.bytes), len(columns.waiting.bytes)) > _TEXT_AT_MOST:
             raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,20 +29,36 @@ class Side:
         self.times = array("d")  # start, kern, end of each
 
 
+class Texts:
+    """Texts end to end: there may be 200,000."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+        self.end = array("i")
+
+    def add(self, texts: list[bytes]) -> None:
+        """Put texts behind those that are there; `bytes` must not get longer than an `end` can say."""
+        self.end.extend(accumulate(map(len, texts), initial=len(self.bytes)))
+        del self.end[-len(texts) - 1]
+        self.bytes += b"".join(texts)
+
+    def __getitem__(self, number: int) -> bytes:
+        return bytes(self.bytes[self.end[number - 1] if number else 0 : self.end[number]])
+
+
 class Operators:
-    """The operator object in file order. Texts are kept end to end: there may be 200,000 of each."""
+    """The operator object in file order."""
 
     def __init__(self) -> None:
         self.op = array("q")
-        self.name = bytearray()
-        self.name_end = array("i")
+        self.name = Texts()
         self.types: dict[str, int] = {}
         self.type = array("q")
         self.inputs = bytearray()  # ids of variables as text, each with a comma behind it
         self.inputs_count = array("q")
         self.outputs = bytearray()  # as `inputs`
         self.outputs_count = array("q")
-        self.waiting = array("q")  # number of an object: what it waits for on other devices
+        self.waiting = Texts()  # what each waits for on other devices, as JSON
 
 
 class VariableWords:
@@ -83,7 +100,7 @@ class Profile:
         self.footprint_op = array("q")
         # computation, memory; texts: in_shapes, out_shapes, in_layouts; object
         self.footprint = [array("q") for _ in range(6)]
-        self.objects: dict[bytes, int] = {}  # parameters, and what operators wait for, as JSON
+        self.objects: dict[bytes, int] = {}  # parameters as JSON
         self.chunk_bytes, self.chunk_address, self.chunk_owner = array("q"), array("q"), array("q")
         self.compat = False
         self.damage: SourceError | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeprof.read.megengine.profile_content import Profile, Side, VariableWords
 
 Columns = dict[str, pa.Array]
-PIECE = 1 << 16  # rows
+PIECE = 1 << 14  # rows
 _NS = 1e9
 _LARGEST_NS = 2.0**62
 _NO_ID = re.compile(rb"[0-9]{19}|,,|\A,")
@@ -132,29 +132,29 @@ class Tables:
         operators = self._profile.operators
         position = np.full(len(self._ids), UNKNOWN, dtype=np.int64)
         position[np.asarray(operators.op, dtype=np.int64)] = np.arange(len(operators.op))
-        offsets = np.concatenate(([0], np.asarray(operators.name_end, dtype=np.int32))).astype(np.int32)
-        names = pa.StringArray.from_buffers(len(operators.op), pa.py_buffer(offsets), pa.py_buffer(operators.name))
+        offsets = np.concatenate(([0], np.asarray(operators.name.end, dtype=np.int32))).astype(np.int32)
+        names = pa.StringArray.from_buffers(
+            len(operators.op), pa.py_buffer(offsets), pa.py_buffer(operators.name.bytes)
+        )
         kinds = texts(list(operators.types))
         kind = np.asarray(operators.type, dtype=np.int64)
         dtypes = list(self._profile.dtypes.codes)
         flags = [_flags(text) for text in self._profile.flags.codes]
         types = self._of_variables("inputs", self._profile.dtypes, dtypes)
         flagged = self._of_variables("outputs", self._profile.flags, flags)
-        ends = self._previous_ends()
-        spec = np.asarray(operators.waiting, dtype=np.int64)
+        previous = self._previous_ends()
 
         def columns(numbers: Any) -> Columns:
             here = position[numbers]
             described = here != UNKNOWN
             at = integers(here, described)
-            waiting = np.where(described, spec[here], UNKNOWN) if len(spec) else here
             return {
                 "name": pick(names, at),
                 "type": pick(kinds, _picked(kind, here, described)),
                 "in_types": pick(types[0], _picked(types[1], here, described)),
                 "out_flags": pick(flagged[0], _picked(flagged[1], here, described)),
-                "out_previous_ends": pick(ends, at),
-                "waits_for": pick(self._objects, integers(waiting, waiting != UNKNOWN)),
+                "out_previous_ends": texts([previous(one) for one in here.tolist()]),
+                "waits_for": texts([None if one == UNKNOWN else object_text(operators.waiting[one]) for one in here]),
             }
 
         return columns
@@ -182,19 +182,22 @@ class Tables:
         shown = [msgspec.json.encode([values[code] for code in text]).decode() if any(text) else None for text in seen]
         return texts(shown), np.asarray(which, dtype=np.int64)
 
-    def _previous_ends(self) -> pa.Array:
-        """Of each operator the addresses at which the memory that its outputs had before ends; null without any."""
+    def _previous_ends(self) -> Callable[[int], str | None]:
+        """Of an operator by its place the addresses at which the memory that its outputs had before ends, if any."""
         operators = self._profile.operators
         outputs, (variables, ends) = _numbers(operators.outputs), self._profile.ended
         if outputs is None or not len(ends):
-            return pa.nulls(len(operators.op), pa.string())
-        addresses = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64)).tolist()
-        previous, begin = [None if end == UNKNOWN else end for end in addresses], 0
-        shown: list[str | None] = []
-        for count in operators.outputs_count:
-            mine, begin = previous[begin : begin + count], begin + count
-            shown.append(msgspec.json.encode(mine).decode() if any(end is not None for end in mine) else None)
-        return texts(shown)
+            return lambda _at: None
+        addresses = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64))
+        begins = np.concatenate(([0], np.cumsum(np.asarray(operators.outputs_count, np.int64))))
+
+        def shown(at: int) -> str | None:
+            mine = addresses[begins[at] : begins[at + 1]] if at != UNKNOWN else addresses[:0]
+            if not np.any(mine != UNKNOWN):
+                return None
+            return msgspec.json.encode([None if end == UNKNOWN else end for end in mine.tolist()]).decode()
+
+        return shown
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
