@@ -62,7 +62,7 @@ BATCHES = {
 }
 BY_HAND = {
     "same_line": "one line makes several operators",
-    "outside": "its file is not below the working directory: pass it to the library's function that makes it",
+    "outside": "it is no file of yours below the working directory: pass it to the library's function that makes it",
     "no_libcst": "the package libcst is missing: pip install 'pipeprof[tune]'",
     "unreadable": "its file cannot be read",
     "moves_lines": "the edit would move other lines",

@@ -11,27 +11,26 @@ from typing import TYPE_CHECKING
 import libcst
 from libcst import metadata
 
+from pipeprof.experiment.tune.patch import UnclearError, call_at
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BATCH, MAP = "batch", "map"
 
 
-def batch_first(text: str, line: int, maps: int) -> str | None:
-    """The text with the batch of a line in front of so many maps; None where they do not stand in a row.
+def batch_first(text: str, line: int, maps: int) -> str:
+    """The text with the batch of a line in front of so many maps.
 
-    Raises libcst.ParserSyntaxError for what is no Python.
+    Raises UnclearError where they do not stand in a row, libcst.ParserSyntaxError for what is no Python.
     """
     wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
-    positions = wrapper.resolve(metadata.PositionProvider)
-    for node in positions:
-        if isinstance(node, libcst.Call) and _called(node) == BATCH and isinstance(node.func, libcst.Attribute):
-            if positions[node.func.attr].start.line != line:
-                continue
-            chain = _chain(node, maps)
-            changed = wrapper.module.deep_replace(node, _rotated(chain)) if chain else _lines_moved(wrapper, node, maps)
-            return changed.code if isinstance(changed, libcst.Module) else None
-    return None
+    batch = call_at(wrapper, line, {BATCH})
+    chain = _chain(batch, maps)
+    changed = wrapper.module.deep_replace(batch, _rotated(chain)) if chain else _lines_moved(wrapper, batch, maps)
+    if not isinstance(changed, libcst.Module):
+        raise UnclearError("order")
+    return changed.code
 
 
 def _called(call: libcst.Call) -> str:

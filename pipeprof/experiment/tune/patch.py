@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,21 @@ from pipeprof.errors import PipeprofError
 from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import libcst
 
     from pipeprof.record.settings_file import OperatorSetting, Settings
 
 MOST_BYTES = 4 << 20
+BOM = "\ufeff"
 WORKERS, PROCESSES, ROWSIZE = "num_parallel_workers", "python_multiprocessing", "max_rowsize"
 CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
+METHODS = frozenset({"map", "batch"})
 # How many positional arguments come before those that are written.
 BEFORE = {"MapOp": 3, "BatchOp": 2, "GeneratorOp": 5, "TFReaderOp": 4, "CelebAOp": 1, "CifarOp": 3}
 READER = 2  # of any other reader of MindSpore's: none takes its workers before its third argument
+LIBRARIES = frozenset({"site-packages", "dist-packages"})  # folders of what is installed, maybe below the script's
 
 
 def calls_of(op_type: str) -> frozenset[str]:
@@ -73,26 +77,26 @@ def patch_of(
     made = Counter((row["site"], row["op_type"]) for row in operators)
     several = {one.place for one in settings.operators if places[one.place] > 1 or made[one.place, one.op_type] > 1}
     done = []
-    for one in settings.operators:
-        path, line = _path_and_line(one.place)
-        if not _arguments(one):
-            continue
-        why = "same_line" if one.place in several else _changed(texts, workdir, path, line, one)
+    for one, what, edit in _edits(settings):
+        why = "same_line" if one.place in several else _edit(texts, workdir, one.place, edit)
         if why:
-            by_hand.append(ByHand(one.place, ", ".join(_arguments(one)), why))
-        else:
-            done.append(one.place)
-    for one in settings.operators:  # last: lines move
-        if one.maps_after is None:
-            continue
-        if one.place in several or not _moved_up(texts, workdir, one):
-            what = f".batch() in front of {format_count(one.maps_after, 'map')}"
-            by_hand.append(ByHand(one.place, what, "same_line" if one.place in several else "order"))
+            by_hand.append(ByHand(one.place, what, why))
         else:
             done.append(one.place)
     by_hand += _around(settings)
     diffs = [_diff(name, _read(workdir / name), text) for name, text in sorted(texts.items())]
     return Patch("".join(diffs), tuple(by_hand), tuple(place for place in dict.fromkeys(done) if place in other_sites))
+
+
+def _edits(settings: Settings) -> Iterator[tuple[OperatorSetting, str, Callable[[str, int], str]]]:
+    """What is to be written at the place of each operator, in words and as an edit; the last ones move lines."""
+    for one in settings.operators:
+        if _arguments(one):
+            yield one, ", ".join(_arguments(one)), partial(_with_settings, one=one)
+    for one in settings.operators:
+        if one.maps_after is not None:
+            what = f".batch() in front of {format_count(one.maps_after, 'map')}"
+            yield one, what, partial(_with_batch_first, maps=one.maps_after)
 
 
 def _around(settings: Settings) -> list[ByHand]:
@@ -114,61 +118,39 @@ def _around(settings: Settings) -> list[ByHand]:
     return by_hand
 
 
-def _moved_up(texts: dict[str, str], workdir: Path, one: OperatorSetting) -> bool:
-    """Write a batch in front of its maps into the text of its file; False where that cannot be done safely."""
-    path, line = _path_and_line(one.place)
-    try:
-        name = Path(path).resolve().relative_to(workdir.resolve()).as_posix()
-        import libcst  # noqa: PLC0415 - an extra
-
-        from pipeprof.experiment.tune.order import batch_first  # noqa: PLC0415
-
-        text = texts.get(name) or _read(workdir / name)
-        changed = batch_first(text, line, one.maps_after or 0)
-    except (ImportError, OSError, ValueError, PipeprofError):
-        return False
-    except libcst.ParserSyntaxError:
-        return False
-    if changed is not None:
-        texts[name] = changed
-    return changed is not None
-
-
-def _path_and_line(text: str) -> tuple[str, int]:
-    path, _, line = text.rpartition(":")
-    return path, int(line) if line.isdigit() else 0
-
-
 def _arguments(one: OperatorSetting) -> list[str]:
     given = {WORKERS: one.workers, PROCESSES: one.processes, ROWSIZE: one.max_rowsize}
     return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
-def _changed(texts: dict[str, str], workdir: Path, path: str, line: int, one: OperatorSetting) -> str:
-    """Write one operator's settings into the text of its file; returns why not, "" when it was done.
-
-    Lines of a call may move by an edit above it, so edits are made on a tree that keeps the first text's positions.
-    """
+def _edit(texts: dict[str, str], workdir: Path, place: str, edit: Callable[[str, int], str]) -> str:
+    """Edit the text of the file that a place is in; returns why not, "" when it was done."""
+    path, _, line = place.rpartition(":")
     try:
-        name = Path(path).resolve().relative_to(workdir.resolve()).as_posix()
+        name = _own_name(path, workdir)
     except ValueError:
         return "outside"
     try:
-        import libcst  # noqa: F401, PLC0415 - an extra
+        import libcst  # noqa: PLC0415 - an extra
     except ImportError:
         return "no_libcst"
-    edited = texts.get(name)
     try:
-        text = _read(workdir / name) if edited is None else edited
-        texts_after = _edited(text, line, one)
-    except _UnclearError as error:
+        text = texts.get(name) or _read(workdir / name)
+        body = text.removeprefix(BOM)  # which libcst would drop
+        texts[name] = text[: len(text) - len(body)] + edit(body, int(line) if line.isdigit() else 0)
+    except UnclearError as error:
         return error.why
-    except (OSError, ValueError, PipeprofError):
+    except (OSError, ValueError, RecursionError, PipeprofError, libcst.ParserSyntaxError):
         return "unreadable"
-    if _moved(text, texts_after):
-        return "moves_lines"
-    texts[name] = texts_after
     return ""
+
+
+def _own_name(path: str, workdir: Path) -> str:
+    """A file's path from the working directory. Raises ValueError for one outside, and for an installed library's."""
+    name = Path(path).resolve().relative_to(workdir.resolve())
+    if LIBRARIES & {*name.parts}:
+        raise ValueError(path)
+    return name.as_posix()
 
 
 def _read(path: Path) -> str:
@@ -177,12 +159,7 @@ def _read(path: Path) -> str:
     return read_file(path, MOST_BYTES).decode("utf-8")
 
 
-def _moved(before: str, after: str) -> bool:
-    """Whether an edit changed the number of lines, so that recorded line numbers of other calls no longer hold."""
-    return before.count("\n") != after.count("\n")
-
-
-class _UnclearError(Exception):
+class UnclearError(Exception):
     """It is not clear which call is meant, or what it is given."""
 
     def __init__(self, why: str) -> None:
@@ -190,57 +167,65 @@ class _UnclearError(Exception):
         self.why = why
 
 
-def _edited(text: str, line: int, one: OperatorSetting) -> str:
-    """The text with the settings in the call at a line. Raises _UnclearError, ValueError for what is no Python."""
+def _with_batch_first(text: str, line: int, maps: int) -> str:
+    from pipeprof.experiment.tune.order import batch_first  # noqa: PLC0415 - an extra
+
+    return batch_first(text, line, maps)
+
+
+def _with_settings(text: str, line: int, one: OperatorSetting) -> str:
+    """The text with the settings in the call at a line. Raises UnclearError, also where other lines would move."""
     import libcst  # noqa: PLC0415
     from libcst import metadata  # noqa: PLC0415
 
-    try:
-        wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
-    except libcst.ParserSyntaxError as error:
-        raise ValueError(str(error)) from error
-    call = _call_at(wrapper, line, calls_of(one.op_type))
+    wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
+    call = call_at(wrapper, line, calls_of(one.op_type))
     changed = wrapper.module.deep_replace(call, _with_arguments(call, one))
-    return changed.code if isinstance(changed, libcst.Module) else text
+    after = changed.code if isinstance(changed, libcst.Module) else text
+    if text.count("\n") != after.count("\n"):  # recorded places of other calls would no longer hold
+        raise UnclearError("moves_lines")
+    return after
 
 
-def _call_at(wrapper: libcst.metadata.MetadataWrapper, line: int, names: Collection[str]) -> libcst.Call:
-    """The only call of one of these names at a line."""
+def call_at(wrapper: libcst.metadata.MetadataWrapper, line: int, names: Collection[str]) -> libcst.Call:
+    """The only call of one of these names at a line. Raises UnclearError."""
     import libcst  # noqa: PLC0415
     from libcst import metadata  # noqa: PLC0415
 
     positions = wrapper.resolve(metadata.PositionProvider)
-    at, around = [], []
-    for node, position in positions.items():
-        if not isinstance(node, libcst.Call) or _name_of(node) not in names:
-            continue
-        named = node.func.attr if isinstance(node.func, libcst.Attribute) else node.func
-        where = positions[named]
-        if where.start.line == line:
-            at.append(node)
-        elif where.start.line <= line <= position.end.line:
-            around.append(node)
-    calls = at or around
+    calls = [
+        node
+        for node in positions
+        if isinstance(node, libcst.Call) and _name_of(node) in names and line == positions[_named(node)].start.line
+    ]
     if len(calls) != 1:
-        raise _UnclearError("several_calls" if calls else "no_call")
+        raise UnclearError("several_calls" if calls else "no_call")
     return calls[0]
 
 
-def _name_of(call: libcst.Call) -> str:
+def _named(call: libcst.Call) -> libcst.CSTNode:
+    """The name of what is called, whose line is that of the call in a traceback."""
     import libcst  # noqa: PLC0415
 
-    if isinstance(call.func, libcst.Attribute):
-        return str(call.func.attr.value)
-    return str(call.func.value) if isinstance(call.func, libcst.Name) else ""
+    return call.func.attr if isinstance(call.func, libcst.Attribute) else call.func
+
+
+def _name_of(call: libcst.Call) -> str:
+    """What is called; "" for a function that has the name of a method of a dataset, such as `map`."""
+    import libcst  # noqa: PLC0415
+
+    named = _named(call)
+    name = str(named.value) if isinstance(named, libcst.Name) else ""
+    return "" if named is call.func and name in METHODS else name
 
 
 def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
     """The call with the settings as keyword arguments, changed in their place or added behind the last."""
     if any(argument.star for argument in call.args):
-        raise _UnclearError("stars")
+        raise UnclearError("stars")
     positional = sum(argument.keyword is None for argument in call.args)
     if positional > BEFORE.get(one.op_type, READER):
-        raise _UnclearError("positional")
+        raise UnclearError("positional")
     for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes), (ROWSIZE, one.max_rowsize)):
         if value is not None:
             call = _with_argument(call, name, value)
@@ -255,7 +240,7 @@ def _with_argument(call: libcst.Call, name: str, value: int) -> libcst.Call:
         if argument.keyword is None or argument.keyword.value != name:
             continue
         if not _is_plain(argument.value):
-            raise _UnclearError("expression")
+            raise UnclearError("expression")
         changed = argument.with_changes(value=new)
         return call.with_changes(args=[*call.args[:at], changed, *call.args[at + 1 :]])
     return call.with_changes(args=_appended(call.args, name, new))
@@ -287,6 +272,7 @@ def _appended(arguments: Sequence[libcst.Arg], name: str, value: Any) -> list[li
 
 def _diff(name: str, before: str, after: str) -> str:
     """A unified diff that `git apply` and `patch -p1` take."""
+    name += "\t" if " " in name else ""  # as git writes it: `patch` takes a name to end at a blank otherwise
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

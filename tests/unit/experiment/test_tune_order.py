@@ -59,15 +59,28 @@ def test_workers_of_the_same_batch_are_written_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "line", "why"),
     [
-        ("data = make().map(f)\nprint(data)\ndata = data.batch(4)\n", 3),
-        ("data = make().map(f).shuffle(9).batch(4)\n", 1),
-        ("data = (\n    make()\n    .map(f)  # scale\n    .batch(4)\n)\n", 4),
-        ("other = data.map(f)\ndata = other.batch(4)\n", 2),
-        ("data = make().map(f).batch(4)\n", 2),
-        ("data = make(.map(f).batch(4)\n", 1),
+        ("data = make().map(f)\nprint(data)\ndata = data.batch(4)\n", 3, "order"),
+        ("data = make().map(f).shuffle(9).batch(4)\n", 1, "order"),
+        ("data = (\n    make()\n    .map(f)  # scale\n    .batch(4)\n)\n", 4, "order"),
+        ("other = data.map(f)\ndata = other.batch(4)\n", 2, "order"),
+        ("data = make().map(f).batch(4)\n", 2, "no_call"),
+        ("data = make(.map(f).batch(4)\n", 1, "unreadable"),
     ],
 )
-def test_where_they_are_not_in_a_row_the_line_is_named(tmp_path, text, line):
-    assert after(tmp_path, text, line, 1) == ([], [(".batch() in front of 1 map", "order")])
+def test_where_they_are_not_in_a_row_the_line_is_named(tmp_path, text, line, why):
+    assert after(tmp_path, text, line, 1) == ([], [(".batch() in front of 1 map", why)])
+
+
+def test_a_batch_beside_another_one_on_its_line_is_left_alone(tmp_path):
+    text = "train, test = one.map(f).batch(4), other.map(f).batch(8)\n"
+    assert after(tmp_path, text, 1, 1) == ([], [(".batch() in front of 1 map", "several_calls")])
+
+
+def test_a_batch_in_a_file_of_others_is_said_to_be_there(tmp_path):
+    (tmp_path / "lib.py").write_text("data = data.map(f).batch(4)\n")
+    (tmp_path / "mine").mkdir()
+    one = OperatorSetting(node=0, op_type="BatchOp", place=f"{tmp_path / 'lib.py'}:1", maps_after=1)
+    found = patch_of(Settings(operators=(one,)), tmp_path / "mine")
+    assert (found.diff, [entry.why for entry in found.by_hand]) == ("", ["outside"])

@@ -11,6 +11,7 @@ import pytest
 from mindspore_sources import source_classes
 
 from pipeprof.collect.probe import describe
+from pipeprof.experiment.tune import patch as patching
 from pipeprof.experiment.tune.patch import BEFORE, READER, calls_of, patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
@@ -95,6 +96,7 @@ EDITS = {
     ),
     "crlf": ("# a\r\ndata = data.map(f)\r\n", "# a\r\ndata = data.map(f, num_parallel_workers=2)\r\n"),
     "no_newline": ("data = data.map(f)", "data = data.map(f, num_parallel_workers=2)"),
+    "byte_order_mark": ("\ufeffdata = data.map(f)\n", "\ufeffdata = data.map(f, num_parallel_workers=2)\n"),
     "form_feed": ("\x0c# a\ndata = data.map(f)\n", "\x0c# a\ndata = data.map(f, num_parallel_workers=2)\n"),
 }
 
@@ -218,3 +220,44 @@ def test_every_edit_is_python_with_one_keyword_more(tmp_path):
         after = applied(tmp_path, patch(tmp_path, text, (kind, 1, 3, None)).diff, "git")
         call = ast.parse(after).body[0].value
         assert [(word.arg, word.value.value) for word in call.keywords] == [("num_parallel_workers", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("rows = pool.map(\n    lambda part: make(part),\n    parts,\n)\n", 2),  # `make` is a name of `Dataset.map`
+        ("data = make(data, list(map(str, names)))\n", 1),
+    ],
+)
+def test_a_call_of_something_else_is_not_taken_for_the_operators(tmp_path, text, line):
+    found = patch(tmp_path, text, ("MapOp", line, 2, None))
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["no_call"])
+
+
+def test_an_installed_library_below_the_working_directory_is_not_touched(tmp_path):
+    folder = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "loader.py").write_text("data = data.map(f)\n")
+    one = OperatorSetting(node=1, op_type="MapOp", place=f"{folder / 'loader.py'}:1", workers=2)
+    found = patch_of(Settings(operators=(one,)), tmp_path)
+    assert (found.diff, [entry.why for entry in found.by_hand]) == ("", ["outside"])
+
+
+def test_a_source_that_is_nested_too_deeply_is_named(tmp_path, monkeypatch):
+    """Such as a sum of 500 words; libcst goes into each in turn."""
+
+    def too_deep(*_args):
+        raise RecursionError
+
+    monkeypatch.setattr(patching, "call_at", too_deep)
+    found = patch(tmp_path, "data = data.map(f)\n", ("MapOp", 1, 2, None))
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["unreadable"])
+
+
+@pytest.mark.parametrize("tool", ["git", "patch"])
+def test_a_file_whose_name_has_blanks_is_found(tmp_path, tool):
+    path = tmp_path / "train all.py"
+    found = patch(tmp_path, "data = data.map(f)\n", ("MapOp", 1, 2, None), name=path.name)
+    (tmp_path / "train.py").write_text("")
+    applied(tmp_path, found.diff, tool)
+    assert path.read_text() == "data = data.map(f, num_parallel_workers=2)\n"
