@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.journal import Journal, Repetition, saved, spent
 
@@ -80,7 +81,7 @@ class Bisection(Journal, kw_only=True):
 
 def new_bisection(key: str, metric: str, command: tuple[str, ...], commits: list[Commit]) -> Bisection:
     """One without repetitions."""
-    return Bisection(key=key, metric=metric, command=list(command), commits=commits)
+    return Bisection(key=key, metric=metric, command=without_secrets(command), commits=commits)
 
 
 def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bisection:

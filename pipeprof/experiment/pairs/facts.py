@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.pairs.series import ratio_of
 from pipeprof.verdict.speedup import two_speeds
 
@@ -29,7 +30,7 @@ def measured_facts(series: Series, *, command: Sequence[str]) -> dict[str, Any]:
         "speeds": [_speed(speed) for speed in answer.speeds],
         "speeds_of": _whose(answer.speeds, series),
     }
-    return {"command": list(command), "measured": measured, "runs": [_run(run) for run in series.runs]}
+    return {"command": without_secrets(command), "measured": measured, "runs": [_run(run) for run in series.runs]}
 
 
 def _speed(speed: Speed) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
@@ -144,7 +145,7 @@ def new_state(command: Sequence[str], cwd: Path, goal: Goal = "time", *, order: 
     text = msgspec.json.encode([list(command), str(cwd), __version__, goal, order, draws], order="sorted")
     key = hashlib.sha256(text).hexdigest()[:12]
     return TuneState(
-        tune=key, command=list(command), goal=goal, allow_order=order, allow_random=draws, started_at=now()
+        tune=key, command=without_secrets(command), goal=goal, allow_order=order, allow_random=draws, started_at=now()
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -94,6 +95,13 @@ def test_the_commit_is_named_with_its_subject_and_its_cause(repository):
     assert content["ratio"] == pytest.approx(1.08, abs=0.03)
     assert content["cause"]["name"] == "decode"
     assert repository.git("worktree", "list").count("\n") == 0
+
+
+def test_a_bisection_keeps_no_secret_of_the_command(repository):
+    content = call(commits(repository), CommitBench(), command=("train", "--token", "c0ffee"))
+    kept = Path(content["session"]["folder"], "session.json").read_text(encoding="utf-8")
+    assert '"***"' in kept
+    assert "c0ffee" not in kept
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -91,6 +91,11 @@ def test_the_runs_of_a_side_say_whose_two_speeds_they_are(series):
     assert measured["speeds_of"] == "a"
 
 
+def test_the_facts_hold_no_secret_of_the_command(series):
+    found, _, _ = series([10.0], [20.0])
+    assert measured_facts(found, command=["train", "--token", "c0ffee"])["command"] == ["train", "--token", "***"]
+
+
 def test_a_run_that_changes_its_speed_is_named(series):
     found, _, _ = series([10.0], [20.0], parts="changed")
     content = measured_facts(found, command=["train"])

@@ -24,6 +24,7 @@ from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.state import Trial
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
+from pipeprof.report import tune_text
 
 COMMAND = ("python", "train.py")
 
@@ -505,3 +506,12 @@ def test_batches_of_a_first_epoch_prove_no_cache(tmp_path, monkeypatch, later, b
     monkeypatch.setattr(real_bench, "run_once", lambda *_args: done)
     cached = Settings(operators=(OperatorSetting(node=1, op_type="MapOp", cache=1 << 20),))
     assert real_bench.TuneBench(["true"]).run(cached, tmp_path, ("b", 0), None).batches == batches
+
+
+def test_a_tuning_keeps_no_secret_of_the_command(tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    command = (*COMMAND, "--token", "c0ffee-do-not-keep")
+    state, folder = run_tune(TuneWish(command, tmp_path, tmp_path / "tuned"), FakeBench(loop, by_workers(loop)), print)
+    content = content_of(state, tmp_path, allow_unchecked=False)
+    assert content["command"] == [*COMMAND, "--token", "***"]
+    assert "c0ffee" not in (folder / SESSION).read_text() + tune_text.pull_request(content)
