@@ -218,5 +218,6 @@ def _tell_warnings(run: Run) -> None:
     cure = next((warning.message for warning in warnings if warning.code == "numpy"), None)
     if cure is not None:
         say(f"hint: {cure}")
-    for message in dict.fromkeys(item.message for item in warnings if item.code in ("point_not_found", LAUNCHER)):
+    now = ("point_not_found", "not_applied", LAUNCHER)
+    for message in dict.fromkeys(item.message for item in warnings if item.code in now):
         say(f"warning: {message}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipeprof.read.spool.process import Process
     from pipeprof.record.note import Note
     from pipeprof.record.run import Rank, State
 
@@ -210,6 +211,20 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
     ]
     if why:
         manifest.warn("nothing_seen", why)
+    for result in results:
+        missed = _not_applied(manifest.options.get("override"), result.processes)
+        if missed:
+            manifest.warn("not_applied", missed, rep=result.rep.rep)
+
+
+def _not_applied(override: dict[str, Any] | None, processes: Sequence[Process]) -> str | None:
+    """What is said of settings of `collect --apply` that no process applied; None for none, and where one did."""
+    if not override or not override.get("changes") or any(one.first("override") for one in processes):
+        return None
+    missed = next((event for one in processes for event in one.all("override_missed")), None)
+    site = f" at `{override['site']}`" if override.get("site") else ""
+    why = missed["why"] if missed else f"no iterator was made{site}"
+    return f"the settings of the data pipeline were not applied: {why}"
 
 
 def _nothing_seen(results: Sequence[Converted]) -> str | None:

@@ -483,3 +483,29 @@ def test_folders_of_other_names_are_no_repetitions(spooled):
     for name in ("rep=x", "rep=-1", "rep=²", "rep=" + "9" * 30):
         spooled.run.spool.joinpath(name).mkdir()
     assert [rep.rep for rep in finish(spooled.run).manifest.reps] == [0]
+
+
+APPLIED = {"override": {"site": "train.py:9", "changes": [{"node": 0, "op_type": "BatchOp", "workers": 2}]}}
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        ([], "no iterator was made at `train.py:9`"),
+        ([{"e": "override_missed", "t": 1_300, "number": 0, "why": "operator 0 is a MapOp, expected BatchOp"}],
+         "operator 0 is a MapOp, expected BatchOp"),
+    ],
+)  # fmt: skip
+def test_settings_that_were_not_applied_are_a_warning(spooled, events, why):
+    spooled.rep()
+    spooled.process(events=events)
+    spooled.run.manifest.options.update(APPLIED)
+    found = [one.message for one in finish(spooled.run).manifest.warnings if one.code == "not_applied"]
+    assert found == [f"the settings of the data pipeline were not applied: {why}"]
+
+
+def test_settings_that_were_applied_are_none(spooled):
+    spooled.rep()
+    spooled.process(events=[{"e": "override", "t": 1_300, "number": 0, "node": 0, "before": {}, "after": {}}])
+    spooled.run.manifest.options.update(APPLIED)
+    assert [one.code for one in finish(spooled.run).manifest.warnings if one.code == "not_applied"] == []
