@@ -51,8 +51,9 @@ class Measured:
         return f"{self.side}{self.pair}"
 
     def events(self, name: str) -> list[Mapping[str, Any]]:
-        """Events of one name from all its processes."""
-        return [event for process in self.processes for event in process.all(name)]
+        """Events of one name from all its processes, those of the lowest rank first: which began first is chance."""
+        ranked = sorted(self.processes, key=lambda process: process.about.get("rank") or 0)
+        return [event for process in ranked for event in process.all(name)]
 
     def without_marks(self) -> Measured:
         """The same without the intervals of its processes, which take memory for each step."""

@@ -14,6 +14,8 @@ from tune_fake import SITE, FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.journal import SESSION
+from pipeprof.experiment.pairs.series import Rate
+from pipeprof.experiment.runs import Measured
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.bench import numa_nodes
@@ -515,3 +517,13 @@ def test_a_tuning_keeps_no_secret_of_the_command(tmp_path):
     content = content_of(state, tmp_path, allow_unchecked=False)
     assert content["command"] == [*COMMAND, "--token", "***"]
     assert "c0ffee" not in (folder / SESSION).read_text() + tune_text.pull_request(content)
+
+
+def test_events_of_several_ranks_come_in_the_order_of_the_ranks(tmp_path):
+    """Which of them started first is chance."""
+    processes = [
+        SimpleNamespace(about={"rank": rank}, all=lambda name, rank=rank: [{"e": name, "of": rank}])
+        for rank in (1, None, 2, 0)
+    ]
+    run = Measured("a", 0, tmp_path, Rate(1.0, 9), 9, processes)
+    assert [event["of"] for event in run.events("batch_digest")] == [None, 0, 1, 2]
