@@ -69,17 +69,18 @@ def _turn(event: Mapping[str, Any]) -> tuple[int, int]:
     return event["number"], event["epoch"]
 
 
-def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch]) -> tuple[Batches, str]:
+def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch], *, order: bool = False) -> tuple[Batches, str]:
     """What the epochs of two runs say, and why where their rows are not the same.
 
     A training that runs for a time may have more of them on one side: those of both are compared. Of the last one,
-    which nobody read to its end, only as many batches in the same order say anything.
+    which nobody read to its end, only as many batches say anything, and not even these where another `order` is
+    allowed, which brings other rows to the front.
     """
     batches: Batches = "not_seen"
     for number, (one, other) in enumerate(zip(plain, changed, strict=False), 1):
         if one.batches == other.batches and one.ordered == other.ordered:
             word: Batches = "same"
-        elif not (one.whole and other.whole):
+        elif not (one.whole and other.whole) and (order or one.batches != other.batches):
             continue
         elif (one.rows, one.sum) == (other.rows, other.sum):
             word = "permuted"

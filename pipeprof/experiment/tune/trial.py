@@ -77,14 +77,15 @@ def whole_epochs(
         changed = bench.rows(settings, folders[1], longest_s)
     except (WorkloadError, MeasureError) as error:
         raise ChangedSideError(error.message) from error
-    word, why = compared_epochs(state.original, changed)
+    word, why = compared_epochs(state.original, changed, order=state.allow_order)
     if word not in ("permuted", "other"):
         return word, why
     if word == "other" and state.allow_random:
         state.reseeded = state.reseeded or bench.rows(unchanged, folders[0], None, other_seed=True)
         return compared_columns(state.original, state.reseeded, changed, order=state.allow_order)
     if state.reproducible is None:  # a second unchanged run says whether it is the change that does it
-        state.reproducible = compared_epochs(state.original, bench.rows(unchanged, folders[0], None))[0]
+        again = bench.rows(unchanged, folders[0], None)
+        state.reproducible = compared_epochs(state.original, again, order=state.allow_order)[0]
     by_itself = acceptable(state.reproducible, order=state.allow_order or word == "other")
     return (word, why) if by_itself else ("not_reproducible", "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,8 +32,13 @@ COMMAND = ("python", "train.py")
         ([epoch(), epoch()], [epoch(), epoch("another order")], "permuted"),
         ([epoch(), epoch()], [epoch()], "same"),  # a training that runs for a time
         ([epoch(whole=False)], [epoch(whole=False)], "same"),
-        ([epoch(whole=False)], [epoch("another order", whole=False)], "not_seen"),
-        ([epoch(whole=False)], [epoch("another order")], "not_seen"),
+        ([epoch(whole=False)], [epoch("another order", whole=False)], "permuted"),
+        ([epoch(whole=False)], [epoch("another order", "other rows", whole=False)], "other"),
+        (
+            [epoch(whole=False)],
+            [msgspec.structs.replace(epoch("more", "more rows", whole=False), batches=13)],
+            "not_seen",
+        ),
         ([], [epoch()], "not_seen"),
     ],
 )
@@ -319,3 +325,20 @@ def test_leave_makes_it_another_tuning(tune):
     tune(reading())
     with pytest.raises(RunError, match="option or version"):
         tune(reading(), allow_order=True)
+
+
+def test_of_epochs_that_nobody_read_to_their_end_more_than_the_first_batches_is_compared(tune, tmp_path):
+    """A training of so many steps: rows that come late are other ones, though the epoch has more."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.whole = lambda settings, _number: [
+        epoch("x", "other", whole=False) if settings.operators else epoch(whole=False)
+    ]
+    state = tune(bench)
+    assert state.final.batches == "other"
+    assert verdict(state, tmp_path) == "not_judged"
+
+
+def test_with_leave_for_another_order_such_epochs_say_nothing():
+    plain, changed = ([epoch(order, order, whole=False)] for order in ("one", "another"))
+    assert compared_epochs(plain, changed, order=True) == ("not_seen", "")
