@@ -32,7 +32,7 @@ from pipeprof.experiment.tune.goal import (
     take_verdict,
 )
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
-from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open_state, save_state
+from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open_state, save_state, sources_of
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
@@ -84,7 +84,7 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     new = new_state(wish.command, wish.workdir, wish.goal, order=wish.allow_order, draws=wish.allow_random)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{new.tune}")
     with locked(folder):
-        state = open_state(folder, new)
+        state = open_state(folder, new, wish.workdir)
         save_state(folder, state)
         say(f"tuning {new.tune} in `{folder.name}`")
         try:
@@ -165,9 +165,6 @@ class Tuning:
 
     def _next(self) -> None:
         seen = self._look()
-        if seen is None:
-            self._end("no_pipeline")
-            return
         tried = {one.key for one in self.state.trials}
         candidate = next(worth_trying(self._candidates(seen), tried), None)
         if candidate is None or len(tried) >= MOST_TRIALS:
@@ -200,15 +197,23 @@ class Tuning:
         self.state.ended = why
         self._save()
 
-    def _look(self) -> Seen | None:
-        """The recording of what was accepted so far."""
+    def _look(self) -> Seen:
+        """The recording of what was accepted so far. Raises MeasureError where no pipeline feeds the training."""
         number = sum(one.verdict == "accepted" for one in self.state.trials)
         if len(self.state.seen) <= number:
             self.say("recording the training" + (" with what was accepted" if number else ""))
-        seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
-        if seen is not None and any(one.cache for one in self.state.settings.operators):
+        path = self.folder / f"look-{number}"
+        seen = self.bench.look(self.state.settings, path)
+        if seen is None:
+            shutil.rmtree(path, ignore_errors=True)  # it is made again when the script was changed, as the hint says
+            raise MeasureError(
+                "no dataset pipeline fed the training, so there is nothing to tune",
+                "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
+            )
+        if any(one.cache for one in self.state.settings.operators):
             seen = replace(seen, recorded=replace(seen.recorded, caches=()))
-        if seen is not None and len(self.state.seen) <= number:
+        if len(self.state.seen) <= number:
+            self.state.sources = self.state.sources or sources_of(self.wish.workdir, self.wish.command, seen)
             self.state.look_s = max(self.state.look_s, seen.seconds)
             self.state.seen.append(seen_facts(seen, self.wish.goal))
             self._save()

@@ -1,8 +1,9 @@
-"""A tuning on disk: every trial with what came of it, so that a kill costs at most the runs of one pair."""
+"""A tuning on disk: every trial with what came of it, so that a kill costs at most the runs of one."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from pipeprof.errors import RunError
 from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
+from pipeprof.record.plain_file import read_file
 from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pipeprof.experiment.tune.bench import Seen
+
 SCHEMA_VERSION = 1
 PLAIN = 0.6  # of the time of a recording, whose tables are written and read: what a run without takes
+MOST_SOURCE = 1 << 24  # bytes of a Python file
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
 Word = Literal[
     "accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed", "unproven"
 ]
-Ended = Literal["nothing_left", "trials", "loop_limits", "budget", "no_pipeline"]
+Ended = Literal["nothing_left", "trials", "loop_limits", "budget"]
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -102,6 +107,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     `seen`: facts of each recording, the first one first. `look_s`: of the longest recording; `run_seconds`: of every
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
+    `sources`: what the files held that make the training, by their digests.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -124,6 +130,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     dropped: int = 0
     final: Final | None = None
     proven: Proven | None = None
+    sources: dict[str, str] = {}
 
     @property
     def settings(self) -> Settings:
@@ -149,14 +156,38 @@ def new_state(command: Sequence[str], cwd: Path, goal: Goal = "time", *, order: 
     )
 
 
-def open_state(folder: Path, new: TuneState) -> TuneState:
-    """The tuning in a folder, or the new one. Raises RunError for that of another command, or a damaged one."""
+def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
+    """The tuning in a folder, or the new one, also where nothing was tried before a source was changed.
+
+    Raises RunError for that of another command, for a damaged one, and where trials were made with other sources.
+    """
     earlier = saved(folder, TuneState, SCHEMA_VERSION, "tuning", HINT)
     if earlier is None:
         return new
     if earlier.tune != new.tune:
         raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
-    return earlier
+    changed = next((name for name, digest in earlier.sources.items() if _digest(workdir / name) != digest), None)
+    if changed is None:
+        return earlier
+    if earlier.trials:
+        raise RunError(f"`{changed}` has changed since the tuning in `{folder}` began", HINT)
+    shutil.rmtree(folder / "look-0", ignore_errors=True)
+    return new
+
+
+def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, str]:
+    """Digests of the files that make the pipeline and its iterator, and of the command's Python files."""
+    places = [seen.site, *(row["site"] for row in seen.ops)]
+    names = {place.rpartition(":")[0] for place in places if place} | {word for word in command if word.endswith(".py")}
+    return {name: _digest(workdir / name) for name in sorted(names)}
+
+
+def _digest(path: Path) -> str:
+    """Of a file; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(read_file(path, MOST_SOURCE)).hexdigest()
+    except OSError:
+        return ""
 
 
 def save_state(folder: Path, state: TuneState) -> None:

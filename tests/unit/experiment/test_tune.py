@@ -438,13 +438,14 @@ def test_a_state_that_is_damaged_or_of_another_command_is_refused(tune, tmp_path
         tune(FakeBench(loop, by_workers(loop)))
 
 
-def test_a_training_without_a_pipeline_cannot_be_tuned(tune, tmp_path):
-    loop = pipeline(6, 40, 6)
+def test_a_training_without_a_pipeline_cannot_be_tuned_until_it_has_one(tune):
+    loop = pipeline(6, 40, 6, consumer=100.0)
     bench = FakeBench(loop, by_workers(loop))
     bench._seen = lambda _settings: None
-    state, _ = tune(bench)
     with pytest.raises(MeasureError, match="no dataset pipeline"):
-        content_of(state, tmp_path, allow_unchecked=False)
+        tune(bench)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    assert state.final.verdict == "improved"
 
 
 def test_a_command_is_needed(tmp_path):
@@ -527,3 +528,27 @@ def test_events_of_several_ranks_come_in_the_order_of_the_ranks(tmp_path):
     ]
     run = Measured("a", 0, tmp_path, Rate(1.0, 9), 9, processes)
     assert [event["of"] for event in run.events("batch_digest")] == [None, 0, 1, 2]
+
+
+def test_a_tuning_goes_on_only_with_the_sources_that_it_began_with(tune, tmp_path):
+    (tmp_path / "train.py").write_text("data = data.map(f)\n")
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    tune(FakeBench(loop, by_workers(loop)))
+    tune(FakeBench(loop, by_workers(loop)))
+    (tmp_path / "train.py").write_text("data = data.map(f, num_parallel_workers=2)\n")
+    with pytest.raises(RunError, match=r"`train.py` has changed since the tuning"):
+        tune(FakeBench(loop, by_workers(loop)))
+
+
+def test_a_tuning_in_which_nothing_was_tried_begins_anew_with_a_changed_source(tune, tmp_path):
+    (tmp_path / "train.py").write_text("steps = 1\n")
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    short = FakeBench(loop, by_workers(loop))
+    short.stop_after = 0
+    with pytest.raises(KeyboardInterrupt):
+        tune(short)
+    (tmp_path / "train.py").write_text("steps = 100\n")
+    bench = FakeBench(loop, by_workers(loop))
+    state, _ = tune(bench)
+    assert bench.looks[0].is_empty
+    assert state.final.verdict == "improved"
