@@ -31,9 +31,12 @@ def seconds_for(state: TuneState, pairs: int) -> float:
 def lacks_time(state: TuneState) -> bool:
     """Whether more time could change the result: a trial was cut short or not begun, or the proof has looks left."""
     final = state.final
-    if state.ended == "budget" or final is None or final.error or len(final.a) >= LOOKS[-1]:
-        return state.ended == "budget"
-    is_open = final.verdict in (None, "inconclusive")
+    return state.ended == "budget" or (final is not None and has_looks(state, final))
+
+
+def has_looks(state: TuneState, final: Final) -> bool:
+    """Whether more pairs of the proof may decide it."""
+    is_open = not final.error and final.verdict in (None, "inconclusive") and len(final.a) < LOOKS[-1]
     return is_open and state.may_take(final.batches, unchecked=True)
 
 

@@ -24,6 +24,7 @@ from pipeprof.experiment.tune.goal import (
     ENOUGH,
     LOOKS,
     decided_word,
+    has_looks,
     is_hopeless,
     lacks_time,
     policy_of,
@@ -97,7 +98,10 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
 
 @dataclass
 class Tuning:
-    """A tuning that goes on. `began`: when this call did, on the bench's clock, less what earlier calls took."""
+    """A tuning that goes on. `began`: when this call did, on the bench's clock, less what earlier calls took.
+
+    `looked`: the recordings that this call has read, by the number of accepted steps.
+    """
 
     wish: TuneWish
     bench: Bench
@@ -105,6 +109,7 @@ class Tuning:
     state: TuneState
     say: Callable[[str], None]
     began: float = field(init=False)
+    looked: dict[int, Seen] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = self.bench.now() - self.state.spent_s
@@ -150,9 +155,12 @@ class Tuning:
         for trial in self.state.trials[proven.trials :]:
             if trial.verdict == "accepted":
                 trial.verdict = "unproven"
-                if final.verdict is None and not final.error:  # there was no time: it is made again when there is
+                if has_looks(self.state, final):  # there was no time: it is made again when there is
                     trial.stopped, self.state.ended = "budget", "budget"
         self.state.final = proven.final
+        for number in range(self.state.steps + 1, len(self.state.seen)):  # recordings of what is not proven
+            shutil.rmtree(self.folder / f"look-{number}", ignore_errors=True)
+        del self.state.seen[self.state.steps + 1 :]
 
     @property
     def left_s(self) -> float:
@@ -199,7 +207,9 @@ class Tuning:
 
     def _look(self) -> Seen:
         """The recording of what was accepted so far. Raises MeasureError where no pipeline feeds the training."""
-        number = sum(one.verdict == "accepted" for one in self.state.trials)
+        number = self.state.steps
+        if number in self.looked:
+            return self.looked[number]
         if len(self.state.seen) <= number:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         path = self.folder / f"look-{number}"
@@ -217,6 +227,7 @@ class Tuning:
             self.state.look_s = max(self.state.look_s, seen.seconds)
             self.state.seen.append(seen_facts(seen, self.wish.goal))
             self._save()
+        self.looked[number] = seen
         return seen
 
     def _try(self, candidate: Candidate, seen: Seen) -> None:
@@ -327,7 +338,10 @@ class Tuning:
         handed, permutes = Handed(), any(one.permutes and one.verdict == "accepted" for one in self.state.trials)
         if not self._compare_rows(final):
             return
-        while len(final.a) < LOOKS[-1]:
+        final.error = ""  # of an earlier call
+        while (
+            len(final.a) < LOOKS[-1] and not self._judge(final) and self.state.may_take(final.batches, unchecked=True)
+        ):
             due = next(look for look in LOOKS if look > len(final.a))
             if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
                 break
@@ -340,8 +354,6 @@ class Tuning:
             final.batches = final.batches if permutes else worse(final.batches, batches)
             self._save()
             self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
-            if len(final.a) in LOOKS and self._judge(final):
-                break
         self._judge(final)
 
     def _compare_rows(self, final: Final) -> bool:

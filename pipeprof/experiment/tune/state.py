@@ -138,6 +138,11 @@ class TuneState(msgspec.Struct, kw_only=True):
         return next((one.settings for one in reversed(self.trials) if one.verdict == "accepted"), Settings())
 
     @property
+    def steps(self) -> int:
+        """How many trials were accepted so far."""
+        return sum(one.verdict == "accepted" for one in self.trials)
+
+    @property
     def run_s(self) -> float:
         """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
         return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)

@@ -23,7 +23,7 @@ from pipeprof.experiment.tune.goal import is_hopeless
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
-from pipeprof.experiment.tune.state import Trial
+from pipeprof.experiment.tune.state import Final, Proven, Trial
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.report import tune_text
@@ -552,3 +552,54 @@ def test_a_tuning_in_which_nothing_was_tried_begins_anew_with_a_changed_source(t
     state, _ = tune(bench)
     assert bench.looks[0].is_empty
     assert state.final.verdict == "improved"
+
+
+def test_a_proof_that_is_decided_is_not_gone_on_with(tune, tmp_path):
+    """As after a kill between the pair that decided and the end."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    path = tmp_path / "tuned" / SESSION
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "open"}))
+    bench = FakeBench(loop, by_workers(loop))
+    again, _ = tune(bench)
+    assert bench.runs == []
+    assert (again.state, again.final) == ("finished", state.final)
+
+
+def test_a_proof_ends_where_the_batches_turn_out_to_be_others(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda settings, _number: ("x",) if bench.runs[-1][0] == "final" and settings.operators else ("one",)
+    state, _ = tune(bench)
+    assert (state.final.batches, len(state.final.a)) == ("other", 2)
+    assert final_word(state, tmp_path) == "not_judged"
+
+
+def test_each_recording_is_read_once(tune):
+    """One that is not complete, as of a script that leaves a process behind, would be made again each time."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench, looked = FakeBench(loop, by_workers(loop)), []
+    bench.breaks = lambda settings: any(one.workers == 4 for one in settings.operators)
+    look = bench.look
+    bench.look = lambda settings, path: looked.append(path.name) or look(settings, path)
+    state, _ = tune(bench)
+    assert len(state.trials) > 1
+    assert looked == sorted(set(looked))
+
+
+@pytest.mark.parametrize(("pairs", "stopped", "ended"), [(4, "budget", "budget"), (12, "decided", "nothing_left")])
+def test_what_lacked_only_looks_of_its_proof_is_made_again(tune, tmp_path, pairs, stopped, ended):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    accepted = [number for number, one in enumerate(state.trials) if one.verdict == "accepted"]
+    assert len(accepted) > 1
+    state.ended, state.proven = "nothing_left", Proven(final=state.final, trials=accepted[0] + 1)
+    state.final = Final(a=[10.0] * pairs, b=[10.0] * pairs, batches="same", rows_compared=True, verdict="inconclusive")
+    folder = tmp_path / "tuned"
+    search.Tuning(
+        TuneWish(COMMAND, tmp_path, folder), FakeBench(loop, by_workers(loop)), folder, state, print
+    )._fall_back()
+    given_up = [state.trials[number] for number in accepted[1:]]
+    assert {(one.verdict, one.stopped) for one in given_up} == {("unproven", stopped)}
+    assert state.ended == ended
+    assert (len(state.seen), (folder / "look-1").exists(), (folder / "look-2").exists()) == (2, True, False)
