@@ -35,6 +35,7 @@ SAVING = {
     "no_gain": "needs no less",
     "hopeless": "more pairs could not show that it needs less and is as fast",
     "unchecked": "needs less, but its batches cannot be compared",
+    "unproven": "needs less, but the whole set with it was not proven",
 }
 TRIALS = {
     "accepted": "faster, accepted",
@@ -50,7 +51,8 @@ TRIALS = {
 NOTHING_PROVEN = {
     "lacks_time": "undecided: nothing was proven in the time",
     "undecided": "undecided: the runs vary too much to tell whether a change helps; nothing is recommended",
-    "not_judged": "not judged: what was faster hands out batches that cannot be compared; --allow-unchecked takes it",
+    "failed": "not judged: every change that was tried failed",
+    "not_judged": "not judged: what was better hands out batches that cannot be compared; --allow-unchecked takes it",
 }
 BATCHES = {
     "same": "the first batches are the same, in the same order",
@@ -130,7 +132,9 @@ def _answer(content: Content) -> list[str]:
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None or (verdict == "undecided" and not final["a"]):
-        return [NOTHING_PROVEN["lacks_time" if content["lacks_time"] else verdict], ended]
+        came = {one["verdict"] for one in content["trials"]}
+        code = "lacks_time" if content["lacks_time"] else "failed" if came == {"failed"} else verdict
+        return [NOTHING_PROVEN[code], ended]
     gain = _figure(content)
     pairs = f"{format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
@@ -142,7 +146,8 @@ def _answer(content: Content) -> list[str]:
         head = f"not judged: {why}; nothing is recommended"
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
-    return [head, pairs, f"{BATCHES[final['batches']]}", ended]
+    batches = "" if final["error"] else BATCHES[final["batches"]]
+    return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
 
 
 def _figure(content: Content) -> str:
@@ -208,7 +213,8 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
     wrong = ", outside the prediction" if one["predicted_wrong"] else ""
     saved = [] if need is None else ["-" if one["saved"] is None else f"x{1 / one['saved']:.2f}"]
     came = (SAVING if need else {}).get(one["verdict"], TRIALS[one["verdict"]])
-    came = "the time was over before the pairs decided" if one["stopped"] == "budget" else came
+    if one["stopped"] == "budget" and one["verdict"] == "undecided":
+        came = "the time was over before the pairs decided"
     what = setting.changes(one["what"])
     failed = f": {one['error']}" if one["error"] else ""
     return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{failed}"]

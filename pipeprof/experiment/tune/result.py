@@ -83,7 +83,7 @@ def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
         came = {trial.verdict for trial in state.trials}
         if state.ended == "budget" or "undecided" in came:
             return "undecided"
-        return "not_judged" if "unchecked" in came else "nothing_to_gain"
+        return "not_judged" if "unchecked" in came or came == {"failed"} else "nothing_to_gain"
     unchecked = final.verdict != "improved"  # what is no gain needs no comparison
     if final.error or not state.may_take(final.batches, unchecked=unchecked):
         return "not_judged"

@@ -603,3 +603,12 @@ def test_what_lacked_only_looks_of_its_proof_is_made_again(tune, tmp_path, pairs
     assert {(one.verdict, one.stopped) for one in given_up} == {("unproven", stopped)}
     assert state.ended == ended
     assert (len(state.seen), (folder / "look-1").exists(), (folder / "look-2").exists()) == (2, True, False)
+
+
+def test_where_every_change_failed_nothing_is_said_of_what_could_be_gained(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.breaks = lambda settings: bool(settings.operators)
+    state, _ = tune(bench)
+    assert {one.verdict for one in state.trials} == {"failed"}
+    assert final_word(state, tmp_path) == "not_judged"

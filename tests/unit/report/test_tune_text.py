@@ -133,7 +133,7 @@ def test_who_ran_out_of_time_learns_how_much_more_is_enough():
     [
         ("undecided", True, "undecided: nothing was proven in the time"),
         ("undecided", False, "undecided: the runs vary too much"),
-        ("not_judged", False, "not judged: what was faster hands out batches that cannot be compared"),
+        ("not_judged", False, "not judged: what was better hands out batches that cannot be compared"),
     ],
 )
 @pytest.mark.parametrize("final", [None, FINAL | {"a": [], "b": [], "ratio": None, "verdict": None}])
@@ -144,6 +144,24 @@ def test_where_no_pair_was_run_no_figure_is_missed(verdict, lacks_time, begins, 
     assert text.startswith(begins)
     assert "no figure" not in text
     assert ("the same command with --budget" in text) is lacks_time
+
+
+def test_where_every_change_failed_it_is_said():
+    text = text_of(content("not_judged", None, [trial("failed", ratio=None, error="it broke")]))
+    assert text.startswith("not judged: every change that was tried failed\n")
+
+
+def test_a_comparison_of_rows_that_failed_says_nothing_of_batches_or_pairs():
+    final = FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None, "batches": "not_seen"}
+    text = text_of(content("not_judged", final))
+    assert text.startswith("not judged: it broke; nothing is recommended\nevery setting that may bring 2 %")
+
+
+def test_what_was_not_proven_for_want_of_time_was_decided_by_its_pairs():
+    tried = trial("unproven", stopped="budget", saved=1.6)
+    assert "faster, but the whole set with it was not proven" in text_of(content("proven", FINAL, [tried], patch=PATCH))
+    less = text_of(content("nothing_to_gain", None, [tried], goal="memory"))
+    assert "needs less, but the whole set with it was not proven" in less
 
 
 def test_who_may_allow_random_numbers_learns_it_and_an_endless_interval_is_left_out():
