@@ -6,7 +6,7 @@ was made for; where another operator is found at such a place the setting is not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 CHANGEABLE = ("workers", "processes", "maps_after", "cache", "max_rowsize")
 MOST_BYTES = 1 << 20
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Value = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
+Cores = Annotated[str, msgspec.Meta(pattern=r"^[0-9,-]+$")]
 
 
 class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -31,15 +35,15 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     `max_rowsize`: MiB of shared memory that each worker process keeps for a row.
     """
 
-    node: int
+    node: Annotated[int, msgspec.Meta(ge=0)]
     op_type: str
     name: str = ""
     place: str = ""
-    workers: int | None = None
+    workers: Positive | None = None
     processes: bool | None = None
-    maps_after: int | None = None
-    cache: int | None = None
-    max_rowsize: int | None = None
+    maps_after: Positive | None = None
+    cache: Positive | None = None
+    max_rowsize: Positive | None = None
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -51,10 +55,10 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     schema_version: int = SCHEMA_VERSION
     site: str | None = None
     operators: tuple[OperatorSetting, ...] = ()
-    prefetch: int | None = None
-    environment: dict[str, str] = {}
-    runtime_threads: int | None = None
-    cpus: str | None = None
+    prefetch: Positive | None = None
+    environment: dict[Variable, Value] = {}
+    runtime_threads: Positive | None = None
+    cpus: Cores | None = None
 
     @property
     def is_empty(self) -> bool:

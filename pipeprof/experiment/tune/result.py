@@ -62,10 +62,10 @@ def write_files(folder: Path, content: dict[str, Any], paragraph: str) -> list[s
         texts[SETTINGS] = json_text(content["settings"])
         texts[PATCH] = content["patch"]["diff"]
         texts[PARAGRAPH] = paragraph
-    for name in (SETTINGS, PATCH, PARAGRAPH):
-        (folder / name).unlink(missing_ok=True)
     written = [name for name, text in texts.items() if text]
     try:
+        for name in (SETTINGS, PATCH, PARAGRAPH):
+            (folder / name).unlink(missing_ok=True)
         for name in written:
             with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 file.write(texts[name])

@@ -20,7 +20,7 @@ from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.goal import is_hopeless
-from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.result import content_of, write_files
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.state import Final, Proven, Trial
@@ -612,3 +612,11 @@ def test_where_every_change_failed_nothing_is_said_of_what_could_be_gained(tune,
     state, _ = tune(bench)
     assert {one.verdict for one in state.trials} == {"failed"}
     assert final_word(state, tmp_path) == "not_judged"
+
+
+def test_a_file_that_cannot_be_replaced_is_an_error(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    (tmp_path / "tuned" / "patch.diff").mkdir()
+    with pytest.raises(MeasureError, match="cannot write into"):
+        write_files(tmp_path / "tuned", content_of(state, tmp_path, allow_unchecked=False), "why")

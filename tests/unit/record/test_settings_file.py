@@ -69,8 +69,12 @@ def test_behind_a_cache_nothing_is_set():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"operators": [{"node": "x", "op_type": "MapOp"}]}', '{"unknown": 1}', '{"schema_version": 2}'],
-)
+    [
+        "", "{", "[]", '{"operators": [{"node": "x", "op_type": "MapOp"}]}', '{"unknown": 1}', '{"schema_version": 2}',
+        '{"operators": [{"node": -1, "op_type": "MapOp"}]}', '{"operators": [{"node": 1, "op_type": "MapOp", "workers": 0}]}',
+        '{"prefetch": -16}', '{"environment": {"-i": "1"}}', '{"environment": {"A": "\\u0000"}}', '{"cpus": "--all"}',
+    ],
+)  # fmt: skip
 def test_what_is_no_file_of_settings_is_refused(tmp_path, text):
     path = tmp_path / "settings.json"
     path.write_text(text)
