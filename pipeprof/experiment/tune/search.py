@@ -297,8 +297,7 @@ class Tuning:
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
-        longest = SLOWER * self.state.run_s + GRACE_S
-        return whole_epochs(self.bench, self.state, settings, (self.folder / "original", folder / "rows"), longest)
+        return whole_epochs(self.bench, self.state, settings, (self.folder / "original", folder / "rows"))
 
     def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
@@ -358,7 +357,7 @@ class Tuning:
 
     def _compare_rows(self, final: Final) -> bool:
         """Every row of the whole set against the original's, once; whether it can go on to be timed."""
-        if not final.rows_compared and 2 * self.state.run_s <= self.left_s:
+        if not final.rows_compared and 2 * max(self.state.run_s, self.state.rows_s) <= self.left_s:
             try:
                 final.batches, final.why = self._whole_epochs(self.state.settings, self.folder / "final")
             except ChangedSideError as error:

@@ -107,7 +107,8 @@ class TuneState(msgspec.Struct, kw_only=True):
     `seen`: facts of each recording, the first one first. `look_s`: of the longest recording; `run_seconds`: of every
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
-    `sources`: what the files held that make the training, by their digests.
+    `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
+    all rows were fingerprinted.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -131,6 +132,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     final: Final | None = None
     proven: Proven | None = None
     sources: dict[str, str] = {}
+    rows_s: float = 0.0
 
     @property
     def settings(self) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.tune.bench import GRACE_S, SLOWER
 from pipeprof.experiment.tune.facts import changes_of, prediction_facts, what_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs
 from pipeprof.experiment.tune.state import Trial
@@ -61,9 +62,7 @@ def new_trial(candidate: Candidate, seen: Seen, state: TuneState) -> Trial:
     )
 
 
-def whole_epochs(
-    bench: Bench, state: TuneState, settings: Settings, folders: tuple[Path, Path], longest_s: float
-) -> tuple[Batches, str]:
+def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tuple[Path, Path]) -> tuple[Batches, str]:
     """What whole epochs with the settings hand out, against the original's; why, where that is something else.
 
     `folders`: of the runs of the original, and of those with the settings. Raises ChangedSideError when these fail.
@@ -72,9 +71,11 @@ def whole_epochs(
     if state.reproducible == "other" and not state.allow_random:
         return "not_reproducible", ""
     if not state.original:
+        began = bench.now()
         state.original = bench.rows(unchanged, folders[0], None)
+        state.rows_s = bench.now() - began
     try:
-        changed = bench.rows(settings, folders[1], longest_s)
+        changed = bench.rows(settings, folders[1], SLOWER * max(state.run_s, state.rows_s) + GRACE_S)
     except (WorkloadError, MeasureError) as error:
         raise ChangedSideError(error.message) from error
     word, why = compared_epochs(state.original, changed, order=state.allow_order)

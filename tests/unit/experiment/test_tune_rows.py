@@ -342,3 +342,20 @@ def test_of_epochs_that_nobody_read_to_their_end_more_than_the_first_batches_is_
 def test_with_leave_for_another_order_such_epochs_say_nothing():
     plain, changed = ([epoch(order, order, whole=False)] for order in ("one", "another"))
     assert compared_epochs(plain, changed, order=True) == ("not_seen", "")
+
+
+def test_a_run_that_fingerprints_all_rows_may_take_as_long_as_the_originals(tune):
+    """Which many small rows take far longer for than a run that is timed."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench, limits = FakeBench(loop, by_workers(loop)), []
+    rows = bench.rows
+
+    def slow(settings, folder, longest_s, **more):
+        limits.append(longest_s)
+        bench.clock += 300.0
+        return rows(settings, folder, longest_s, **more)
+
+    bench.rows = slow
+    tune(bench)
+    assert limits[0] is None
+    assert limits[1] > 4 * 300.0
