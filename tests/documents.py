@@ -11,7 +11,9 @@ from pipeprof.report.ops import sections as ops_sections
 from pipeprof.report.ops.content import Content, Part
 from pipeprof.report.words import waiting
 
-WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]
+WHAT = [
+    {"op": "MapOp 1", "op_id": 1, "node": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}
+]
 FINAL = {
     "a": [10.0] * 4, "b": [19.0] * 4, "batches": "same", "verdict": "improved", "ratio": 1.9, "low": 1.85, "high": 1.95,
     "p_value": 0.99999999, "error": "",

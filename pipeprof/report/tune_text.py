@@ -118,8 +118,7 @@ def _holds(item: Mapping[str, Any], content: Content) -> bool:
     """Whether an accepted change is part of the whole set: what stands behind a cache accepted later is not."""
     if item["op_id"] is None or "prefetch" in item["change"]:
         return True
-    nodes = {row["op_id"]: row["node"] for seen in content["seen"][:1] for row in seen.get("operators", ())}
-    return nodes.get(item["op_id"]) in {one["node"] for one in content["settings"]["operators"]}
+    return item.get("node") in {one["node"] for one in content["settings"]["operators"]}
 
 
 def _answer(content: Content) -> list[str]:

@@ -92,10 +92,12 @@ class Candidate:
         return self.is_unknown or (self.prediction.high or 0.0) >= least
 
 
-def key_of(change: Change) -> str:
-    """The changes of one operator, as a candidate is known by."""
+def key_of(change: Change, number: int | None = None) -> str:
+    """The changes of one operator, as a candidate is known by; `number` of the operator, None: its op_id."""
     parts = {name: getattr(change, name) for name in SETTINGS}
-    return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+    return f"{change.op_id if number is None else number}:" + ",".join(
+        f"{name}={value}" for name, value in parts.items() if value is not None
+    )
 
 
 def kept_rows(caches: Sequence[Cache]) -> list[Cache]:

@@ -42,9 +42,8 @@ def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[
         new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
         op = f"{row.get('op_type') or 'operator'} {change.op_id}"
-        items.append(
-            {"op": op, "op_id": change.op_id, "name": row.get("name"), "place": row.get("site"), "change": changed}
-        )
+        known = {"op": op, "op_id": change.op_id, "node": row.get("node"), "name": row.get("name")}
+        items.append(known | {"place": row.get("site"), "change": changed})
     if candidate.environment:
         changed = {name: [None, value] for name, value in candidate.environment.items()}
         items.append({"op": "environment", "op_id": None, "name": None, "place": None, "change": changed})

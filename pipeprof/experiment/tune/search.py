@@ -37,6 +37,7 @@ from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
+from pipeprof.verdict.candidate import key_of
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
 
@@ -186,11 +187,15 @@ class Tuning:
             self._try(candidate, seen)
 
     def _candidates(self, seen: Seen) -> list[Candidate]:
-        """What could be tried on what was recorded last, with what the trials since then taught."""
+        """What could be tried on what was recorded last, with what the trials since then taught.
+
+        Their keys have the operators' places in the user's graph: op_ids are others once a batch was moved.
+        """
+        nodes = {row["op_id"]: row["node"] for row in seen.ops}
         cached_at = min((one.node for one in self.state.settings.operators if one.cache), default=None)
         gone = {row["op_id"] for row in seen.ops if cached_at is not None and row["node"] >= cached_at}
         possible = [
-            one
+            replace(one, key="+".join(key_of(change, nodes.get(change.op_id)) for change in one.changes) or one.key)
             for one in candidates(seen.loop, environment(), self.wish.goal, recorded_of(seen))
             if not any(change.op_id in gone for change in one.changes) and (self.wish.allow_order or not one.permutes)
         ]

@@ -620,3 +620,18 @@ def test_a_file_that_cannot_be_replaced_is_an_error(tune, tmp_path):
     (tmp_path / "tuned" / "patch.diff").mkdir()
     with pytest.raises(MeasureError, match="cannot write into"):
         write_files(tmp_path / "tuned", content_of(state, tmp_path, allow_unchecked=False), "why")
+
+
+def test_operators_are_known_by_their_places_in_the_users_graph(tune, tmp_path):
+    """An accepted batch in front of its map has the map's op_id: what was tried of the map is not tried of it."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    state, _ = tune(bench, 1.0)
+    seen = bench._seen(state.settings)
+    moved = replace(seen, ops=[row | {"node": 7} if row["op_id"] == 1 else row for row in seen.ops])
+    tuning = search.Tuning(TuneWish(COMMAND, tmp_path), bench, tmp_path, state, print)
+    keys = [[one.key for one in tuning._candidates(each)] for each in (seen, moved)]
+    assert "1:workers=4" in keys[0]
+    assert "7:workers=4" in keys[1]
+    assert "1:workers=4" not in keys[1]
+    assert not any(key.startswith(":") or key == "" for key in keys[0])

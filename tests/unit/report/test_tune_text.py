@@ -174,7 +174,7 @@ def test_who_may_allow_random_numbers_learns_it_and_an_endless_interval_is_left_
 
 def test_the_paragraph_lists_what_is_in_the_proven_set_alone():
     """A cache that was accepted later does without what stands behind it."""
-    behind = [dict(WHAT[0], op="GeneratorOp 2", op_id=2)]
+    behind = [dict(WHAT[0], op="GeneratorOp 2", op_id=2, node=2)]
     text = tune_text.pull_request(content("proven", FINAL, [trial("accepted", what=behind), trial("accepted")]))
     assert "MapOp 1" in text
     assert "GeneratorOp 2" not in text
