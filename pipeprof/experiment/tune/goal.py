@@ -25,7 +25,7 @@ LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
 
 def seconds_for(state: TuneState, pairs: int) -> float:
     """What so many pairs of a trial take, with a recording, the comparison of rows and the proof's first look after."""
-    return state.look_s + (pairs + 1 + LOOKS[0]) * 2 * state.run_s
+    return state.look_s + 2 * (state.rows_run_s + (pairs + LOOKS[0]) * state.run_s)
 
 
 def lacks_time(state: TuneState) -> bool:

@@ -362,7 +362,9 @@ class Tuning:
 
     def _compare_rows(self, final: Final) -> bool:
         """Every row of the whole set against the original's, once; whether it can go on to be timed."""
-        if not final.rows_compared and 2 * max(self.state.run_s, self.state.rows_s) <= self.left_s:
+        if not final.rows_compared:
+            if 2 * self.state.rows_run_s > self.left_s:
+                return False
             try:
                 final.batches, final.why = self._whole_epochs(self.state.settings, self.folder / "final")
             except ChangedSideError as error:

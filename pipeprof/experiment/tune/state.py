@@ -149,6 +149,11 @@ class TuneState(msgspec.Struct, kw_only=True):
         """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
         return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
 
+    @property
+    def rows_run_s(self) -> float:
+        """The same of a run in which all rows are fingerprinted."""
+        return max(self.run_s, self.rows_s)
+
     def may_take(self, batches: Batches, *, unchecked: bool = False) -> bool:
         """Whether a change that hands these out may be taken, with the leave that the user gave."""
         return acceptable(batches, order=self.allow_order, unchecked=unchecked, draws=self.allow_random)

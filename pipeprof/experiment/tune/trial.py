@@ -75,7 +75,7 @@ def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tu
         state.original = bench.rows(unchanged, folders[0], None)
         state.rows_s = bench.now() - began
     try:
-        changed = bench.rows(settings, folders[1], SLOWER * max(state.run_s, state.rows_s) + GRACE_S)
+        changed = bench.rows(settings, folders[1], SLOWER * state.rows_run_s + GRACE_S)
     except (WorkloadError, MeasureError) as error:
         raise ChangedSideError(error.message) from error
     word, why = compared_epochs(state.original, changed, order=state.allow_order)

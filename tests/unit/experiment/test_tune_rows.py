@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import msgspec
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tune_fake import SITE, FakeBench, by_workers, column, epoch, pipeline, workers_of
 
 from pipeprof.errors import RunError, WorkloadError
+from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs, epochs_of, worse
 from pipeprof.experiment.tune.search import TuneWish, run_tune
@@ -359,3 +361,17 @@ def test_a_run_that_fingerprints_all_rows_may_take_as_long_as_the_originals(tune
     tune(bench)
     assert limits[0] is None
     assert limits[1] > 4 * 300.0
+
+
+def test_nothing_is_proven_without_time_to_compare_all_rows(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state = tune(FakeBench(loop, by_workers(loop)))
+    path = tmp_path / "tuned" / SESSION
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "open", "final": None, "rows_s": 500.0}))
+    budget_s = state.spent_s + 900.0
+    state = tune(FakeBench(loop, by_workers(loop)), budget_s=budget_s)
+    assert state.final.a == []
+    content = content_of(state, tmp_path, allow_unchecked=False)
+    assert (content["verdict"], content["lacks_time"]) == ("undecided", True)
+    assert content["next_budget_s"] > budget_s
+    assert verdict(tune(FakeBench(loop, by_workers(loop)), budget_s=content["next_budget_s"]), tmp_path) == "proven"
