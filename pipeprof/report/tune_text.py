@@ -63,7 +63,7 @@ BATCHES = {
     "not_seen": "too few batches were seen, so they cannot be compared",
 }
 BY_HAND = {
-    "same_line": "one line makes several operators",
+    "same_line": "one line makes several such operators",
     "outside": "it is no file of yours below the working directory: pass it to the library's function that makes it",
     "no_libcst": "the package libcst is missing: pip install 'pipeprof[tune]'",
     "unreadable": "its file cannot be read",

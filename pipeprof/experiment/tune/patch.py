@@ -69,16 +69,16 @@ def patch_of(
 ) -> Patch:
     """The settings as a patch of the files below `workdir`.
 
-    `operators`: all of the pipeline (`site`, `op_type`): a call that makes several of them is left alone.
+    `operators`: all of the pipeline (`site`, `op_type`): a line that makes several of a kind is left alone.
     """
     by_hand: list[ByHand] = []
     texts: dict[str, str] = {}
-    places = Counter(one.place for one in settings.operators)
+    changed = Counter((one.place, one.op_type) for one in settings.operators)
     made = Counter((row["site"], row["op_type"]) for row in operators)
-    several = {one.place for one in settings.operators if places[one.place] > 1 or made[one.place, one.op_type] > 1}
     done = []
     for one, what, edit in _edits(settings):
-        why = "same_line" if one.place in several else _edit(texts, workdir, one.place, edit)
+        kind = one.place, one.op_type
+        why = "same_line" if max(changed[kind], made[kind]) > 1 else _edit(texts, workdir, one.place, edit)
         if why:
             by_hand.append(ByHand(one.place, what, why))
         else:

@@ -153,6 +153,17 @@ def test_a_line_that_makes_two_operators_is_left_alone(tmp_path):
     assert [one.why for one in found.by_hand] == ["same_line", "same_line"]
 
 
+def test_operators_of_different_kinds_at_one_line_are_changed(tmp_path):
+    text = "data = ds.GeneratorDataset(rows, ['x']).map(f).batch(8)\n"
+    wanted = [("BatchOp", 1, 2, True), ("MapOp", 1, 3, None), ("GeneratorOp", 1, 4, False)]
+    found = patch(tmp_path, text, *wanted)
+    assert found.by_hand == ()
+    assert applied(tmp_path, found.diff, "git") == (
+        "data = ds.GeneratorDataset(rows, ['x'], num_parallel_workers=4, python_multiprocessing=False)"
+        ".map(f, num_parallel_workers=3).batch(8, num_parallel_workers=2, python_multiprocessing=True)\n"
+    )
+
+
 @pytest.mark.parametrize(("made", "why"), [(("MapOp", "MapOp"), ["same_line"]), (("MapOp", "GeneratorOp"), [])])
 def test_a_call_that_makes_more_operators_than_are_changed_is_left_alone(tmp_path, made, why):
     """`for f in (one, two): data = data.map(f)` of which one is to have more workers."""
