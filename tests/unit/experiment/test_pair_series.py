@@ -51,6 +51,11 @@ def test_two_pairs_that_agree_are_enough(series):
     assert said[0] == "pairs of runs: 2 to 8, until they decide"
 
 
+def test_a_secret_of_the_command_is_not_in_the_result(series):
+    content = measured_facts(series([10.0], [20.0])[0], command=["train", "--password", "hunter2"])
+    assert content["command"] == ["train", "--password", "***"]
+
+
 def test_pairs_that_contradict_each_other_are_followed_by_more(series):
     found, made, said = series([10.0], [5.5, 15.3, 10.0, 10.1, 9.9, 10.0])
     assert len(made) == 12
