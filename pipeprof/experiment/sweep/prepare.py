@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,12 @@ def placed(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def prepare(arm: Variant, order: Order, folder: Path, session: SweepSession, bench: SweepBench) -> None:
-    """Run a variant's preparing commands, unless they ran; the session then knows how many seconds they took.
+    """Run a variant's preparing commands; the session then knows how many seconds they took.
 
     `order` is the repetition that waits for them. Raises WorkloadError when one fails: nothing is noted then, and the
-    next call begins anew.
+    next call begins anew, in an empty folder.
     """
-    if not arm.options.prepare or arm.name in session.prepared:
-        return
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     began = bench.now()
     for number, command in enumerate(arm.options.prepare):

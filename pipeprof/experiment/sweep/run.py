@@ -167,8 +167,10 @@ class Running:
         began = self.bench.now()
         try:
             order = self._order(arm, entry.name)
-            prepare(arm, order, folder_of(self.folder, arm.name), self.session, self.bench)
-            entry.prepare_s = self.bench.now() - began
+            if arm.options.prepare and arm.name not in self.session.prepared:
+                prepare(arm, order, folder_of(self.folder, arm.name), self.session, self.bench)
+                entry.prepare_s = entry.seconds = self.bench.now() - began
+                self.session.save(self.folder)  # what follows may be interrupted
             entry.values = self.bench.run(order, self.spec)
         except (WorkloadError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began

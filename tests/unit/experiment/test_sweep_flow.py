@@ -283,13 +283,31 @@ def test_the_time_of_preparing_is_spent_once_and_not_expected_again(sweep):
     assert found["session"]["seconds"] == 100.0
 
 
-def test_a_sweep_that_goes_on_does_not_prepare_again(sweep):
-    bench = FakeSweepBench(KINDS, dies_at=6)
+@pytest.mark.parametrize("dies_at", range(1, 8))  # before, in and after the first repetition of the prepared variant
+def test_a_sweep_that_goes_on_does_not_prepare_again(sweep, dies_at):
+    bench = FakeSweepBench(KINDS, dies_at=dies_at)
     with pytest.raises(Killed):
         sweep(bench, spec_of(variant=[CACHE]))
     again = FakeSweepBench(KINDS)
+    found = sweep(again, spec_of(variant=[CACHE]))
+    assert len(bench.prepared + again.prepared) == 1
+    ended = len(bench.orders) - 1 + len(again.orders)  # how long the one that was cut off took is not known
+    assert found["session"]["seconds"] == 30 + 10 * ended
+
+
+def test_preparing_begins_anew_in_an_empty_folder(sweep):
+    class Cut(FakeSweepBench):
+        def prepare(self, order):
+            super().prepare(order)
+            Path(order.command[2]).write_text("half")
+            raise Killed
+
+    with pytest.raises(Killed):
+        sweep(Cut(KINDS), spec_of(variant=[CACHE]))
+    again = FakeSweepBench(KINDS)
     sweep(again, spec_of(variant=[CACHE]))
-    assert (len(bench.prepared), len(again.prepared)) == (1, 0)
+    (made,) = again.prepared
+    assert not Path(made.command[2]).exists()
 
 
 def test_a_variant_that_cannot_be_prepared_has_failed(sweep):
