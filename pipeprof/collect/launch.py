@@ -93,6 +93,12 @@ def command_path(command: Sequence[str]) -> str:
     )
 
 
+def not_started(command: Sequence[str], error: OSError) -> UsageError:
+    """The error of a command that the system does not start."""
+    hint = "its first line must name an interpreter (#!/usr/bin/env python3)" if error.errno == errno.ENOEXEC else ""
+    return UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint)
+
+
 def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Outcome:
     """Run the command once, recording into `spool` (which must exist), and wait for its end.
 
@@ -111,12 +117,7 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
                 path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
             )
         except OSError as error:
-            hint = (
-                "its first line must name an interpreter (#!/usr/bin/env python3)"
-                if error.errno == errno.ENOEXEC
-                else ""
-            )
-            raise UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint) from error
+            raise not_started(command, error) from error
         outcome, facts = _wait(pid, spool, host_interval_s, watched)
         if not _is_anothers(spool, options.run_id):
             _write(spool / "exit.json", facts | {"run_id": options.run_id})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof.collect.launch import command_path
+from pipeprof.collect.launch import command_path, not_started
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import changed_probe
@@ -75,8 +75,8 @@ class SweepBench:
     def run(self, order: Order, spec: Spec) -> dict[str, float]:
         """Run the command once; returns stage -> value.
 
-        Raises WorkloadError when it fails or takes too long, MeasureError when a stage cannot be read or a change
-        was not applied, KeyboardInterrupt when it was interrupted.
+        Raises WorkloadError when it fails or takes too long, UsageError when it cannot be started, MeasureError when a
+        stage cannot be read or a change was not applied, KeyboardInterrupt when it was interrupted.
         """
         began = self.now()
         stage_values = _recorded(order) if spec.measure == "run" else _plain(order, spec)
@@ -149,9 +149,11 @@ def _started(order: Order) -> tuple[int, int, bool]:
     with working_in(order.workdir, order.env):
         path = command_path(order.command)
         with order.log.open("wb") as log:
-            child = subprocess.Popen(
-                [path, *order.command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-            )
+            words = [path, *order.command[1:]]
+            try:
+                child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            except OSError as error:
+                raise not_started(order.command, error) from error
         inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + COUNTED_LATE_KIB
         note = _note_of(order.path)
         note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")

@@ -161,7 +161,7 @@ class Running:
             self._repeat(phase, -1, arm)
 
     def _repeat(self, phase: Phase, number: int, arm: Variant) -> None:
-        """One repetition. A failure is recorded; that of a reference ends the sweep with a WorkloadError."""
+        """One repetition. A failure is recorded; that of a reference ends the sweep with its error."""
         entry = self.session.enter(phase.number, number, arm.name)
         self.session.save(self.folder)
         began = self.bench.now()
@@ -172,7 +172,7 @@ class Running:
                 entry.prepare_s = entry.seconds = self.bench.now() - began
                 self.session.save(self.folder)  # what follows may be interrupted
             entry.values = self.bench.run(order, self.spec)
-        except (WorkloadError, MeasureError, RunError) as error:
+        except (WorkloadError, UsageError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began
             self.session.save(self.folder)
             if arm is phase.reference:

@@ -30,7 +30,7 @@ def sweep(tmp_path):
     """`sweep(bench, spec)` runs or continues the sweep of one folder; what was said is in `sweep.said`."""
 
     def call(bench, spec=None, **more):
-        wish = SweepWish(spec or spec_of(), tmp_path, ("train",), tmp_path / "out", **more)
+        wish = SweepWish(spec or spec_of(), tmp_path, ("train",), call.folder, **more)
         return run_sweep(wish, call.said.append, bench)
 
     call.said = []
@@ -87,6 +87,21 @@ def test_a_failing_variant_is_recorded_and_the_others_go_on(sweep):
     assert found["recommendation"]["name"] == "base"
     assert any("fast failed" in note for note in found["notes"])
     assert sum(order.env.get("KIND") == "fast" for order in bench.orders) == 2
+
+
+def test_a_variant_whose_command_is_not_there_has_failed(sweep):
+    class Missing(FakeSweepBench):
+        def run(self, order, spec):
+            if order.command[0] == "nowhere":
+                raise UsageError("command not found: `nowhere`")
+            return super().run(order, spec)
+
+    found = sweep(Missing(KINDS), spec_of(variant=[variant("fast"), variant("gone", command=["nowhere"])]))
+    assert words(found) == {"base": "base", "fast": "better", "gone": "failed"}
+    spec = spec_of(base={"command": ["nowhere"]}, seed=2)
+    sweep.folder = sweep.folder.with_name("other")
+    with pytest.raises(UsageError, match="`base` failed in `run-0000`: command not found"):
+        sweep(Missing(KINDS), spec)
 
 
 def test_a_failing_base_ends_the_sweep_and_can_be_repeated(sweep):

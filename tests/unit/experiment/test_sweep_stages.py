@@ -9,7 +9,7 @@ import types
 import psutil
 import pytest
 
-from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.sweep import bench as sweep_bench
 from pipeprof.experiment.sweep.bench import HOOK, PREPARING, Order, SweepBench, _note_of, hook_variables, override_of
 from pipeprof.experiment.sweep.hook.sitecustomize import force
@@ -167,6 +167,17 @@ def test_failures_and_time_limits_are_told(run):
         run("import sys; print('bad'); sys.exit(3)")
     with pytest.raises(WorkloadError, match=r"longer than 0\.3 s"):
         run("import time; time.sleep(60)", timeout_s=0.3)
+
+
+@pytest.mark.parametrize("measure", ["regex", "run"])
+def test_a_script_that_names_no_interpreter_is_told(tmp_path, measure):
+    (tmp_path / "script").write_text("t=1\n")
+    (tmp_path / "script").chmod(0o755)
+    stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
+    spec = read_spec({"measure": measure, "variant": [{"name": "x", "env": {"A": "1"}}]} | stages, "`s.toml`")
+    order = Order([str(tmp_path / "script")], {}, tmp_path, tmp_path / "run")
+    with pytest.raises(UsageError, match=r"cannot start .*: Exec format error"):
+        SweepBench().run(order, spec)
 
 
 def test_a_change_of_a_dataset_becomes_what_the_probe_is_told():
