@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,9 @@ def next_phase(spec: Spec, done: Sequence[Outcome]) -> Phase | None:
 
 def _greedy(spec: Spec, base: Variant, done: Sequence[Outcome]) -> Phase | None:
     share, first = spec.alpha / len(PHASES), _list(spec)
-    if not done:
-        for variant in first:  # what cannot be added to one of them is refused before anything is run
-            for addition in spec.addition:
-                _added(spec, variant, addition)
+    if not done:  # what cannot be added to one of them is refused before anything is run
+        added_to = [_added(spec, variant, addition) for variant in first for addition in spec.addition]
+        _refuse_double([variant.name for variant in (*first, *added_to)], "give one of them another name")
         return Phase(0, PHASES[0], (base, *first), len(first), share)
     variant_of = {variant.name: variant for variant in (base, *first)}
     winner = variant_of[done[0].best or BASE]
@@ -141,11 +141,15 @@ def _grid(spec: Spec) -> tuple[Variant, ...]:
         for option in taken:
             own = combined(own, option, name)
         variants.append(_variant(spec, name, own))
-    names = [variant.name for variant in variants]
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double:
-        raise UsageError(f"two points of the grid have the name `{double}`", "give the options of the axes other names")
+    _refuse_double([variant.name for variant in variants], "give the options of the axes other names")
     return tuple(variants)
+
+
+def _refuse_double(names: Sequence[str], hint: str) -> None:
+    """Raises UsageError for a name that is there twice: repetitions and artefacts are known by it."""
+    double = next((name for name, count in Counter(names).items() if count > 1), None)
+    if double:
+        raise UsageError(f"two variants would have the name `{double}`", hint)
 
 
 def _added(spec: Spec, winner: Variant, addition: Named) -> Variant:

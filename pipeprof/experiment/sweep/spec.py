@@ -208,7 +208,7 @@ def _names(spec: Spec) -> list[tuple[bool, str]]:
         size *= len(options) + 1
     grid, greedy = spec.search == "grid", spec.search == "greedy"
     return [
-        (any(name.strip() in ("", BASE) for name in given), f"a variant needs a name, other than `{BASE}`"),
+        (any(name.strip() in ("", BASE) for name in every), f"a variant needs a name, other than `{BASE}`"),
         (not all(name.isprintable() for name in every), "a name must be one line of printable characters"),
         (bool(double), f"two variants have the name `{double}`"),
         (any(len(set(names)) < len(names) for names in axes), "two options of an axis have the same name"),

@@ -48,6 +48,8 @@ def test_a_whole_file_is_read(tmp_path):
         ({"search": "random"}, "search"),
         ({"search": "grid"}, "axis"),
         ({"axis": [{"option": [ONE]}]}, "`axis`"),
+        ({"search": "grid", "variant": [], "axis": [{"option": [ONE | {"name": "base"}]}]}, "needs a name, other than"),
+        ({"search": "grid", "variant": [], "axis": [{"option": [ONE | {"name": " "}]}]}, "needs a name"),
         ({"addition": [ONE | {"name": "y"}]}, "`addition`"),
         ({"budget": "soon"}, "`budget`"),
         ({"timeout": -1}, "`timeout`"),
@@ -113,6 +115,13 @@ def test_what_a_variant_says_goes_before_the_base():
     assert arm.options.args == ("-q", "-v")
     assert (arm.options.context.mode, arm.options.context.threads) == ("graph", 1)
     assert arm.facts() == {"env": {"A": "1"}, "args": ["-v"], "context": {"threads": 1}}
+
+
+def test_an_addition_to_a_variant_may_not_have_the_name_of_another_one():
+    variants = [{"name": name, "env": {"A": name}} for name in ("one", "one + two")]
+    spec = read(search="greedy", variant=variants, addition=[{"name": "two", "env": {"B": "1"}}])
+    with pytest.raises(UsageError, match=r"two variants would have the name `one \+ two`"):
+        next_phase(spec, ())
 
 
 def test_phases_of_a_greedy_search():
