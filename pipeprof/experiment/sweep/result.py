@@ -46,7 +46,7 @@ def content_of(
         "steps": steps,
         "command": without_secrets(command),
         "tables": tables,
-        "recommendation": _recommendation(spec, phases, tables, steps),
+        "recommendation": _recommendation(spec, phases, session, tables, steps),
         "session": {
             "session_id": session.session_id,
             "stopped": session.stopped,
@@ -167,7 +167,7 @@ def _best(
 
 
 def _recommendation(
-    spec: Spec, phases: Sequence[Phase], tables: Sequence[Mapping[str, Any]], steps: int | None
+    spec: Spec, phases: Sequence[Phase], session: SweepSession, tables: Sequence[Mapping[str, Any]], steps: int | None
 ) -> dict[str, Any] | None:
     """What to take. Of a greedy search only what its last phase confirmed; the base otherwise."""
     if not tables or tables[0]["best"] is None:
@@ -177,8 +177,8 @@ def _recommendation(
     if confirmed and last["best"] is not None and last["best"]["name"] != BASE:
         return dict(last["best"]) | reasoned(note("confirmed") if spec.search == "greedy" else None)
     reason = note("none_better")
-    if not confirmed and any(table["best"] and table["best"]["name"] != BASE for table in tables):
-        reason = note("not_confirmed")
+    if spec.search == "greedy" and any(table["best"] and table["best"]["name"] != BASE for table in tables):
+        reason = note("not_better_again" if confirmed and session.stopped == "decided" else "not_confirmed")
     same = last["best"]["not_told_apart"] if last["best"] and last["best"]["name"] == BASE else []
     return {
         "name": BASE, "by": "cost" if steps is not None else spec.judge, "steps": steps, "value": None, "unit": "",

@@ -67,8 +67,10 @@ class SweepSession(Journal, kw_only=True):
         return {at: entry.values[stage] for at, entry in sorted(counted.items()) if stage in entry.values}
 
     def failed(self, phase: int, variant: str) -> list[str]:
-        """What its failed repetitions said."""
-        return [f"{e.name}: {e.error}" for e in self.repetitions if self._is(e, phase, variant) and e.state == "failed"]
+        """What its failed repetitions said; one of a reference that was made again since counts no more."""
+        mine = [e for e in self.repetitions if self._is(e, phase, variant)]
+        begin = max((at for at, e in enumerate(mine, 1) if e.state == "counted"), default=0)
+        return [f"{e.name}: {e.error}" for e in mine[begin:] if e.state == "failed"]
 
     def pace(self, variant: str) -> float | None:
         """Usual seconds of a repetition of a prepared variant, in whatever phase; None while none came to its end."""

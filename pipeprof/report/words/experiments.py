@@ -113,6 +113,7 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     ),
     "confirmed": lambda _: "confirmed in fresh repetitions",
     "none_better": lambda _: "nothing that was run is better than the base",
+    "not_better_again": lambda _: "what was best was not better again in fresh repetitions",
     "not_confirmed": lambda _: "the search ended before its best variant was confirmed",
     "measured_once": lambda _: "a table without repetitions: measure it again",
 }

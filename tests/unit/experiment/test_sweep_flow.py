@@ -248,8 +248,30 @@ def test_greedy_that_was_cut_short_recommends_the_base(sweep):
     assert found["tables"][0]["best"]["name"] == "fast"
     assert found["recommendation"]["name"] == "base"
     assert "before its best variant was confirmed" in found["recommendation"]["reason"]
+    for budget_s in (200.0, 205.0, 210.0, 215.0, 220.0):  # ends it between the phases, and within the last one
+        found = sweep(FakeSweepBench(KINDS), spec, budget_s=budget_s)
+        assert "before its best variant was confirmed" in found["recommendation"]["reason"]
+    assert len(found["tables"]) == 3
     whole = sweep(FakeSweepBench(KINDS), spec, budget_s=1000.0)
     assert whole["recommendation"]["name"] == "fast"
+
+
+def test_greedy_whose_winner_is_no_better_in_fresh_repetitions_says_so(sweep):
+    spec = spec_of(search="greedy", variant=[variant("fast")])
+    bench = FakeSweepBench(lambda order: KINDS(order) if len(bench.orders) < 8 else 100e6)
+    found = sweep(bench, spec)
+    assert [table["best"]["name"] for table in found["tables"]] == ["fast", "base"]
+    assert found["recommendation"]["reason"] == "what was best was not better again in fresh repetitions"
+
+
+def test_a_winner_that_failed_once_as_the_reference_is_confirmed_all_the_same(sweep):
+    spec = spec_of(search="greedy", variant=[variant("fast")], addition=[{"name": "more", "env": {"MORE": "1"}}])
+    bench = FakeSweepBench(KINDS, fails=lambda _order, number: number == 8)
+    with pytest.raises(WorkloadError, match="`fast` failed"):
+        sweep(bench, spec)
+    found = sweep(FakeSweepBench(KINDS), spec)
+    assert found["recommendation"]["name"] == "fast"
+    assert words(found, 2)["fast"] == "better"
 
 
 def test_a_grid_runs_every_combination(sweep):
