@@ -75,7 +75,7 @@ def _variant(path: Path, line: int, row: dict[str, Any]) -> Variant:
         numbers = {name: _time(cells.get(name) or "") for name in _NUMBERS}
         halves = {name: _half(cells[name]) for name, number in numbers.items() if number is not None}
         number = int(row["row_in_table"])
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
     return Variant(
         table=row["table_id"], row=number, name=row["variant"], options=row.get("options") or "",

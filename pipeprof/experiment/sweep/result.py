@@ -56,9 +56,17 @@ def content_of(
             "runs": len(session.repetitions),
             "order": [entry.variant for entry in session.repetitions],
         },
-        **noted([*_notes(session), *more]),
+        **noted([*_notes(session), *more, *cost_notes(tables, steps)]),
     }
     return content
+
+
+def cost_notes(tables: Sequence[Mapping[str, Any]], steps: int | None) -> list[Note]:
+    """Why no row can be the best for a number of steps, as a code; nothing where one can, or nothing was measured."""
+    stages = [row["stages"] for table in tables for row in table["rows"] if row["stages"]]
+    return (
+        [note("no_cost", steps=steps)] if steps is not None and stages and not any("cost" in s for s in stages) else []
+    )
 
 
 def _table(spec: Spec, phase: Phase, session: SweepSession, steps: int | None) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.sweep.option_table import Variant, read_option_table
-from pipeprof.experiment.sweep.result import SCHEMA_VERSION
+from pipeprof.experiment.sweep.result import SCHEMA_VERSION, cost_notes
 from pipeprof.report.words.experiments import noted, reasoned
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.sweep import RULES, beyond_noise
@@ -56,7 +57,7 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
         "tables": shown,
         "recommendation": one and one | reasoned(note("measured_once")),
         "session": None,
-        **noted([note("no_repetitions")]),
+        **noted([note("no_repetitions"), *cost_notes(shown, steps)]),
     }
 
 
@@ -199,7 +200,8 @@ def _best(
     same = []
     for other, row in measured.items():
         slack = max(noise, _rounding((values[other], values[key]), (half[other], half[key])))
-        if other != key and beyond_noise(values[other] / values[key], slack) == "within noise":
+        ratio = values[other] / values[key] if values[key] else math.inf if values[other] else 1.0
+        if other != key and beyond_noise(ratio, slack) == "within noise":
             same.append(row["name"])
     return {
         "name": measured[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",

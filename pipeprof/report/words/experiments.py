@@ -111,6 +111,10 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "no_repetitions": lambda _: (
         "these numbers have no repetitions: noise is guessed from baselines that were measured repeatedly"
     ),
+    "no_cost": lambda facts: (
+        f"set-up and steady step were not both measured, so no row can be called the best for "
+        f"{format_count(facts['steps'], 'step')}"
+    ),
     "confirmed": lambda _: "confirmed in fresh repetitions",
     "none_better": lambda _: "nothing that was run is better than the base",
     "not_better_again": lambda _: "what was best was not better again in fresh repetitions",

@@ -206,6 +206,16 @@ def test_the_number_of_steps_decides_what_is_best(sweep):
     assert {"base", "fast"} == set(many["tables"][0]["pareto"])
 
 
+def test_without_a_set_up_it_says_why_nothing_is_recommended_for_a_number_of_steps(sweep):
+    class Short(FakeSweepBench):
+        def run(self, order, spec):
+            return {"steady": super().run(order, spec)["steady"]}
+
+    found = sweep(Short(KINDS), steps=100)
+    assert (found["recommendation"], found["note_facts"][-1]["code"]) == (None, "no_cost")
+    assert sweep(Short(KINDS))["recommendation"]["name"] == "fast"
+
+
 def test_greedy_adds_to_the_winner_and_confirms(sweep):
     def steady(order):
         level = KINDS(order)

@@ -68,6 +68,20 @@ def test_the_number_of_steps_changes_the_choice(table):
     assert [table(steps=steps)["tables"][0]["best"]["name"] for steps in (10, 1000)] == ["base", "slow set-up"]
 
 
+def test_without_set_up_times_it_says_why_no_row_is_best_for_a_number_of_steps(table):
+    found = table("a,1,ARM,cpu,f32,fast,,0,,,,90.0\na,2,ARM,cpu,f32,base,,1,,,,100.0\n", steps=100)
+    assert (found["recommendation"], found["note_facts"][-1]["code"]) == (None, "no_cost")
+    assert "set-up" in found["notes"][-1]
+    assert "no_cost" not in [one["code"] for one in table(steps=100)["note_facts"]]
+
+
+@pytest.mark.parametrize("steps", [None, 0])
+def test_times_of_zero_are_compared(table, steps):
+    rows = "a,1,ARM,cpu,f32,none,,0,0,0,,0.0\na,2,ARM,cpu,f32,too,,0,0,0,,0.0\na,3,ARM,cpu,f32,base,,1,5,5,,1.0\n"
+    best = table(rows, steps)["tables"][0]["best"]
+    assert (best["name"], best["value"], best["not_told_apart"]) == ("none", 0.0, ["too"])
+
+
 def test_without_a_repeated_baseline_only_rounding_is_known(table):
     found = table(ROWS[: ROWS.index("b,1")])
     assert found["tables"][0]["noise"]["steady"] == 0.0
@@ -195,6 +209,7 @@ def test_other_columns_are_facts(tmp_path):
         ("a,b\n1,2\n", "no column table_id"),
         (SHORT_HEAD + "a,x,v,,0,,,,1,\n", "line 2"),
         (SHORT_HEAD + "a,1,v,,0,,,,one,\n", "line 2"),
+        (SHORT_HEAD + "a,1,v,,0,,,,0e400,\n", "line 2"),
         ("", "nothing"),
     ],
 )
