@@ -6,22 +6,25 @@ complete is known.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import fcntl
 import shutil
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pipeprof.errors import UsageError
 from pipeprof.experiment.runs import write_json
 from pipeprof.record.document import read_document
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-SESSION = "session.json"
+SESSION, LOCK = "session.json", ".lock"
 
 Conditions = tuple["Mapping[str, Any]", "str | None"]  # fingerprint and job of here and now
 
@@ -60,6 +63,20 @@ class Journal(msgspec.Struct, kw_only=True):
     def save(self, folder: Path) -> None:
         """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
         write_json(folder / SESSION, msgspec.to_builtins(self))
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other processes from measuring into a folder. Raises UsageError when one does."""
+    with contextlib.ExitStack() as held:
+        try:
+            file = held.enter_context((folder / LOCK).open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"another pipeprof measures into `{folder}`", "wait until it has ended") from error
+        except OSError as error:
+            raise UsageError(f"cannot lock `{folder}`: {error.strerror}", "choose another folder with -o") from error
+        yield
 
 
 AnySession = TypeVar("AnySession", bound=msgspec.Struct)

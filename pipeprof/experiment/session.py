@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import random
 import secrets
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
-from pipeprof.experiment.journal import SESSION, Conditions, Journal, Repetition, now, saved, spent
+from pipeprof.experiment.journal import LOCK, SESSION, Conditions, Journal, Repetition, alone, now, saved, spent
 from pipeprof.record.document import MOST_BYTES
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 RESULT, HISTORY, EARLIER = "compare.json", "history.jsonl", "earlier-"
-IGNORE, LOCK = ".gitignore", ".lock"
+IGNORE = ".gitignore"
 
 State = Literal["running", "discarded", "disturbed", "counted", "failed"]
 STOLEN = 0.02  # of the CPU time that was wanted: what a hypervisor may take before a repetition is made again
@@ -192,13 +191,9 @@ def load_session(folder: Path) -> Session | None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from running the same session. Raises UsageError when one does."""
+    """The folder of a session, which is made, for this process alone. Raises UsageError when another one runs it."""
     _make_folder(folder)
-    with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UsageError(f"another pipeprof runs the session in `{folder}`", "wait until it has ended") from error
+    with alone(folder):
         yield
 
 

@@ -17,6 +17,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.draws import Draws
+from pipeprof.experiment.journal import alone
 from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, collect_pool
 from pipeprof.experiment.qualify.state import open_state
 from pipeprof.experiment.repetition import Bench
@@ -71,9 +72,11 @@ def run_qualify(
         raise UsageError(
             f"--rounds {order.rounds}: at least {order.least_rounds} are needed", "the policy's `least_reps` says so"
         )
-    state = open_state(folder, order.command, order.slow_downs, order.seed)
-    order = replace(order, seed=state.seed)
-    pool = collect_pool(order, folder, bench or Bench(), say, state)
+    open_state(folder, order.command, order.slow_downs, order.seed)
+    with alone(folder):
+        state = open_state(folder, order.command, order.slow_downs, order.seed)  # nobody else changes it from here on
+        order = replace(order, seed=state.seed)
+        pool = collect_pool(order, folder, bench or Bench(), say, state)
     say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
     with signals_held():
         content = evaluate(order, pool, sessions, policy)
@@ -84,7 +87,7 @@ def run_qualify(
 def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[str, Any]:
     """The content of qualify.json from a pool."""
     metrics = pool.metrics([name for name, rule in policy.metrics.items() if rule.family == "primary"])
-    if STEP not in metrics:
+    if not pool.metrics([STEP]):
         raise MeasureError(
             "no step time was measured in every repetition", "in sink mode pipeprof sees no steps: switch it off"
         )
@@ -103,7 +106,7 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
             "discarded": pool.discarded,
             "seconds": sum(pool.seconds),
             "seconds_per_repetition": pool.pace,
-            "spread": {name: pool.spread(name) for name in metrics},
+            "spread": {name: pool.spread(name) for name in dict.fromkeys([*metrics, STEP])},
         },
         "false_alarms": evaluated(draws, sessions, policy),
         "slow_downs": [_slow_down(draws, sessions, policy, share) for share in order.slow_downs],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from types import SimpleNamespace
 
 import msgspec
@@ -11,6 +13,7 @@ from ab_bench import STEP, FakeBench, Killed, says
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment import ab as room
+from pipeprof.experiment import journal
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.experiment.interleaved import stolen_share
@@ -334,8 +337,6 @@ def test_after_a_kill_the_session_goes_on_where_it_was(home, point):
 
 
 def test_a_kill_while_the_session_file_is_written_leaves_the_one_before(home, monkeypatch):
-    from pipeprof.experiment import journal
-
     original, writes = journal.write_json, []
     for point in range(2, 14):
         home.folder = home.folder.parent / f"s{point}"
@@ -420,6 +421,15 @@ def test_a_session_runs_once_at_a_time(home):
         return says("unchanged", 3)(_reps, _policy)
 
     home.call(FakeBench(compare=nested))
+
+
+def test_a_file_system_without_locks_is_told(home, monkeypatch):
+    def flock(_file, _how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(journal.fcntl, "flock", flock)
+    with pytest.raises(UsageError, match=r"cannot lock .*: No locks available"):
+        home.call(FakeBench())
 
 
 def test_damaged_and_newer_sessions_are_refused_by_name(home):

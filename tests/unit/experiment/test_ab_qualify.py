@@ -122,6 +122,18 @@ def _made(folder):
     return FakeBench()
 
 
+def test_a_folder_is_qualified_by_one_process_at_a_time(tmp_path):
+    class Nested(FakeBench):
+        def run(self, *args, **more):
+            with pytest.raises(UsageError, match="another pipeprof"):
+                run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+            super().run(*args, **more)
+
+    bench = Nested()
+    run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, bench)
+    assert len(bench.ran) == 13
+
+
 def test_fewer_rounds_than_are_judged_are_refused_before_anything_runs(tmp_path):
     bench = FakeBench()
     with pytest.raises(UsageError, match="--rounds 2: at least 3"):
@@ -252,6 +264,19 @@ def test_metrics_that_some_repetitions_lack_are_left_out():
     for one in pool.rounds[1:]:
         one["same-a"]["peak_memory"] = 1.0
     assert pool.metrics([STEP, "peak_memory"]) == [STEP]
+
+
+def test_a_policy_that_does_not_decide_by_the_step_time_is_qualified_all_the_same():
+    pool = pool_of(0.01)
+    for at, one in enumerate(pool.rounds):
+        for values in one.values():
+            values["peak_memory"] = 1e9 + at
+    policy = Policy(looks=(3, 5), metrics={STEP: Rule(unit="ns", family="informing"), "peak_memory": Rule()})
+    content = evaluate(order(), pool, 20, policy)
+    assert set(content["pool"]["spread"]) == {STEP, "peak_memory"}  # `ab` says by the first what will be found
+    assert content["false_alarms"]["verdicts"] == {"unchanged": 20}
+    assert content["slow_downs"][0]["measured"] == pytest.approx(0.05, abs=0.01)
+    assert content["slow_downs"][0]["count"] == 0
 
 
 def test_a_pool_without_step_times_is_refused():
