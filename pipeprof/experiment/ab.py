@@ -11,8 +11,9 @@ import msgspec
 from pipeprof.collect import fingerprint
 from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.interleaved import Interleaved
-from pipeprof.experiment.repetition import Bench
-from pipeprof.experiment.session import locked, new_session, open_session
+from pipeprof.experiment.journal import unconfirmed
+from pipeprof.experiment.repetition import Bench, refuse_orphans
+from pipeprof.experiment.session import load_session, locked, new_session, open_session
 from pipeprof.experiment.signals import signals_held
 
 if TYPE_CHECKING:
@@ -59,12 +60,15 @@ def run_ab(
     folder = workspace.cwd / (wish.folder or f"pipeprof-ab-{pair}")
     if wish.budget_s is not None:
         policy = msgspec.structs.replace(policy, budget_s=wish.budget_s)
+    bench = bench or Bench()
     with locked(folder):
+        if wish.new_session and (earlier := load_session(folder)) is not None:
+            refuse_orphans(folder, unconfirmed(earlier.repetitions), bench.still_running)
         fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, rules_hash, wish.seed)
         conditions = (fingerprint.machine(), fingerprint.job())
         session = open_session(folder, fresh, conditions, replace=wish.new_session)
         say(f"session {session.session_id} in `{folder}`")
-        running = Interleaved(folder, session, arms, workspace, policy, bench or Bench(), say)
+        running = Interleaved(folder, session, arms, workspace, policy, bench, say)
         running.notes += arm_notes(workspace, arms)
         running.planted, running.workload = wish.planted, wish.workload
         running.trust, running.patient = trust, wish.to_the_end

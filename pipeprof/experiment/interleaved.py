@@ -12,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
-from pipeprof.experiment.journal import incomplete
+from pipeprof.experiment.journal import incomplete, unconfirmed
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
@@ -70,8 +70,7 @@ class Interleaved:
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        running = [entry.name for entry in self.session.repetitions if entry.state == "running"]
-        refuse_orphans(self.folder, running, self.bench.still_running)
+        refuse_orphans(self.folder, unconfirmed(self.session.repetitions), self.bench.still_running)
         for entry in incomplete(self.folder, self.session.repetitions):
             self.session.repetitions.remove(entry)
 

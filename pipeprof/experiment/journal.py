@@ -94,6 +94,11 @@ def spent(repetitions: Iterable[Repetition]) -> float:
     return sum(one.seconds or 0.0 for one in repetitions)
 
 
+def unconfirmed(repetitions: Iterable[Repetition]) -> list[str]:
+    """Names of those that the process was killed in."""
+    return [one.name for one in repetitions if one.state == "running"]
+
+
 def incomplete(folder: Path, repetitions: Iterable[AnyRepetition]) -> list[AnyRepetition]:
     """Those that were not confirmed, since the process was killed meanwhile; their files are gone."""
     cut_off = [one for one in repetitions if one.state == "running"]

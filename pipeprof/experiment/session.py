@@ -9,10 +9,12 @@ import secrets
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeprof.errors import MeasureError, UsageError
+import msgspec
+
+from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
 from pipeprof.experiment.journal import LOCK, SESSION, Conditions, Journal, Repetition, alone, now, saved, spent
-from pipeprof.record.document import MOST_BYTES
+from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
 
@@ -41,6 +43,18 @@ class Entry(Repetition, kw_only=True):
     order: int
     state: State = "running"
     stolen: float | None = None
+
+
+class Replaced(msgspec.Struct, kw_only=True):
+    """A line of the history: a session that `--new-session` replaced, and what it had found."""
+
+    session_id: str
+    started_at: str
+    replaced_at: str
+    state: str
+    verdict: str | None
+    repetitions: int
+    moved_to: str
 
 
 class Session(Journal, kw_only=True):
@@ -152,7 +166,8 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
     """The session in `folder`, or `fresh` when there is none yet, or when `replace` moves an earlier one away.
 
     `conditions`: fingerprint and job of here and now. Raises UsageError for a folder that holds something else,
-    RunError for a damaged or newer file, MeasureError for a session that another machine or job began.
+    RunError for a damaged or newer file (session or history), MeasureError for a session that another machine or job
+    began, or that cannot be moved away.
     """
     _make_folder(folder)
     earlier = load_session(folder)
@@ -165,7 +180,11 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
         check_conditions(earlier, folder, conditions)
         return earlier
     if earlier is not None:
-        fresh.history = [*earlier.history, _archive(folder, earlier)]
+        try:
+            _archive(folder, earlier)
+        except OSError as error:
+            raise MeasureError(f"cannot move the session in `{folder}`: {error.strerror}", "free some space") from error
+    fresh.history = _replaced(folder)
     fresh.begin(folder, conditions)
     return fresh
 
@@ -222,29 +241,41 @@ def _difference(earlier: Session, fresh: Session) -> str:
         for name, value in fresh.arms.get(arm, {}).items():
             if (earlier.arms.get(arm) or {}).get(name) != value:
                 return f"the {name} of {arm} has changed"
-    return "the working directory or the version of pipeprof has changed"
+    return "a masked value, the working directory or the version of pipeprof has changed"
 
 
-def _archive(folder: Path, session: Session) -> dict[str, Any]:
-    """Move a session into a folder of its own and tell so in the history; its `session.json` goes last."""
+def _archive(folder: Path, session: Session) -> None:
+    """Tell in the history that a session was replaced, and move it into a folder of its own; `session.json` goes last.
+
+    What was cut off is done to its end by the next call.
+    """
     archive = folder / f"{EARLIER}{len(session.history) + 1:03d}"
-    line = {
-        "session_id": session.session_id,
-        "started_at": session.started_at,
-        "replaced_at": now(),
-        "state": session.state,
-        "verdict": _verdict(folder),
-        "repetitions": session.pairs,
-        "moved_to": archive.name,
-    }
-    if not archive.exists():  # else it was begun and cut off
+    if session.session_id not in [old["session_id"] for old in _replaced(folder)]:
+        line = {
+            "session_id": session.session_id,
+            "started_at": session.started_at,
+            "replaced_at": now(),
+            "state": session.state,
+            "verdict": _verdict(folder),
+            "repetitions": session.pairs,
+            "moved_to": archive.name,
+        }
         with (folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     archive.mkdir(exist_ok=True)
     moved = [folder / RESULT, *sorted(folder.glob("base-*")), *sorted(folder.glob("new-*"))]
     for path in [*(path for path in moved if path.exists()), folder / SESSION]:
         path.replace(archive / path.name)
-    return line
+
+
+def _replaced(folder: Path) -> list[dict[str, Any]]:
+    """What the history tells of each session that was replaced, oldest first. Raises RunError when it is damaged."""
+    path = folder / HISTORY
+    try:
+        lines = read_file(path, MOST_BYTES).splitlines() if path.exists() else []
+        return [msgspec.to_builtins(msgspec.json.decode(line, type=Replaced)) for line in lines]
+    except (OSError, *BAD_JSON) as error:
+        raise RunError(f"damaged history `{path}`: {error}", "start over in another folder with -o") from error
 
 
 def _verdict(folder: Path) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment.journal import unconfirmed
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
@@ -93,8 +94,7 @@ class Running:
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        running = [entry.name for entry in self.session.repetitions if entry.state == "running"]
-        refuse_orphans(self.folder, running, self.bench.still_running)
+        refuse_orphans(self.folder, unconfirmed(self.session.repetitions), self.bench.still_running)
         throw_away_incomplete(self.folder, self.session)
 
     def to_the_end(self) -> dict[str, Any]:

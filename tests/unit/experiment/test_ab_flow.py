@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -304,6 +305,39 @@ def test_new_session_is_told_in_the_result_and_in_the_history(home):
     assert home.call(FakeBench())["session"]["earlier"][0]["moved_to"] == "earlier-001"
 
 
+@pytest.mark.parametrize("point", range(1, 12))  # ten files are moved, `session.json` last
+def test_a_kill_while_a_session_is_replaced_hides_none_of_the_earlier_ones(home, monkeypatch, point):
+    home.call(FakeBench(compare=says("regressed", 3)))
+    moves, replace = [], Path.replace
+
+    def dies(path, target):
+        if "earlier-" in str(target):
+            moves.append(path)
+            if len(moves) == point:
+                raise Killed
+        moved = replace(path, target)
+        if path.name == "session.json" and point == 11:
+            raise Killed
+        return moved
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(Killed):
+        home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
+    monkeypatch.setattr(Path, "replace", replace)
+    content = home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
+    assert [old["verdict"] for old in content["session"]["earlier"]][:1] == ["regressed"]
+    content = home.call(FakeBench(compare=says("improved", 3)), new_session=True)
+    assert [old["verdict"] for old in content["session"]["earlier"]] == ["regressed", "unchanged"]
+
+
+def test_a_damaged_history_is_refused_by_name(home):
+    home.call(FakeBench(compare=says("regressed", 3)))
+    home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
+    (home.folder / "history.jsonl").write_text("{")
+    with pytest.raises(RunError, match=r"damaged .*history\.jsonl"):
+        home.call(FakeBench(), new_session=True)
+
+
 def kill_points():
     """As many as an undisturbed session has calls."""
     return range(1, 70)
@@ -364,7 +398,9 @@ def test_it_waits_for_processes_that_a_kill_left_behind(home):
     bench.alive = [4711]
     with pytest.raises(UsageError, match="4711"):
         home.call(bench)
-    assert bench.ran == []
+    with pytest.raises(UsageError, match="4711"):
+        home.call(bench, new_session=True)
+    assert (bench.ran, (home.folder / "earlier-001").exists()) == ([], False)
 
 
 def test_another_machine_may_not_go_on(home):
@@ -396,6 +432,10 @@ def test_another_pair_is_refused_in_the_same_folder(home):
         home.call(FakeBench(), new=ArmWish(command=("newer",)))
     with pytest.raises(UsageError, match="the policy has changed"):
         home.call(FakeBench(), policy=msgspec.structs.replace(POLICY, alpha=0.05))
+    secret = ArmWish(command=("new", "--token", "one-long-word"))
+    home.call(FakeBench(compare=says("unchanged", 3)), new=secret, folder=home.folder.with_name("t"))
+    with pytest.raises(UsageError, match="a masked value"):
+        home.call(FakeBench(), new=ArmWish(command=("new", "--token", "other-word")), folder=home.folder.with_name("t"))
 
 
 def test_pairs_have_folders_of_their_own_and_the_budget_is_no_part_of_a_pair(home):
