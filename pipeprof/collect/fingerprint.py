@@ -13,6 +13,7 @@ import psutil
 
 from pipeprof.collect.probe.redact import redacted, redacted_variable
 from pipeprof.record.machine import host_name
+from pipeprof.record.text import printable_all
 
 KEPT_VARIABLES = (
     "OMP_NUM_THREADS", "OMP_PROC_BIND", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
@@ -32,8 +33,8 @@ CI_JOBS = (
 
 
 def machine() -> dict[str, Any]:
-    """CPU model, cores and quota, memory, system, container, kept environment variables."""
-    return {
+    """CPU model, cores and quota, memory, system, container, kept environment variables; every text is UTF-8."""
+    facts = {
         "cpu_model": _cpu_model(),
         "cpu_cores": os.cpu_count(),
         "cpu_affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
@@ -50,6 +51,7 @@ def machine() -> dict[str, Any]:
             name: redacted_variable(name, os.environ[name]) for name in KEPT_VARIABLES if name in os.environ
         },
     }
+    return dict(printable_all(facts))
 
 
 def job() -> str | None:

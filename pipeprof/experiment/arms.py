@@ -16,6 +16,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 from pipeprof.record.plain_file import read_file
+from pipeprof.record.text import printable_all
 from pipeprof.verdict.gate.note import note
 from pipeprof.version import __version__
 
@@ -68,8 +69,8 @@ class Arm:
             "revision": self.revision,
             "tree": self.tree,
             "dirty": self.dirty,
-            "command": without_secrets(self.command),
-            "env": without_secrets([f"{name}={value}" for name, value in sorted(self.env.items())]),
+            "command": printable_all(without_secrets(self.command)),
+            "env": printable_all(without_secrets([f"{name}={value}" for name, value in sorted(self.env.items())])),
         }
 
 

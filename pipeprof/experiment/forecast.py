@@ -11,6 +11,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import PipeprofError
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
+from pipeprof.record.text import printable_all
 from pipeprof.units import format_ns
 from pipeprof.verdict.gate.ahead import MOST_PERCENT, least_found
 from pipeprof.verdict.gate.fingerprint import differences
@@ -64,7 +65,7 @@ def forecast_words(facts: Mapping[str, Any], budget_s: float | None) -> str:
 
 def before(folder: Path, commands: Sequence[Sequence[str]], machine: Mapping[str, Any], policy: Policy) -> str | None:
     """What the newest qualification in `folder`, of one of the commands on this machine, says; None without one."""
-    asked = [list(without_secrets(command)) for command in commands]
+    asked = [printable_all(without_secrets(command)) for command in commands]
     for path in sorted(folder.glob(f"{FOLDERS}/{RESULT}"), reverse=True):
         earlier = _read(path)
         if (

@@ -15,6 +15,7 @@ from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_p
 from pipeprof.experiment.pairs.words import plan_line, standing_line
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record.text import printable_all
 from pipeprof.verdict.speedup import answer_of
 
 if TYPE_CHECKING:
@@ -165,8 +166,8 @@ def make_folder(folder: Path) -> None:
 
 
 def json_text(content: Mapping[str, Any]) -> str:
-    """The result for programs."""
-    return escape.json(json.dumps(content, indent=2)) + "\n"
+    """The result for programs; what is not UTF-8 with escapes, or no JSON reader would take it."""
+    return escape.json(json.dumps(printable_all(content), indent=2)) + "\n"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
 from pipeprof.record.document import read_document
+from pipeprof.record.text import printable_all
 from pipeprof.verdict.gate.fingerprint import differences
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class PoolState(msgspec.Struct, kw_only=True):
 def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int | None) -> PoolState:
     """Nothing is measured yet; of here and now."""
     return PoolState(
-        command=list(without_secrets(command)), slow_downs=list(slow_downs),
+        command=printable_all(without_secrets(command)), slow_downs=list(slow_downs),
         seed=secrets.randbits(32) if seed is None else seed, machine=fingerprint.machine(), job=fingerprint.job(),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 
@@ -42,6 +43,11 @@ def test_the_host_is_recognisable_but_not_named(monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "bob")
     assert "alice" not in json.dumps(one)
     assert one["host"] != machine()["host"]
+
+
+def test_a_variable_that_is_not_utf8_is_kept_with_escapes(monkeypatch):
+    monkeypatch.setenv("FP_POINT", os.fsdecode(b"op-\xff"))
+    assert machine()["environment"]["FP_POINT"] == r"op-\xff"
 
 
 def test_a_fingerprint_is_plain_json():

@@ -403,6 +403,16 @@ def test_it_waits_for_processes_that_a_kill_left_behind(home):
     assert (bench.ran, (home.folder / "earlier-001").exists()) == ([], False)
 
 
+def test_words_and_variables_that_are_not_utf8_do_not_keep_a_session_from_going_on(home):
+    odd = os.fsdecode(b"data-\xff")
+    wish = {"new": ArmWish(command=("new", odd), env=(f"A={odd}",)), "folder": home.folder.with_name(odd)}
+    with pytest.raises(Killed):
+        home.call(FakeBench(dies_at=20), **wish)
+    content = home.call(FakeBench(compare=says("unchanged", 3)), **wish)
+    assert content["session"]["arms"]["new"]["command"] == ["new", r"data-\xff"]
+    assert home.call(FakeBench(), **wish)["verdict"] == "unchanged"
+
+
 def test_another_machine_may_not_go_on(home):
     with pytest.raises(Killed):
         home.call(FakeBench(dies_at=20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +97,12 @@ def test_what_was_measured_counts_whatever_the_budget_and_no_run_is_made_for_not
     assert (content["pool"]["rounds"], content["pool"]["discarded"], bench.ran) == (4, 1, [])
     content = run_qualify(order(rounds=6, budget_s=100.0), 20, POLICY, tmp_path / "q", lambda _line: None, bench)
     assert (content["pool"]["rounds"], bench.ran) == (4, [])
+
+
+def test_words_that_are_not_utf8_do_not_keep_it_from_going_on(tmp_path):
+    odd = replace(order(rounds=3), command=("train", os.fsdecode(b"data-\xff")))
+    for rounds in (3, 4):
+        run_qualify(replace(odd, rounds=rounds), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
 
 
 def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, monkeypatch):
