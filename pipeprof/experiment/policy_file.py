@@ -6,6 +6,7 @@ In each folder `pipeprof.toml` (table `[gate]`, or the keys themselves) goes bef
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
@@ -129,7 +130,7 @@ def _on_disk(repository: Repository | None, path: Path | None) -> FoundPolicy:
             raise UsageError(f"no table `[tool.pipeprof.gate]` in `{path}`", "see docs/gate.md for its keys")
         return _of_disk(repository, path, read_policy(table, f"`{path}`"))
     for nearest in (folder / name for folder in _folders(Path.cwd()) for name in (OWN, PROJECT)):
-        table = _table(_read(nearest), nearest.name, f"`{nearest}`") if nearest.is_file() else None
+        table = _table(_read(nearest), nearest.name, f"`{nearest}`") if os.path.lexists(nearest) else None
         if table is not None:
             return _of_disk(repository, nearest, read_policy(table, f"`{nearest}`"))
     return FoundPolicy()

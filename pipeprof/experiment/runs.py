@@ -157,9 +157,9 @@ def changed_probe(**options: Any) -> ProbeOptions:
 
 def make_folder(folder: Path) -> None:
     """A new folder for the runs of an experiment. Raises UsageError when there is one already."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"`{folder}` exists", "give a new name with -o")
     try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"`{folder}` exists", "give a new name with -o")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write `{folder}`: {error.strerror}", "choose another folder with -o") from error

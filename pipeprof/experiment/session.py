@@ -218,9 +218,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _make_folder(folder: Path) -> None:
     """The folder, invisible to git. Raises UsageError when it holds something else than a session."""
-    if folder.exists() and (not folder.is_dir() or not _is_ours(folder)):
-        raise UsageError(f"`{folder}` exists and holds no session", "give another folder with -o")
     try:
+        if folder.exists() and (not folder.is_dir() or not _is_ours(folder)):
+            raise UsageError(f"`{folder}` exists and holds no session", "give another folder with -o")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / IGNORE).write_text("*\n", encoding="utf-8")
     except OSError as error:

@@ -14,7 +14,7 @@ from ab_bench import STEP, FakeBench, Killed, says
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment import ab as room
-from pipeprof.experiment import journal
+from pipeprof.experiment import journal, runs, session
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.experiment.interleaved import stolen_share
@@ -462,6 +462,17 @@ def test_nothing_of_the_users_is_written_over(home):
     with pytest.raises(UsageError, match="holds no session"):
         home.call(FakeBench())
     assert (home.folder / ".gitignore").read_text() == "build/\n"
+
+
+@pytest.mark.parametrize("make", [runs.make_folder, session._make_folder])
+@pytest.mark.parametrize("looks", ["exists", "iterdir"])
+def test_a_folder_that_may_not_be_looked_into_is_told(tmp_path, monkeypatch, make, looks):
+    def refused(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, looks, refused)
+    with pytest.raises(UsageError, match=r"cannot write .*: Permission denied"):
+        make(tmp_path)
 
 
 def test_a_session_runs_once_at_a_time(home):

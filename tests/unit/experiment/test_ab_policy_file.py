@@ -41,6 +41,13 @@ def test_the_nearest_file_wins_and_pipeprof_toml_before_pyproject(project):
     assert (load_policy(None).alpha, load_policy(None).looks) == (0.03, (4, 6))
 
 
+@pytest.mark.parametrize("name", ["pipeprof.toml", "pyproject.toml"])
+def test_a_file_that_is_there_and_cannot_be_read_is_not_passed_over(project, name):
+    (project / name).symlink_to("gone.toml")
+    with pytest.raises(UsageError, match=rf"cannot read the policy .*{name}"):
+        load_policy(None)
+
+
 def test_outside_a_repository_only_the_folder_itself_counts(tmp_path, monkeypatch):
     inner = tmp_path / "inner"
     inner.mkdir()
