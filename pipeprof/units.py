@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 
 NS_PER_MS = 1_000_000
@@ -13,6 +14,8 @@ _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*
 _LONGEST = 400  # characters: ten to the power of a billion would take all memory
 _LONGEST_EXPONENT = 4
 _SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -36,6 +39,16 @@ def ns_from_text(text: str, unit: str) -> int:
         return number * int(10**shift)
     divisor = int(10**-shift)
     return sign * ((abs(number) * 2 + divisor) // (2 * divisor))
+
+
+def seconds_from_text(text: str) -> float | None:
+    """Seconds from `90`, `90s`, `10m` or `1h30m`; None for what is no time above 0."""
+    words = text.strip()
+    words = words if words[-1:] in _SECONDS else f"{words}s"
+    if not _DURATION.fullmatch(words):
+        return None
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", words))
+    return seconds if 0 < seconds < math.inf else None
 
 
 def utc_now() -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from pipeprof.units import seconds_from_text
 
-_SECONDS: Mapping[str, float] = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def budget_option(limits: str, without: str = "no limit") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -28,10 +26,7 @@ def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
     if text is None:
         return None
-    with_unit = text.strip() if text.strip()[-1:] in _SECONDS else f"{text.strip()}s"
-    total = 0.0
-    if _DURATION.fullmatch(with_unit):
-        total = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", with_unit))
-    if total <= 0:
+    total = seconds_from_text(text)
+    if total is None:
         raise click.BadParameter(f"`{text}` is not a time: expected seconds, or for example 10m or 1h30m")
     return total

@@ -13,6 +13,7 @@ from pipeprof.errors import UsageError
 from pipeprof.record import toml
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
+from pipeprof.units import seconds_from_text
 from pipeprof.verdict.sweep import RULES, STAGES
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 BASE = "base"
 MOST_VARIANTS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MOST_BYTES = 1 << 20
 HINT = "see docs/sweep.md for the keys and their meaning"
 
@@ -159,12 +158,8 @@ def seconds_of(value: str | float | None, where: str) -> float | None:
     """Seconds above 0 of a number, `90s`, `10m` or `1h30m`. Raises UsageError."""
     if value is None:
         return None
-    text = value.strip() if isinstance(value, str) else f"{value}s"
-    text = text if text[-1:] in _SECONDS else f"{text}s"
-    seconds = 0.0
-    if _DURATION.fullmatch(text):
-        seconds = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", text))
-    if seconds <= 0:
+    seconds = seconds_from_text(str(value))
+    if seconds is None:
         raise UsageError(f'{where} is `{value}`: expected seconds, or for example "10m" or "1h30m"', HINT)
     return seconds
 

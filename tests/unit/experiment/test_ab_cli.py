@@ -132,7 +132,7 @@ def test_times_are_read(text, found):
     assert seconds(None, None, text) == found
 
 
-@pytest.mark.parametrize("text", ["", "0", "ten", "10x", "-5", "m5"])
+@pytest.mark.parametrize("text", ["", "0", "ten", "10x", "-5", "m5", "9" * 400])
 def test_what_is_no_time_is_refused(called, text):
     done = call(ab, "--budget", text, "--base-ref", "main", "--", "python")
     assert done.exit_code == 2

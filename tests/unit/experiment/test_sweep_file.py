@@ -53,6 +53,7 @@ def test_a_whole_file_is_read(tmp_path):
         ({"addition": [ONE | {"name": "y"}]}, "`addition`"),
         ({"budget": "soon"}, "`budget`"),
         ({"timeout": -1}, "`timeout`"),
+        ({"timeout": "9" * 400}, "`timeout`"),
         ({"rules": {"speed": {}}}, "`rules`"),
         ({"measure": "regex"}, "stages.steady"),
         ({"stages": {"steady": {"pattern": "(.)"}}}, 'measure = "regex"'),
