@@ -267,6 +267,8 @@ class Interleaved:
                 self._repeat("base", discard=True)
             except WorkloadError as error:
                 return f"; so does that of `base`: {error.message}"
+            except MeasureError as error:
+                return f"; that of `base` works, but {error.message}"
         return "; that of `base` works"
 
     def _tell(self, entry: Entry, seconds: float) -> None:

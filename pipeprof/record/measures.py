@@ -78,7 +78,7 @@ def digests_of(measures: Measures) -> list[str]:
 def merged(parts: list[Measures], label: str) -> Measures:
     """The repetitions of several, numbered anew in their order; facts and fingerprint of the first.
 
-    Raises ValueError for no parts, and for parts whose fingerprints or facts differ, naming the first difference.
+    Raises ValueError for no parts, and for parts whose fingerprints differ, naming the first difference.
     """
     if not parts:
         raise ValueError("nothing to merge")

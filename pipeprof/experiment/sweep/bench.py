@@ -82,7 +82,9 @@ class SweepBench:
         stage_values = _recorded(order) if spec.measure == "run" else _plain(order, spec)
         stage_values = {"total": (self.now() - began) * 1e9} | stage_values
         if spec.judge not in stage_values:
-            raise MeasureError(f"`{spec.judge}` was not measured", "is the run long enough? it needs 7 steps or more")
+            long = "is the run long enough? it needs 7 steps or more"
+            hint = long if spec.measure == "run" else f"its output is in `{order.log}`"
+            raise MeasureError(f"`{spec.judge}` was not measured", hint)
         return stage_values
 
 

@@ -524,6 +524,15 @@ def test_when_both_arms_fail_it_says_so(home):
         assert "the command of `base` failed" in caught.value.message
 
 
+def test_a_failing_new_arm_is_told_where_that_of_base_trains_nothing(home):
+    class Idle(FakeBench):
+        def measure(self, path):
+            raise MeasureError(f"no training step was seen in `{path.name}`")
+
+    with pytest.raises(WorkloadError, match=r"`new` failed in `new-000`.*; that of `base` works, but no training step"):
+        home.call(Idle(fails=["new-000"]), seed=0)  # `new` goes first
+
+
 def test_a_failed_repetition_is_made_again_and_told(home):
     with pytest.raises(WorkloadError):
         home.call(FakeBench(fails=["new-002"]))
