@@ -223,5 +223,6 @@ class Running:
 
     def _tell_look(self, phase: Phase, rounds: int) -> None:
         words = phase_words(self.spec, phase, self.session, rounds)
+        words |= {arm.name: "failed" for arm in phase.arms[1:] if self._is_out(phase, arm)}
         decided = [f"{arm.name} {words[arm.name]}" for arm in phase.arms[1:] if words[arm.name] != "inconclusive"]
         self.say(f"check after {format_count(rounds, 'round')}: {', '.join(decided) or 'nothing decided yet'}")

@@ -67,8 +67,9 @@ def _notes(table: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
     if table["noise"]:
         lines.append(f"noise {format_ratio(table['noise']['steady'])}: {table['noise']['from']}")
     if table["family"]:
+        share = "has" if table["family"] == 1 else "share"
         lines.append(
-            f"{table['family']} variants share alpha {table['alpha']:.3g} over looks at "
+            f"{format_count(table['family'], 'variant')} {share} alpha {table['alpha']:.3g} over looks at "
             f"{', '.join(map(str, table['looks']))} rounds; intervals are 95 %; reference: {table['reference']}"
         )
     quiet = [row["name"] for row in table["rows"] if row["verdict"] == "within noise"]

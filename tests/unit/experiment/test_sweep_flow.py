@@ -98,6 +98,8 @@ def test_a_variant_whose_command_is_not_there_has_failed(sweep):
 
     found = sweep(Missing(KINDS), spec_of(variant=[variant("fast"), variant("gone", command=["nowhere"])]))
     assert words(found) == {"base": "base", "fast": "better", "gone": "failed"}
+    assert "check after 3 rounds: fast better, gone failed" in sweep.said
+    assert "2 variants share alpha" in document(found).sections[-1].notes[0]
     spec = spec_of(base={"command": ["nowhere"]}, seed=2)
     sweep.folder = sweep.folder.with_name("other")
     with pytest.raises(UsageError, match="`base` failed in `run-0000`: command not found"):
@@ -225,6 +227,7 @@ def test_greedy_adds_to_the_winner_and_confirms(sweep):
     found = sweep(FakeSweepBench(steady), spec_of(search="greedy", addition=additions))
     assert [table["name"] for table in found["tables"]] == ["first round", "additions", "confirmation"]
     assert [table["reference"] for table in found["tables"]] == ["base", "fast", "base"]
+    assert "1 variant has alpha 0.00333 over" in document(found).sections[-1].notes[0]
     assert words(found, 1) == {"fast": "base", "fast + good": "better", "fast + idle": "within noise"}
     assert found["recommendation"]["name"] == "fast + good"
     assert found["recommendation"]["options"]["env"] == {"KIND": "fast", "MORE": "good"}
