@@ -71,9 +71,18 @@ def find_policy(path: Path | None, revision: str | None = None) -> FoundPolicy:
 
 
 def policy_at(repository: Repository, revision: str, path: PurePosixPath | None) -> FoundPolicy:
-    """As `find_policy`, of a revision; `path` is named from the root, and the defaults hold where it is not there."""
+    """As `find_policy`, of a revision; `path` is named from the root, and the defaults hold where it is not there.
+
+    A link in its place is refused: what it leads to holds the settings that were meant.
+    """
     where = f"revision {revision[:10]}"
-    nearest = _nearest(repository, path, lambda name: repository.read(revision, name), where)
+
+    def read(name: PurePosixPath) -> bytes | None:
+        if (path is not None or name.name == OWN) and repository.is_link(revision, name):
+            raise UsageError(f"`{name}` of {where} is a link, which is not followed", "commit the file itself there")
+        return repository.read(revision, name)
+
+    nearest = _nearest(repository, path, read, where)
     if nearest is None:
         return FoundPolicy(revision=revision)
     name, table = nearest

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from pipeprof.errors import UsageError
 
 _MOST_BYTES = 1 << 26
+_LINK = b"120000 "
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
 
 
@@ -60,6 +61,11 @@ class Repository:
                     )
                 return git_bytes(self.root, "cat-file", "blob", hashed)
         return None
+
+    def is_link(self, revision: str, path: PurePosixPath) -> bool:
+        """Whether a symbolic link has that name at a revision."""
+        words = ("ls-tree", "--full-tree", revision, "--", str(path))
+        return git_bytes(self.root, "--literal-pathspecs", *words).startswith(_LINK)
 
     def files(self, revision: str, folder: PurePosixPath) -> list[PurePosixPath]:
         """Every file below a folder at a revision, named from the root, sorted."""

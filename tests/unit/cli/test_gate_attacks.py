@@ -129,6 +129,18 @@ def test_a_link_that_the_change_brings_is_not_opened(repository, judge, target):
     assert (edit["path"], "is not a plain file" in edit["problem"]) == ("pipeprof.toml", True)
 
 
+def test_a_link_in_place_of_the_settings_of_the_base_is_an_error_and_no_default(repository, judge):
+    repository.git("checkout", "--quiet", "main")
+    repository.commit({"conf/strict.toml": "alpha = 0.001\n"})
+    (repository.root / "pipeprof.toml").symlink_to("conf/strict.toml")
+    repository.commit()
+    repository.git("checkout", "--quiet", "-B", "change")
+    code, _, err = judge("--base-ref", "main")
+    assert code == 2
+    assert "is a link, which is not followed" in err
+    assert judge("--base-ref", "main", "--policy", "conf/strict.toml")[0] == 1
+
+
 def test_a_nearer_file_of_the_change_does_not_shadow_that_of_the_base(repository, judge, monkeypatch):
     repository.git("checkout", "--quiet", "main")
     repository.commit({"pipeprof.toml": "alpha = 0.01\n", "jobs/readme": "x"})
