@@ -204,7 +204,7 @@ class Interleaved:
             self.stopped()
             return self.conclude()
         try:
-            content: dict[str, Any] = msgspec.json.decode(read_file(path, MOST_BYTES))
+            content = msgspec.json.decode(read_file(path, MOST_BYTES), type=dict[str, Any])
         except (OSError, *BAD_JSON) as error:
             raise RunError(f"damaged result `{path}`: {error}", "remove it: it is made again") from error
         return content

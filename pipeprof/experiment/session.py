@@ -281,6 +281,6 @@ def _replaced(folder: Path) -> list[dict[str, Any]]:
 def _verdict(folder: Path) -> str | None:
     try:
         verdict: str = json.loads(read_file(folder / RESULT, MOST_BYTES))["verdict"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return verdict

@@ -16,6 +16,7 @@ from pipeprof.collect.session import create_run, record
 from pipeprof.errors import UsageError, WorkloadError
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.time_limit import time_limit
+from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 HOST_INTERVAL_S = 1.0
-_LAST_LINES = 40
+_LAST_BYTES, _LAST_LINES = 1 << 16, 40
 _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 
 
@@ -129,7 +130,7 @@ def last_words(path: Path) -> str:
 
     That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
     """
-    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = file_end(path, _LAST_BYTES)[0].decode("utf-8", "replace").strip().splitlines()
     errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
     return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
 

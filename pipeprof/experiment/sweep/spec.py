@@ -252,7 +252,7 @@ def _patterns(spec: Spec) -> list[tuple[bool, str]]:
         )
         try:
             groups = re.compile(capture.pattern).groups
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             checks.append((True, f"`pattern` of `{name}` is not a regular expression: {error}"))
         else:
             checks.append((groups < 1, f"`pattern` of `{name}` has no group for the number, as in `time: ([0-9.]+)`"))

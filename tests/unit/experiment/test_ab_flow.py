@@ -286,11 +286,14 @@ def test_a_lost_result_is_judged_again_from_the_kept_runs(home):
     assert again.ran == []
 
 
-def test_a_damaged_result_is_refused_by_name(home):
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_result_is_refused_by_name(home, text):
     home.call(FakeBench(compare=says("regressed", 3)))
-    (home.folder / "compare.json").write_text("{")
+    (home.folder / "compare.json").write_text(text)
     with pytest.raises(RunError, match=r"compare\.json"):
         home.call(FakeBench())
+    content = home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
+    assert content["session"]["earlier"][0]["verdict"] is None
 
 
 def test_new_session_is_told_in_the_result_and_in_the_history(home):

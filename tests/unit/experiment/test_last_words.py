@@ -32,3 +32,12 @@ def test_the_last_error_or_else_the_last_line(tmp_path, text, expected):
     path = tmp_path / "b0.log"
     path.write_text(text, encoding="utf-8")
     assert last_words(path) == expected
+
+
+def test_of_a_very_long_log_only_the_end_is_read(tmp_path):
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(0, 2)
+        file.write(b"\nValueError: no such layer\n")
+    assert last_words(log) == "; it said `ValueError: no such layer`"
