@@ -41,9 +41,10 @@ class ArmWish:
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm. `ref` None: the working tree as it is, whose content `tree` stands for (None outside git).
+    """One arm. `ref` None: the working tree as it is, whose content `tree` stands for.
 
-    `revision` is the full hash that `ref` (or HEAD) stands for, None outside git. `dirty`: the working tree differs.
+    `revision` is the full hash that `ref` (or HEAD) stands for. Both are None outside git and before the first commit,
+    and `tree` where there is a `ref`. `dirty`: the working tree differs.
     """
 
     name: Name
@@ -147,7 +148,7 @@ def arm_notes(workspace: Workspace, arms: Sequence[Arm]) -> list[Note]:
 
 def check_unchanged(workspace: Workspace, arm: Arm) -> None:
     """Raises MeasureError when the working tree is not any more what the session started with."""
-    if arm.ref is None and workspace.root is not None and tree_state(workspace.root)[1] != arm.tree:
+    if arm.tree is not None and workspace.root is not None and tree_state(workspace.root)[1] != arm.tree:
         raise MeasureError(
             f"the working tree was changed while `{arm.name}` was being measured",
             "undo the change to go on, or start again: the changed tree makes another comparison",

@@ -14,6 +14,7 @@ from pipeprof.experiment.arms import (
     ArmWish,
     Workspace,
     arm_notes,
+    check_unchanged,
     checked_out,
     pair_hash,
     resolve_arms,
@@ -170,6 +171,16 @@ def test_outside_a_repository_commands_can_be_compared_but_no_revisions(tmp_path
     assert (base.revision, base.tree, new.command) == (None, None, ("b", "x"))
     with pytest.raises(UsageError, match="not in a git repository"):
         arms(ArmWish(ref="main"))
+
+
+def test_in_a_repository_without_a_commit_commands_can_be_compared(tmp_path, monkeypatch):
+    git(tmp_path, "init", "--quiet")
+    monkeypatch.chdir(tmp_path)
+    base, new = arms(ArmWish(command=("a",)), ArmWish(command=("b",)), ())
+    assert (base.revision, base.tree) == (None, None)
+    check_unchanged(Workspace.here(), new)
+    with pytest.raises(UsageError, match="git knows no revision `HEAD`"):
+        arms(ArmWish(ref="HEAD"))
 
 
 def test_paths_into_the_repository_become_those_of_the_worktree(repository, monkeypatch):
