@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.qualify.state import clear, new_state
+from pipeprof.units import format_count
 from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
@@ -122,8 +123,9 @@ def collect_pool(
         say(f"round {number + 1} of {order.rounds}: {sum(pool.seconds) - began:.1f} s; the last one ends about {end}")
     if len(pool.rounds) < order.least_rounds:
         raise MeasureError(
-            f"only {len(pool.rounds)} rounds were made, at least {order.least_rounds} are needed",
-            f"a round takes about {len(names) * pool.pace:.0f} s: give more with --budget or --rounds",
+            f"only {format_count(len(pool.rounds), 'round')} fitted into the time limit, at least {order.least_rounds} "
+            "are needed",
+            f"a round takes about {len(names) * pool.pace:.0f} s: go on with a longer --budget and -o {folder}",
         )
     return pool
 

@@ -61,7 +61,7 @@ def test_the_budget_ends_it_after_whole_rounds(tmp_path):
     pool = collect_pool(order(rounds=9, budget_s=140.0), tmp_path, FakeBench(), said.append)
     assert len(pool.rounds) == 3  # 10 s of warm-up and three rounds of 40 s
     assert (pool.notes[0]["code"], pool.notes[0]["budget_s"]) == ("pool_budget", 140)
-    with pytest.raises(MeasureError, match="only 1 rounds"):
+    with pytest.raises(MeasureError, match="only 1 round fitted"):
         collect_pool(order(rounds=9, budget_s=60.0), tmp_path / "other", _made(tmp_path / "other"), said.append)
 
 
