@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import progress_line, say
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RunPath
+from pipeprof.cli.streams import read_stdin
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def fleet(
         return
     for folder in unlisted:
         say(f"warning: cannot be listed: {folder}")
-    _ask(rows, sys.stdin.read() if query == "-" else query, form)
+    _ask(rows, read_stdin() if query == "-" else query, form)
 
 
 def _refuse(query: str | None, form: str, top: int | None, output: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import opened
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
+from pipeprof.cli.streams import read_stdin
 from pipeprof.errors import UsageError
 
 _SQL = re.compile(  # what only reads, and what is refused with its reason
@@ -127,7 +127,7 @@ def sql(words: tuple[str, ...], form: str) -> None:
     from pipeprof.report import rows
 
     run, query = _run_and_query(words)
-    text = sys.stdin.read() if query == "-" else query
+    text = read_stdin() if query == "-" else query
     rows.show(opened(run), text, form, asking=process_ends_late())
 
 

@@ -1,4 +1,4 @@
-"""Our stdout and stderr: where they cannot be written, no traceback, and no exit code 1, which means `regressed`."""
+"""Our streams: where they cannot be used, no traceback, and no exit code 1, which means `regressed`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -49,12 +49,23 @@ class _Stderr(io.FileIO):
 
 def guard_streams() -> None:
     """Put both in place of the process's own streams, unless something else did so already."""
-    if sys.stdout is None:  # closed by who started us
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open to the end
     if sys.stdout is sys.__stdout__:
         sys.stdout = _over(cast("TextIO", sys.stdout), _Stdout)
-    if sys.stderr is not None and sys.stderr is sys.__stderr__:
+    if sys.stderr is sys.__stderr__:
         sys.stderr = _over(cast("TextIO", sys.stderr), _Stderr)
+
+
+def read_stdin() -> str:
+    """What stdin holds, to its end. Raises UsageError when it is closed, or holds no text."""
+    if sys.stdin is None:
+        raise UsageError("cannot read stdin: it is closed", "send it something, or leave - out")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read stdin: it is no {error.encoding.upper()}", "send it text") from error
 
 
 def _over(stream: TextIO, kind: type[io.FileIO]) -> TextIO:

@@ -120,6 +120,16 @@ def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("report RUN", 0), ("compare RUN OTHER", 3), ("report nothing-here", 3), ("report --top 0", 2)],
+)
+def test_a_stderr_that_is_closed_from_the_start_changes_no_exit_code(folder, words, expected):
+    script = f"{sys.executable} -m pipeprof {words} 2>&-"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE, check=False)
+    assert done.returncode == expected
+
+
 def test_output_in_another_encoding_loses_no_row_and_ends_as_it_should(folder):
     command = [sys.executable, "-m", "pipeprof", "runs"]
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}

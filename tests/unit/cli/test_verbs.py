@@ -18,6 +18,7 @@ from pipeprof.cli import cli, main
 from pipeprof.cli.report import OLD_SECTIONS, SectionName
 from pipeprof.cli.report import SECTIONS as OF_REPORT
 from pipeprof.cli.verbs import SECTIONS, VERBS
+from pipeprof.errors import UsageError
 from pipeprof.record.run import NotMeasured
 
 MS = 1_000_000
@@ -298,6 +299,17 @@ def test_sql_numbers_that_json_does_not_have_are_null(call, run):
 
 def test_sql_is_read_from_stdin(call, run):
     assert call("sql", run.path, "-", "--format", "csv", stdin="SELECT count(*) AS n FROM step")[1] == "n\n4\n"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "why"),
+    [(None, "it is closed"), (io.TextIOWrapper(io.BytesIO(b"SELECT \xff"), encoding="utf-8"), "it is no UTF-8")],
+    ids=["closed", "bytes"],
+)
+def test_a_stdin_without_text_is_an_error_in_words(run, stdin, why, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(UsageError, match=f"cannot read stdin: {why}"):
+        cli.main(["sql", str(run.path), "-"], standalone_mode=False)
 
 
 def test_sql_without_a_query_lists_the_tables_and_views(call, run):
