@@ -93,5 +93,5 @@ def _write(path: Path, text: str) -> None:
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):  # where the folder itself cannot be made there is none to unlink in
-            temporary.unlink(missing_ok=True)
+            temporary.unlink()
         raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ def write_text(text: str, output: Path | None) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         temporary.replace(output)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where there is no such folder there is nothing to remove
+            temporary.unlink()
         raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error
 
 

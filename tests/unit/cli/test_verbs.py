@@ -250,6 +250,10 @@ def test_a_report_that_cannot_be_written_is_an_error(call, run):
     assert "cannot write" in failed(call("report", run.path, "-o", "/no/such/folder/report"), 2)
 
 
+def test_a_report_below_a_file_is_an_error(call, run):
+    assert "Not a directory" in failed(call("report", run.path, "-o", run.path / "run.json" / "report.txt"), 2)
+
+
 def test_operators_as_json_have_totals_over_all_and_rows_for_the_top(call, run):
     document = json.loads(call("ops", run.path, "--format", "json", "--top", "1")[1])
     assert next(iter(document)) == "schema_version"
