@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ _AS_MANY_AT_ONCE = 16  # recordings that begin in one folder in one second
 LONGEST_PATH = 3800  # bytes, of 4095 that a path may have: files in the run need the rest
 RESERVE_BYTES = 16 * 1024
 SCHEDULE_FIELDS = ("skip_first", "wait", "warmup", "active", "repeat")
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 def create_run(path: Path | None, command: Sequence[str], options: dict[str, Any], *, force: bool) -> Run:
@@ -141,21 +143,21 @@ def parse_schedule(text: str) -> dict[str, int]:
 
     Raises UsageError that says which part is wrong.
     """
-    schedule = dict.fromkeys(SCHEDULE_FIELDS, 0)
-    given = set()
+    schedule: dict[str, int] = {}
     for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if name not in SCHEDULE_FIELDS or not equals or not value.strip().isdigit():
+        name, _, value = part.strip().partition("=")
+        if name not in SCHEDULE_FIELDS or not _NUMBER.fullmatch(value.strip()):
             raise UsageError(
-                f"cannot read `{part.strip()}` in the schedule, expected name=number "
+                f"cannot read `{shortened(part.strip())}` in the schedule, expected name=number "
                 f"with one of {', '.join(SCHEDULE_FIELDS)}",
                 "for example --schedule skip_first=10,wait=5,warmup=1,active=3,repeat=2",
             )
+        if name in schedule:
+            raise UsageError(f"the schedule says `{name}` twice", "leave one of them out")
         schedule[name] = int(value)
-        given.add(name)
-    if schedule["active"] < 1:
+    if not schedule.get("active"):
         raise UsageError("the schedule records nothing: active is 0", "add active=3 to --schedule")
-    return schedule
+    return dict.fromkeys(SCHEDULE_FIELDS, 0) | schedule
 
 
 def default_name(prefix: str = "pipeprof-run-", ending: str = "") -> Path:

@@ -198,8 +198,9 @@ def test_a_schedule_is_read_and_what_is_not_named_is_0(text, schedule):
 
 @pytest.mark.parametrize(
     "text",
-    ["active", "active=", "active=x", "active=-1", "active=1.5", "actve=3", "=3", "", "active=3,", "active=3;wait=1"],
-)
+    ["active", "active=", "active=x", "active=-1", "active=1.5", "actve=3", "=3", "", "active=3,", "active=3;wait=1",
+     "active=²", "active=9999999999"],
+)  # fmt: skip
 def test_a_part_that_cannot_be_read_is_refused_and_shown(text):
     with pytest.raises(UsageError, match=r"cannot read `.*` in the schedule, expected name=number") as caught:
         parse_schedule(text)
@@ -210,6 +211,11 @@ def test_a_part_that_cannot_be_read_is_refused_and_shown(text):
 def test_a_schedule_that_records_nothing_is_refused(text):
     with pytest.raises(UsageError, match="records nothing: active is 0"):
         parse_schedule(text)
+
+
+def test_a_number_that_is_said_twice_is_refused():
+    with pytest.raises(UsageError, match="says `active` twice"):
+        parse_schedule("active=3,wait=1,active=5")
 
 
 def test_what_is_parsed_is_what_the_probe_takes(probe):
