@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.errors import BAD_PATTERN
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -19,7 +21,7 @@ def _add(ctx: click.Context, _param: click.Parameter, patterns: tuple[str, ...])
     for pattern in patterns:
         try:
             empty = re.compile(pattern).match("") is not None
-        except re.error as error:
+        except BAD_PATTERN as error:
             raise click.BadParameter(f"`{pattern}` is not a regular expression: {error}") from error
         if empty or "\n" in pattern:
             raise click.BadParameter(

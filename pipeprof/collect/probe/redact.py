@@ -337,7 +337,7 @@ def _patterns(given):
         for line in given.split("\n"):
             try:
                 pattern = re.compile(line)
-            except re.error:
+            except (re.error, OverflowError, RecursionError):
                 pattern = re.compile(re.escape(line))
             if line and pattern.match("") is None:  # what matches nothing at all would be everywhere
                 patterns.append(pattern)

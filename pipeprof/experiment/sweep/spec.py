@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import BAD_PATTERN, UsageError
 from pipeprof.record import toml
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
@@ -252,7 +252,7 @@ def _patterns(spec: Spec) -> list[tuple[bool, str]]:
         )
         try:
             groups = re.compile(capture.pattern).groups
-        except (re.error, OverflowError, RecursionError) as error:
+        except BAD_PATTERN as error:
             checks.append((True, f"`pattern` of `{name}` is not a regular expression: {error}"))
         else:
             checks.append((groups < 1, f"`pattern` of `{name}` has no group for the number, as in `time: ([0-9.]+)`"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import BAD_PATTERN, UsageError
 from pipeprof.read.chrome.kinds import CALLS, STEP, STEPS
 
 _LONGEST = 18  # digits of a step's number
@@ -50,7 +50,7 @@ def pattern(text: str | None) -> re.Pattern[str] | None:
         return None
     try:
         return re.compile(text)
-    except re.error as error:
+    except BAD_PATTERN as error:
         raise UsageError(
             f"`{text}` is not a regular expression: {error}", "such as --step 'train_step ([0-9]+)'"
         ) from error

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from pipeprof.errors import UsageError, did_you_mean
+from pipeprof.errors import BAD_PATTERN, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class Question:
             return None
         try:
             return re.compile(self.opr_name)
-        except (re.error, RecursionError, OverflowError) as error:
+        except BAD_PATTERN as error:
             raise UsageError(
                 f"not a regular expression: `{self.opr_name}`: {error}",
                 "it is matched from the start of the name; write \\[ for a bracket and .* for anything",

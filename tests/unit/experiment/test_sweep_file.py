@@ -59,7 +59,7 @@ def test_a_whole_file_is_read(tmp_path):
         ({"stages": {"steady": {"pattern": "(.)"}}}, 'measure = "regex"'),
         ({"measure": "regex", "stages": {"steady": {"pattern": "x"}}}, "group"),
         ({"measure": "regex", "stages": {"steady": {"pattern": "("}}}, "regular expression"),
-        ({"measure": "regex", "stages": {"steady": {"pattern": "(a{99999999999})"}}}, "regular expression"),
+        ({"measure": "regex", "stages": {"steady": {"pattern": "(a{9999999999})"}}}, "regular expression"),
         ({"measure": "regex", "stages": {"steady": {"pattern": "(.)", "unit": "h"}}}, "`unit`"),
         ({"measure": "regex", "stages": {"speed": {"pattern": "(.)"}}}, "`stages` may hold"),
         ({"measure": "regex", "judge": "total", "stages": {"speed": {"pattern": "(.)"}}}, "`stages` may hold"),

@@ -127,7 +127,14 @@ def test_a_pattern_that_is_none_is_refused_and_leaves_no_run(tmp_path):
     assert [found.name for found in tmp_path.iterdir()] == ["any.json"]
 
 
-@pytest.mark.parametrize(("step", "said"), [("(", "is not a regular expression"), ("step", "is read as ascend")])
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("(", "is not a regular expression"),
+        ("a{9999999999}", "is not a regular expression"),
+        ("step", "is read as ascend"),
+    ],
+)
 def test_a_pattern_that_no_file_can_use_is_refused(tmp_path, step, said):
     source = write_output(tmp_path / "profile")
     with pytest.raises(UsageError, match=said):
