@@ -13,6 +13,7 @@ import click
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import budget_option
+from pipeprof.cli.finite_range import FiniteRange
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
@@ -75,7 +76,7 @@ _POLICY = click.option(
     "--plant-slow-down",
     "planted",
     metavar="SHARE",
-    type=click.FloatRange(0, 10, min_open=True),
+    type=FiniteRange(0, 10, min_open=True),
     help="Test of the gate: really slow each step of the new side down by this share, such as 0.3; both sides may be "
     "the same code.",
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.command_argument import COMMAND
+from pipeprof.cli.finite_range import FiniteRange
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.push import free_place, upload_to
@@ -69,7 +70,7 @@ NO_FILE = ""  # --live alone
 )
 @click.option(
     "--host-interval",
-    type=click.FloatRange(0.05),
+    type=FiniteRange(0.05),
     default=1.0,
     show_default=True,
     metavar="S",

@@ -14,6 +14,7 @@ _PLAIN = (
     (r" is not in the range x>=(\S+)$", r", expected \1 or more"),
     (r" is not in the range x>(\S+)$", r", expected more than \1"),
     (r" is not in the range (\S+?)<=x<=(\S+)$", r", expected \1 to \2"),
+    (r" is not in the range (\S+?)<x<=(\S+)$", r", expected more than \1, up to \2"),
     (r" is not a valid integer(?: range)?$", " is not a whole number"),
     (r" is not a valid float(?: range)?$", " is not a number"),
 )  # what click says, and what we say
