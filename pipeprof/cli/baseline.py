@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -205,12 +204,12 @@ def _tag(git: dict[str, Any] | None) -> str | None:
     """The tag of the measured revision in the repository of this folder; None for a changed tree."""
     if not git or not git.get("revision") or git.get("dirty"):
         return None
-    words = ["git", "--no-replace-objects", "tag", "--points-at", str(git["revision"]), "--sort=-creatordate"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
+    from pathlib import Path
+
+    from pipeprof.record.git import git_or_none
+
+    tags = git_or_none(Path(), "tag", "--points-at", str(git["revision"]), "--sort=-creatordate")
+    return next(iter((tags or "").split()), None)
 
 
 def _show_history(where: str | None, source: str, form: str, output: Path | None) -> None:

@@ -168,7 +168,7 @@ def test_history_names_the_change_and_the_drift(call, given):
 
 def test_the_tag_of_a_clean_revision_is_taken_from_git(call, given, tmp_path):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "v7"]):
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "v7"], ["tag", b"v7-\xe9"]):
         subprocess.run([*git, *words], check=True)
     revision = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     tags = []
