@@ -43,6 +43,7 @@ def watched(run: Path, file: Path | None) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             watcher.kill()
             watcher.wait()
-        file.with_name(f".{file.name}.{watcher.pid}").unlink(missing_ok=True)  # of a look that was cut off
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the file must not say for ever that it trains
+        with contextlib.suppress(OSError):
+            file.with_name(f".{file.name}.{watcher.pid}").unlink()  # of a look that was cut off
+    with contextlib.suppress(subprocess.TimeoutExpired, OSError):  # the file must not say for ever that it trains
         subprocess.run([*command, "--once"], timeout=_LAST_S, check=False, **how)
