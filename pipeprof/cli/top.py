@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
+from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,19 +56,21 @@ def top(run: Path, form: str, listen: int | None, output: Path | None, *, once: 
     from pipeprof.report import top as room
     from pipeprof.report.output import write_text
 
+    if listen is not None and output is not None:
+        raise UsageError("--listen shows nothing that could be written to a file", "leave -o or --listen out")
     looks = islice(room.Watch(load(run)).looks(), 1 if once else None)
     if listen is not None:
         from pipeprof.report.prometheus import serve
 
         serve(looks, listen, lambda address: say(f"pipeprof: metrics at {address}; Ctrl-C ends them"))
         return
-    if output is not None:
-        for content in looks:
-            write_text(room.text(content, form), output)
-        return
-    if form == "terminal" and not once and sys.stdout.isatty():
+    if output is None and form == "terminal" and not once and sys.stdout.isatty():
         room.watch(looks)
         return
-    for content in looks:
-        room.show(content, form)
-        sys.stdout.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        for content in looks:
+            if output is not None:
+                write_text(room.text(content, form), output)
+                continue
+            room.show(content, form)
+            sys.stdout.flush()

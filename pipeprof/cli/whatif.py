@@ -30,7 +30,7 @@ class _Command(click.Command):
     """Takes what stands behind `--` as the command, also when no RUN stands before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
+        if "--" in args and not ctx.resilient_parsing:  # which is how the shell completes a word
             before = args[: args.index("--")]
             explains = {"-h", "--help"} & set(before)
             if not explains and not isinstance(self.make_parser(ctx).parse_args(list(before))[0].get("run"), str):

@@ -359,6 +359,7 @@ def test_completion_prints_a_script(call, shell):
         ("pipeprof sql ru", ["plain,run0"]),
         ("pipeprof memory nosuch", ["file,nosuch"]),
         ("pipeprof memory --sv", ["plain,--svg"]),
+        ("pipeprof whatif --op 3 -- python tr", ["file,tr"]),
     ],
 )
 def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, typed, expected):
@@ -378,3 +379,14 @@ def test_no_color_reaches_the_renderer(call, run, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "")
     call("--no-color", "report", run.path)
     assert program.os.environ["NO_COLOR"] == "1"
+
+
+@pytest.mark.parametrize("words", [["--format", "json"], ["-o", "now.txt"]])
+def test_an_interruption_ends_the_view_and_is_no_failure(call, run, tmp_path, monkeypatch, words):
+    def looks(_self):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pipeprof.report.top.Watch.looks", looks)
+    assert call("top", run.path, *words) == (0, "", "")
