@@ -102,8 +102,9 @@ def record(
 ) -> list[Outcome]:
     """Run the command `reps` times, or until it fails or is interrupted; returns how each ended.
 
-    No repetition begins in a folder that was deleted or replaced meanwhile, or cannot be written. A warning of the run
-    says why there are fewer than that. Raises UsageError when the first one cannot begin.
+    No repetition begins in a folder that was deleted or replaced meanwhile, or cannot be written, nor where the command
+    cannot be started. A warning of the run says why there are fewer than that. When the first one cannot begin, raises
+    UsageError, and removes what `create_run` has made.
     """
     _make_reserve(run)
     probe = replace(probe, run_id=run.manifest.run_id)
@@ -111,31 +112,46 @@ def record(
     early = ""
     while len(outcomes) < reps and not early:
         rep = len(outcomes)
-        early = _why_not(run, rep)
-        if not early:
+        try:
+            spool = _make_spool(run, rep)
             started(rep)
-            outcomes.append(run_command(command, run.spool / f"rep={rep}", probe, host_interval_s))
-            if outcomes[-1].status != 0:
-                break
-            early = "interrupted" if outcomes[-1].interrupted else ""
+            outcomes.append(run_command(command, spool, probe, host_interval_s))
+        except UsageError as error:
+            _take_back(run, rep)
+            if not rep:
+                raise
+            early = error.message
+            break
+        if outcomes[-1].status != 0:
+            break
+        early = "interrupted" if outcomes[-1].interrupted else ""
     if len(outcomes) < reps and early:
         run.manifest.warn(LAUNCHER, f"only {len(outcomes)} of {reps} repetitions were made: {early}")
     return outcomes
 
 
-def _why_not(run: Run, rep: int) -> str:
-    """Make the spool of a repetition, or say why it cannot begin. Raises UsageError for the first one."""
+def _make_spool(run: Run, rep: int) -> Path:
+    """The folder of a repetition in the spool. Raises UsageError that says why it cannot begin."""
     if rep and not lock.is_mine(run.path, run.manifest.run_id):
         what = f"the file `{lock.LOCK}`" if run.path.joinpath(MANIFEST).is_file() else "the folder of the run"
-        return f"{what} was removed or replaced meanwhile"
+        raise UsageError(f"{what} was removed or replaced meanwhile")
     spool = run.spool / f"rep={rep}"
     try:
         spool.mkdir(parents=True)
     except OSError as error:
-        if not rep:
-            raise UsageError(f"cannot write `{spool}`: {error.strerror}", "choose another folder with -o") from error
-        return f"cannot write `{spool}`: {error.strerror}"
-    return ""
+        raise UsageError(f"cannot write `{spool}`: {error.strerror}", "choose another folder with -o") from error
+    return spool
+
+
+def _take_back(run: Run, rep: int) -> None:
+    """Remove what was made for a repetition that did not begin; of the first one, the run itself."""
+    with contextlib.suppress(OSError):
+        if lock.is_mine(run.path, run.manifest.run_id):
+            shutil.rmtree(run.spool / f"rep={rep}", ignore_errors=True)
+            if not rep:
+                _empty(run.path)
+                lock.release(run.path, run.manifest.run_id)
+                run.path.rmdir()
 
 
 def parse_schedule(text: str) -> dict[str, int]:

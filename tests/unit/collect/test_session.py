@@ -265,6 +265,32 @@ def test_a_first_repetition_that_cannot_be_recorded_is_refused_in_words(tmp_path
         record(run, COMMAND, ProbeOptions(), reps=1, host_interval_s=1.0)
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_command_that_cannot_be_started_leaves_no_run(tmp_path, there):
+    """The verbs without RUN would take it for the newest."""
+    script = tmp_path / "train.sh"
+    script.write_text("no interpreter is named\n", encoding="utf-8")
+    script.chmod(0o755)
+    path = tmp_path / "run"
+    if there:
+        path.mkdir()
+    run = create(path, command=[str(script)])
+    with pytest.raises(UsageError, match=r"cannot start `.*train.sh`"):
+        record(run, [str(script)], ProbeOptions(), reps=2, host_interval_s=1.0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["train.sh"]
+
+
+def test_a_command_that_is_gone_keeps_the_repetitions_before(tmp_path):
+    script = tmp_path / "once.sh"
+    script.write_text('#!/bin/sh\nrm "$0"\n', encoding="utf-8")
+    script.chmod(0o755)
+    run = create(tmp_path / "run", command=[str(script)])
+    assert record(run, [str(script)], ProbeOptions(), reps=3, host_interval_s=1.0) == [GOOD]
+    (warning,) = run.manifest.warnings
+    assert warning.message == f"only 1 of 3 repetitions were made: command not found: `{script}`"
+    assert run.spooled_reps() == [0]
+
+
 def test_a_default_name_is_never_one_that_exists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = []
