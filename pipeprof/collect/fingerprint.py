@@ -126,10 +126,10 @@ def _lines(path: str) -> list[str]:
 
 
 def _git(folder: str, *words: str) -> str | None:
+    """What git says, without writing into the repository or running a program of its settings; None if it refuses."""
+    own = ["--no-replace-objects", "--no-optional-locks", "-c", "core.fsmonitor=false"]
     try:
-        done = subprocess.run(
-            ["git", "--no-replace-objects", "-C", folder, *words], capture_output=True, timeout=5, check=False
-        )
+        done = subprocess.run(["git", "-C", folder, *own, *words], capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None

@@ -98,3 +98,20 @@ def test_outside_a_repository_or_without_git_it_is_unknown(tmp_path, monkeypatch
     assert git_state(str(tmp_path)) is None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert git_state(str(tmp_path)) is None
+
+
+def test_looking_at_a_repository_neither_writes_into_it_nor_runs_its_programs(tmp_path):
+    """A look that takes too long is killed: a lock that it holds would stay."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    monitor, file, ran = tmp_path / "monitor", tmp_path / "train.py", tmp_path / "ran"
+    monitor.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
+    monitor.chmod(0o755)
+    file.write_text("x = 1\n", encoding="utf-8")
+    for words in (["init", "-q"], ["add", "train.py"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    subprocess.run([*git, "config", "core.fsmonitor", str(monitor)], check=True)
+    os.utime(file, (1, 1))  # the index does not know it like that
+    before = tmp_path.joinpath(".git/index").read_bytes()
+    assert git_state(str(tmp_path))["dirty"] is False
+    assert tmp_path.joinpath(".git/index").read_bytes() == before
+    assert not ran.exists()
