@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 
 import click
@@ -40,9 +41,12 @@ def words_of(error: click.ClickException) -> tuple[str, str]:
 
 
 def words_of_name(error: Exception) -> tuple[str, str] | None:
-    """Message and hint when a name that was given is too long, or is no text where only text will do; else None."""
+    """Message and hint when a name that was given cannot be used, or is no text where only text will do; else None."""
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return f"a name is too long: `{shortened(str(error.filename))}`", "give a shorter one"
+    if isinstance(error, PermissionError) and isinstance(error.filename, (str, bytes)):
+        name = shortened(printable(os.fsdecode(error.filename)))
+        return f"no permission for `{name}`", "give a path that you may use, or have its permissions changed"
     if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
         return f"a name is not UTF-8: `{shortened(printable(error.object))}`", "rename it, or give another one"
     return None

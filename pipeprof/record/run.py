@@ -310,7 +310,7 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
         )
-    if not os.path.lexists(manifest):
+    if _is_missing(manifest):
         content = "a folder without `run.json`" if folder.is_dir() else "a file"
         raise RunError(
             f"`{folder}` is not a pipeprof run: found {content}", "give the folder that `pipeprof collect` made"
@@ -328,6 +328,17 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
         ) from error
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there, not even a link; of what may not be looked at that is not known."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _names_beside(folder: Path) -> list[str]:

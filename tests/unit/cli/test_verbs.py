@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import subprocess
@@ -209,6 +210,14 @@ def test_the_version_is_told(call):
 def test_an_error_is_one_line_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
     monkeypatch.chdir(tmp_path)
     assert found in failed(call(*words), code)
+
+
+def test_a_path_that_nobody_lets_us_look_at_is_an_error_in_words(call, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    assert "no permission for `/root/theirs`" in failed(call("report", "/root/theirs"), 2)
 
 
 @pytest.mark.parametrize("words", [["/no/such/run"], [], ["--format", "pdf", "x"], ["x", "--nonsense"]])

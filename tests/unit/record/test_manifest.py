@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_a_folder_that_does_not_exist_is_no_run(tmp_path):
 def test_a_folder_without_a_manifest_is_no_run(tmp_path):
     with pytest.raises(RunError, match=r"is not a pipeprof run: found a folder without `run.json`"):
         load(tmp_path)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_not_said_to_have_no_manifest(run, monkeypatch):
+    def refuse(path, *_args, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "lstat", refuse)
+    monkeypatch.setattr("pipeprof.record.run.read_file", refuse)
+    with pytest.raises(RunError, match=r"cannot read `.*run.json`: Permission denied"):
+        load(run.path)
 
 
 def test_a_file_is_no_run(tmp_path):
