@@ -66,6 +66,7 @@ class Recorder:
         self.live = None
         self._fds = None
         self._lock = _thread.RLock()
+        self._flushing = False  # the same thread may record meanwhile: by the garbage collector, or a signal
         self._warned = set()
         self._dropped = 0
         self._torn = set()
@@ -170,8 +171,9 @@ class Recorder:
         """Write what is pending. One thread at a time; another one returns at once, or waits up to `wait_s`."""
         if self.off or self._fds is None or not self._lock.acquire(wait_s > 0, wait_s if wait_s > 0 else -1):
             return
+        inside, self._flushing = self._flushing, True
         try:
-            if self._fds is None:
+            if self._fds is None or inside:
                 return
             self._flushed = now()
             self._pack()
@@ -180,6 +182,7 @@ class Recorder:
             for fd, queue in zip(self._fds, (self._pending, self._lines)):
                 self._drain(fd, queue, b"" if queue is self._pending else b"\n")
         finally:
+            self._flushing = inside
             self._lock.release()
 
     def _pack(self):
@@ -255,7 +258,7 @@ class Recorder:
     def forked(self):
         """In a forked child: fall silent if the parent was already training, otherwise start afresh."""
         self._values, self._pending, self._lines = [], [], []
-        self._lock = _thread.RLock()
+        self._lock, self._flushing = _thread.RLock(), False
         self.waiting = False
         if self.folder is not None:
             self.off = True

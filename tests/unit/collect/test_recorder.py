@@ -54,6 +54,26 @@ def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
     assert [mark.number for mark in written(rec).marks] == [0, 1]
 
 
+def test_what_is_recorded_by_the_thread_that_writes_is_written_once(rec, monkeypatch):
+    """The garbage collector ends an iterator, or the script's handler of a signal saves a checkpoint."""
+    rec.open()
+    real, late = os.write, [1, 2]
+
+    def write(descriptor, data):
+        if descriptor in rec._fds and late:
+            fetch(rec, late.pop(0))
+            rec.event("late")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    fetch(rec, 0)
+    rec.event("early")
+    rec.close()
+    process = written(rec)
+    assert [mark.number for mark in process.marks] == [0, 1, 2]
+    assert [event["e"] for event in process.events if event["e"] != "process"] == ["early", "late", "late", "bye"]
+
+
 def test_the_last_words_wait_for_a_thread_that_is_writing(rec):
     rec.open()
     rec.flush()
