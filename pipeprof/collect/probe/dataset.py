@@ -317,7 +317,8 @@ def _before_build(iterator, dataset, args, kwargs):
         elif TREES is None or not recorder.REC.options.get("queue_interval_ms", 100):
             facts["queues"] = "not_recorded: queue sampling is off"
         else:
-            facts["queues"] = TREES.register(tree)
+            why = _guarded("queues", TREES.register, tree)  # its fetches are recorded whatever comes of it
+            facts["queues"] = "not_recorded: MindSpore's recorder of queues failed" if why is None else why
         _time_services(tree, facts["graph"])
         tree.digest = digest.begin(tree.number, site, hidden)
     except Exception:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,6 +76,22 @@ def test_a_save_takes_the_place_of_the_one_before_the_last(probe, rec):
         trees._save("part")
     folder = Path(rec.folder) / "tree-0"
     assert sorted(path.name for path in folder.iterdir()) == ["part-4", "part-5"]
+
+
+def test_a_recorder_of_queues_that_fails_costs_no_fetch(probe, rec, monkeypatch):
+    """It does not take any interval, for one."""
+    dataset = probe.dataset
+    rec._options_text = json.dumps({"service": False})
+    monkeypatch.setitem(sys.modules, "mindspore", SimpleNamespace(__file__="/nowhere/mindspore/__init__.py"))
+
+    def refuse(_interval):
+        raise ValueError("Interval given is not within the required range")
+
+    config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=refuse)
+    dataset.TREES = dataset.Trees(SimpleNamespace(init=lambda: None), config, 1 << 31)
+    tree, facts = dataset._before_build(type("Iterator", (), {})(), SimpleNamespace(children=[]), (), {})
+    assert tree is not None
+    assert facts["queues"] == "not_recorded: MindSpore's recorder of queues failed"
 
 
 def test_what_mindspore_keeps_of_batches_is_taken_from_it_while_nothing_is_recorded(probe, rec):
