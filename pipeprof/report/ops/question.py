@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
 KEYS = {"end": "total", "total": "total", "kern": "wait", "wait": "wait", "exec": "exec"}
 PARTS = ("summary", "device", "host")
+_FRAMES = re.compile("0*[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Question:
         Raises UsageError for another text.
         """
         name, _, depth = text.strip().lower().partition(" ")
-        is_group = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
+        is_group = name in GROUPS and (not depth or (name == "stack" and bool(_FRAMES.fullmatch(depth.strip()))))
         if not is_group:
             frames = "only `stack` takes a number, of 1 or more frames: --group-by stack 3"
             raise UsageError(f"unknown --group-by `{text}`", frames if name in GROUPS else did_you_mean(name, GROUPS))
@@ -71,6 +73,9 @@ class Question:
                 f"{self.grouping} is about groups of executions: it cannot be combined with options for operators",
                 f"leave one of them out: {self.grouping}, or --aggregate and its companions",
             )
+        for option, seconds in (("--min-time", self.min_time), ("--max-time", self.max_time)):
+            if seconds is not None and math.isnan(seconds):
+                raise UsageError(f"{option} is no number of seconds: `{seconds}`", f"such as {option} 0.001")
         self.pattern()
 
     def pattern(self) -> re.Pattern[str] | None:

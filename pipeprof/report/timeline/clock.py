@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Manifest, Rank, Run
 
 FIRST, LAST = -(2**62), 2**62
-_STEPS = re.compile(r"([0-9]*):([0-9]*)")
+_STEPS = re.compile(r"([0-9]{0,18}):([0-9]{0,18})")
 _RANKS = re.compile(r"[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*")
 
 

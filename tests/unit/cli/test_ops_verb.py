@@ -311,6 +311,8 @@ def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
         (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`"),
         (["--group-by", "nonsense"], "choose from `name`, `shape`"),
         (["--group-by", "stack 0"], "unknown --group-by `stack 0`; .*1 or more frames"),
+        (["--group-by", "stack " + "9" * 5000], "unknown --group-by `stack 999"),
+        (["--min-time", "nan"], "--min-time is no number of seconds: `nan`"),
         (["--group-by", "name 3"], "unknown --group-by `name 3`; only `stack`"),
         (["--group-by", "scope", "--type", "x"], "have no type"),
         (["--format", "parquet"], "give a file"),
