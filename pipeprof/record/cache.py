@@ -19,12 +19,22 @@ Kept = TypeVar("Kept")
 
 COPIES, ORIGIN = "runs", "url.json"  # copies of runs in object storage, and what stands beside each
 _LONGEST_URL = 1 << 16
+_NO_HOME = Path(os.devnull)  # below it nothing is there, and nothing can be made
 
 
 def cache_folder(name: str) -> Path:
-    """`$XDG_CACHE_HOME/pipeprof/<name>`, or below ~/.cache; it may not be there yet."""
+    """`$XDG_CACHE_HOME/pipeprof/<name>`, or below ~/.cache; it may not be there yet, or have no place to be.
+
+    A user without a name or HOME, as in some containers, has no home.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pipeprof" / name
+    if base:
+        return Path(base, "pipeprof", name)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        home = _NO_HOME
+    return home / ".cache" / "pipeprof" / name
 
 
 def origin_of(folder: Path) -> str | None:

@@ -128,11 +128,9 @@ def each_run(
     What lasts is kept in the cache under `what`, so that the next question needs nothing but the listing. `kind`: what
     an answer is read back as. So many `readers` at a time.
     """
-    cache_file = None
-    with contextlib.suppress(RuntimeError):  # nobody's home is known
-        key = hashlib.sha256(f"{__version__} {url}".encode(errors="surrogatepass")).hexdigest()[:32]
-        cache_file = cache_folder(what) / f"{key}.json"
-    cached = (cache_file and recall(cache_file, dict[str, tuple[str, kind]], _MOST_KNOWN)) or {}  # type: ignore[valid-type]
+    key = hashlib.sha256(f"{__version__} {url}".encode(errors="surrogatepass")).hexdigest()[:32]
+    cache_file = cache_folder(what) / f"{key}.json"
+    cached = recall(cache_file, dict[str, tuple[str, kind]], _MOST_KNOWN) or {}  # type: ignore[valid-type]
     lasting = {one.name: cached[one.name] for one in runs if one.seen and cached.get(one.name, ("",))[0] == one.seen}
     waiting = [one for one in runs if one.name not in lasting]
     answers = {name: answer for name, (_seen, answer) in lasting.items()}
@@ -146,7 +144,7 @@ def each_run(
                 if lasts and one.seen:
                     lasting[one.name] = one.seen, answer
     finally:
-        if cache_file is not None and (waiting or len(lasting) < len(cached)):
+        if waiting or len(lasting) < len(cached):
             remember(cache_file, lasting)
             forget_oldest(cache_file.parent, _MOST_URLS)
     return [answers[one.name] for one in runs]

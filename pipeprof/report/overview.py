@@ -48,7 +48,7 @@ def overview(run: Run) -> Overview:
     if rollup is not None:
         return _of_rollup(rollup)
     path = None
-    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: nobody's home is known
+    with contextlib.suppress(OSError):
         path = _cache_path(run)
         remembered = recall(path, Overview, MOST_BYTES)
         if remembered is not None:

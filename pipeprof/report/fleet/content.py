@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -64,17 +63,14 @@ def _regressions(engine: Engine) -> tuple[list[dict[str, Any]] | None, str | Non
     """
     series = engine.rows("fleet/series")
     key = hashlib.sha256(__version__.encode() + msgspec.json.encode(series)).hexdigest()[:32]
-    path = None
-    with contextlib.suppress(RuntimeError):  # nobody's home is known
-        path = cache_folder("regressions") / f"{key}.json"
-        remembered = recall(path, list[dict[str, Any]], MOST_BYTES)
-        if remembered is not None:
-            return remembered, None
+    path = cache_folder("regressions") / f"{key}.json"
+    remembered = recall(path, list[dict[str, Any]], MOST_BYTES)
+    if remembered is not None:
+        return remembered, None
     try:
         regressions = fleet.regressions(series)
     except UsageError as error:
         return None, f"{error.message}: {error.hint}" if error.hint else error.message
-    if path is not None:
-        remember(path, regressions)
-        forget_oldest(path.parent, MOST_KEPT)
+    remember(path, regressions)
+    forget_oldest(path.parent, MOST_KEPT)
     return regressions, None

@@ -79,7 +79,7 @@ def _gathered(
     root: Folder | Prefix, there: dict[str, str], progress: Callable[[str], None], *, fresh: bool
 ) -> pa.Table:
     path = _index_path(root)
-    index = None if fresh or path is None else _read(path)
+    index = None if fresh else _read(path)
     unchanged, names = _still_true(index, there)
     new = [name for name in there if name not in names]
     fresh_rows: dict[str, pa.Table] = {}
@@ -87,12 +87,12 @@ def _gathered(
         for name, rows in _asked(root, new):
             fresh_rows[name] = _noted(rows, there[name])
             progress(f"{len(fresh_rows):,} of {len(new):,} runs that are new or changed")
-            if len(fresh_rows) % OFTEN == 0 and path is not None:
+            if len(fresh_rows) % OFTEN == 0:
                 _write([unchanged, *fresh_rows.values()], path)
     finally:
         # In the order of the folder, whoever was first: sums of floats depend on it.
         parts = [unchanged, *(fresh_rows[name] for name in new if name in fresh_rows)]
-        if path is not None and (new or (index is not None and index.num_rows > unchanged.num_rows)):
+        if new or (index is not None and index.num_rows > unchanged.num_rows):
             _write(parts, path)
     gathered = pa.concat_tables(parts).combine_chunks()  # DuckDB takes 50 KB for each piece of a table
     given = _as_given(root, gathered.column("run"))
@@ -170,11 +170,9 @@ def _noted(rows: pa.Table, seen: str) -> pa.Table:
     return rows.add_column(0, _INDEX.field("seen"), pa.chunked_array([column]))
 
 
-def _index_path(root: Folder | Prefix) -> Path | None:
-    """The index of a folder; None where nobody's home is known."""
-    with contextlib.suppress(RuntimeError):
-        return cache_folder("fleet") / f"{hashlib.sha256(root.key).hexdigest()[:32]}.parquet"
-    return None
+def _index_path(root: Folder | Prefix) -> Path:
+    """The index of a folder."""
+    return cache_folder("fleet") / f"{hashlib.sha256(root.key).hexdigest()[:32]}.parquet"
 
 
 def _mark() -> bytes:
