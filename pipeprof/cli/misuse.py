@@ -47,9 +47,19 @@ def words_of_name(error: Exception) -> tuple[str, str] | None:
     if isinstance(error, PermissionError) and isinstance(error.filename, (str, bytes)):
         name = shortened(printable(os.fsdecode(error.filename)))
         return f"no permission for `{name}`", "give a path that you may use, or have its permissions changed"
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _is_somewhere():
+        return "the working directory is gone", "change to a folder that is there"
     if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
         return f"a name is not UTF-8: `{shortened(printable(error.object))}`", "rename it, or give another one"
     return None
+
+
+def _is_somewhere() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - nothing is made of it
+    except OSError:
+        return False
+    return True
 
 
 def _plain(message: str) -> str:

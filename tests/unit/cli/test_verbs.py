@@ -212,6 +212,16 @@ def test_an_error_is_one_line_and_a_hint(call, tmp_path, monkeypatch, words, fou
     assert found in failed(call(*words), code)
 
 
+@pytest.mark.parametrize("words", [["collect", "-o", "OUT", "--", "true"], ["tune", "--", "true"]])
+def test_a_working_directory_that_is_gone_is_an_error_in_words(call, tmp_path, monkeypatch, words):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = failed(call(*[tmp_path / "run" if word == "OUT" else word for word in words]), 2)
+    assert "the working directory is gone" in said
+
+
 def test_a_path_that_nobody_lets_us_look_at_is_an_error_in_words(call, monkeypatch):
     def refuse(path):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
