@@ -239,6 +239,8 @@ class Objects:
         except (OSError, pa.ArrowException) as error:
             why, text, named = "", str(error), words(self.shown)
             hint = f"check the URL, {named.where}, and the credentials in the environment: {named.login}"
+            if self.is_local:
+                hint = "check the path and its permissions"
             no_bucket = verb == "write" and isinstance(error, FileNotFoundError) and not self.is_local
             if no_bucket or _NO_BUCKET.search(text):
                 why = f"there is no such {named.bucket}: "

@@ -533,3 +533,10 @@ def test_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
     (local,) = tmp_path.glob("pipeprof-run-*")
     assert done.exit_code == 0
     assert files_of(fetch(url)) == files_of(local)
+
+
+def test_a_folder_that_cannot_be_used_is_no_matter_of_credentials(recorded, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="Not a directory") as caught:
+        push(load(recorded), f"file://{tmp_path}/file/RUN")
+    assert caught.value.hint == "check the path and its permissions"
