@@ -183,7 +183,8 @@ def _live_file(live: str | None, *, force: bool) -> Path | None:
         return None
     file = Path(live)
     check_free(file, force=force)
-    if not os.access(file.absolute().parent, os.W_OK):
+    parent = file.absolute().parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise UsageError(f"cannot write `{file}`", "give another name behind --live, and -- before the command")
     return file
 

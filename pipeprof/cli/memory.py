@@ -73,6 +73,8 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
         raise UsageError("--rank chooses the rank that --svg draws, and there is no --svg", "add --svg lifetimes.svg")
     if svg is None and form != "json" and asked["blocks"] is not None:
         raise UsageError("--blocks is for --svg and JSON", "add --svg lifetimes.svg, or --format json")
+    if svg is not None and svg == output:
+        raise UsageError("-o and --svg name the same file", "give each its own")
     source = opened(run)
     blocks = _BLOCKS if asked["blocks"] is None else asked["blocks"] or _ALL
     content = room.build(source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"])

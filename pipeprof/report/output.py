@@ -11,6 +11,7 @@ import click
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PLAIN_WIDTH = 120  # columns of what no terminal shows
@@ -21,9 +22,16 @@ def write_text(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
+    with written_whole(output) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def written_whole(output: Path) -> Iterator[Path]:
+    """A name beside the file to write to, which becomes the file at the end. Raises UsageError when that cannot be."""
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        yield temporary
         temporary.replace(output)
     except OSError as error:
         with contextlib.suppress(OSError):  # where there is no such folder there is nothing to remove

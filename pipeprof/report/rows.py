@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pipeprof import escape
+from pipeprof.errors import QueryError
 from pipeprof.query.engine import Engine
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
@@ -56,10 +57,18 @@ def show_rows(data: pa.Table, form: str) -> None:
             columns = (map(escape.csv_cell, column.to_pylist()) for column in batch.columns)
             writer.writerows(zip(*columns, strict=True))
     elif form == "json":
+        _refuse_same_names(data.column_names)
         plain = [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
         sys.stdout.write(escape.json(json.dumps(plain, default=str)) + "\n")
     else:
         print_drawn(lambda console: _print(console, data))
+
+
+def _refuse_same_names(names: list[str]) -> None:
+    """Raises QueryError for columns of one name, of which an object of JSON would keep the last alone."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise QueryError(f"two columns are called `{twice}`", "give them names of their own with AS, or --format csv")
 
 
 def _within_python(data: pa.Table) -> pa.Table:

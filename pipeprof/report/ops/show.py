@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from pipeprof.report import document, json_text
 from pipeprof.report.ops import sections, texts
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.unmatched import why_empty
-from pipeprof.report.output import write_text
+from pipeprof.report.output import write_text, written_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,10 +57,5 @@ def _names(content: Content) -> str:
 def _parquet(content: Content, output: Path) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import; other formats do without
 
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
+    with written_whole(output) as temporary:
         pq.write_table(texts.arrow(content), temporary, compression="zstd")
-        temporary.replace(output)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error

@@ -45,6 +45,7 @@ def run(make_run):
         (["stacks", "RUN", "-o", "OUT", "--steps", "50:"], "--steps matches no step: the run has steps 0 to 3"),
         (["stacks", "RUN", "-o", "OUT", "--by", "scope", "--depth", "3"], "these stacks are by scope"),
         (["sweep", "--table", "CSV", "--budget", "9"], "--table shows published figures and runs nothing"),
+        (["memory", "RUN", "--svg", "OUT", "-o", "OUT"], "-o and --svg name the same file"),
         (["top", "RUN", "--listen", "0", "-o", "OUT"], "--listen shows nothing"),
         (["collect", "--ops", "off", "--schedule", "active=3", "--", "true"], "--ops off has none"),
     ],

@@ -102,7 +102,7 @@ def test_help_of_the_program_groups_the_verbs_by_question(call):
     assert "Did a change make it slower?" in SECTIONS
 
 
-@pytest.mark.parametrize("name", ["train.sh", "folder", "nowhere/now.txt"])
+@pytest.mark.parametrize("name", ["train.sh", "folder", "nowhere/now.txt", "train.sh/now.txt"])
 def test_the_file_of_live_replaces_nothing(call, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     Path("train.sh").write_text("exit 0\n", encoding="utf-8")
@@ -270,8 +270,9 @@ def test_a_report_that_cannot_be_written_is_an_error(call, run):
     assert "cannot write" in failed(call("report", run.path, "-o", "/no/such/folder/report"), 2)
 
 
-def test_a_report_below_a_file_is_an_error(call, run):
-    assert "Not a directory" in failed(call("report", run.path, "-o", run.path / "run.json" / "report.txt"), 2)
+@pytest.mark.parametrize("words", [["report"], ["ops", "--format", "parquet"]])
+def test_a_report_below_a_file_is_an_error(call, run, words):
+    assert "Not a directory" in failed(call(*words, run.path, "-o", run.path / "run.json" / "report.txt"), 2)
 
 
 def test_operators_as_json_have_totals_over_all_and_rows_for_the_top(call, run):
@@ -319,6 +320,12 @@ def test_sql_numbers_that_json_does_not_have_are_null(call, run):
     assert json.loads(call("sql", run.path, "SELECT 1e0/0 AS a, 'nan'::DOUBLE AS b", "--format", "json")[1]) == [
         {"a": None, "b": None}
     ]
+
+
+def test_columns_of_one_name_are_no_json_which_would_keep_one_of_them(call, run):
+    query = "SELECT 1 AS a, 2 AS a"
+    assert "two columns are called `a`" in failed(call("sql", run.path, query, "--format", "json"), 2)
+    assert call("sql", run.path, query, "--format", "csv")[1] == "a,a\n1,2\n"
 
 
 def test_sql_is_read_from_stdin(call, run):
