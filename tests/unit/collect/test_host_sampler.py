@@ -39,7 +39,9 @@ def test_a_command_is_one_short_line_without_secrets():
 
 
 def test_the_command_of_a_process_is_told_once(look):
-    with subprocess.Popen([sys.executable, "-c", "input()", "--flag"], stdin=subprocess.PIPE) as child:
+    command = [sys.executable, "-c", "print(flush=True), input()", "--flag"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()  # until then the kernel may not have its command yet
         sample = look(child.pid)
         first, second = sample()["procs"][0], sample()["procs"][0]
         child.communicate(b"\n")
