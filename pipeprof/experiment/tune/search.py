@@ -329,8 +329,8 @@ class Tuning:
         return plain, changed
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
-        if trial.batches == "other":
-            return "other_data"
+        if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):
+            return "other_data"  # where other random numbers are allowed, only those of a gain are told from other rows
         if word == "accepted" and not self._may_take(trial.batches):
             return "unchecked"
         return word or "undecided"

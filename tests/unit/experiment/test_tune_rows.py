@@ -323,6 +323,15 @@ def test_with_that_leave_labels_that_move_are_still_other_batches(tune, tmp_path
     assert "the values of column `label`" in first.error
 
 
+def test_with_that_leave_a_change_without_a_gain_is_not_called_other_data(tune):
+    bench = drawing()
+    bench.truth = lambda _settings: 20.0
+    state = tune(bench, allow_random=True)
+    tried = [one for one in state.trials if workers_of(one.settings, 1) > 1]
+    assert tried
+    assert {one.verdict for one in tried} <= {"no_gain", "undecided", "hopeless"}
+
+
 def test_leave_makes_it_another_tuning(tune):
     tune(reading())
     with pytest.raises(RunError, match="option or version"):
