@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace as replace_fields
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.experiment import repetition
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
@@ -35,6 +36,7 @@ from pipeprof.experiment.tune.goal import (
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
 from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open_state, save_state, sources_of
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
+from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
 from pipeprof.verdict.candidate import key_of
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 TRIAL = Plan(2, 6)
 BUDGET_S = 600.0
 MOST_TRIALS = 24
+RUNS = ("look-*", "*/[ab]*", "*/rows/[ab]*")  # folders of runs
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ class TuneWish:
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
     """Tune, or go on with a tuning that was interrupted; returns what was found and its folder.
 
-    Raises UsageError without a command, WorkloadError when the unchanged command fails, MeasureError when its steps
-    cannot be timed.
+    Raises UsageError without a command, and while a run of a killed call goes on; WorkloadError when the unchanged
+    command fails, MeasureError when its steps cannot be timed.
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
@@ -120,6 +123,8 @@ class Tuning:
         if self.state.state == "finished" and not self._reopened():
             self.say("this tuning is finished; nothing is run again")
             return
+        spools = [path.relative_to(self.folder) for run in RUNS for path in self.folder.glob(f"{run}/{SPOOL}")]
+        repetition.refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:
             self._next()
         if not self.state.settings.is_empty:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tune_fake import SITE, FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment import repetition
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.pairs.series import Rate
 from pipeprof.experiment.runs import Measured
@@ -635,3 +636,20 @@ def test_operators_are_known_by_their_places_in_the_users_graph(tune, tmp_path):
     assert "7:workers=4" in keys[1]
     assert "1:workers=4" not in keys[1]
     assert not any(key.startswith(":") or key == "" for key in keys[0])
+
+
+@pytest.mark.parametrize("run", ["look-0", "trial-0/a1", "trial-1/rows/b0", "original/b0"])
+def test_beside_a_run_that_outlived_a_kill_nothing_is_measured(tune, tmp_path, monkeypatch, run):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    first = FakeBench(loop, by_workers(loop))
+    first.stop_after = 1
+    with pytest.raises(KeyboardInterrupt):
+        tune(first)
+    (tmp_path / "tuned" / run / "spool").mkdir(parents=True)
+    alive = {tmp_path / "tuned" / run: [4711]}
+    monkeypatch.setattr(repetition.Bench, "still_running", lambda _bench, path: alive[path])
+    with pytest.raises(UsageError, match=f"process 4711 of the interrupted repetition `{run}` is still running"):
+        tune(FakeBench(loop, by_workers(loop)))
+    alive.clear()
+    (tmp_path / "tuned" / run / "spool").rmdir()
+    assert is_proven(tune(FakeBench(loop, by_workers(loop)))[0])
