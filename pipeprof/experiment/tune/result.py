@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 RESULT, SETTINGS, PATCH, PARAGRAPH = "tune.json", "settings.json", "patch.diff", "pull_request.md"
+READING_S = 10.0  # that a call which goes on takes before its first run
 EXIT = {"proven": 0, "nothing_to_gain": 0, "not_faster": 0, "not_judged": 3, "undecided": 4}
 
 
@@ -40,7 +41,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,
         "lacks_time": lacks_time(state),
-        "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH), 3),
+        "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH) + READING_S, 3),
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
         "rows": [msgspec.to_builtins(one) for one in state.original],

@@ -653,3 +653,18 @@ def test_beside_a_run_that_outlived_a_kill_nothing_is_measured(tune, tmp_path, m
     alive.clear()
     (tmp_path / "tuned" / run / "spool").rmdir()
     assert is_proven(tune(FakeBench(loop, by_workers(loop)))[0])
+
+
+def test_the_budget_that_is_said_to_be_enough_is_so_though_recordings_are_read_first(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
+    bench = FakeBench(loop, by_workers(loop))
+    look = bench.look
+
+    def reading(settings, path):
+        bench.clock += 5.0
+        return look(settings, path)
+
+    bench.look = reading
+    again, _ = tune(bench, content_of(state, tmp_path, allow_unchecked=False)["next_budget_s"])
+    assert len(again.trials) == len(state.trials) + 1
