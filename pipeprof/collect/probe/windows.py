@@ -97,7 +97,7 @@ class Windows:
             self.auto = True
         self.open_at = 1 if self.auto else self.schedule.next_window(0)
         if self.open_at == 0:
-            self._open()
+            self._guarded(self._open)
 
     def forbid(self, why):
         """The script uses the profiler itself: close ours now and take no more."""
@@ -112,10 +112,13 @@ class Windows:
         done = self.done
         if done < self.open_at and self.folder is None:
             return
-        if recorder.REC.off or self.profiler is None:
-            return
+        if not recorder.REC.off and self.profiler is not None:
+            self._guarded(self._advance, done)
+
+    def _guarded(self, call, *args):
+        """No window is taken any more once something of ours has failed."""
         try:
-            self._advance(done)
+            call(*args)
         except Exception:
             self.profiler, self.folder = None, None
             sections.SECTIONS.on = False

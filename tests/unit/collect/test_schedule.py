@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -149,6 +151,21 @@ def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec)
     made.profiler.init = refuse
     for _ in range(5):
         made.step_done()
+    assert made.profiler is None
+    assert [event["code"] for event in events(rec) if event["e"] == "warning"] == ["probe_failed:window"]
+
+
+def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, monkeypatch):
+    """What else is set up when MindSpore is imported follows."""
+    profiler = Profiler()
+    monkeypatch.setattr(profiler, "init", lambda _folder: 1 / 0)
+    profiler.stop = lambda: None
+    native = SimpleNamespace(Profiler=SimpleNamespace(get_instance=lambda _target: profiler))
+    monkeypatch.setitem(sys.modules, "mindspore", SimpleNamespace(_c_expression=native))
+    monkeypatch.setitem(sys.modules, "mindspore._c_expression", native)
+    rec._options_text = json.dumps({"ops": "all", "memory": False})
+    made = probe.windows.Windows()
+    made.prepare()
     assert made.profiler is None
     assert [event["code"] for event in events(rec) if event["e"] == "warning"] == ["probe_failed:window"]
 
