@@ -38,8 +38,6 @@ class Finder:
         hook = HOOKS.get(name)
         if hook is None:
             return None
-        if name == "mindspore":
-            _ours("steps").package_import_began()
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
@@ -66,6 +64,8 @@ def _wrap(loader, hook):
             del loader.exec_module
         except AttributeError:
             pass
+        if module.__name__ == "mindspore":
+            _ours("steps").package_import_began()
         execute(module)
         try:
             getattr(_ours(hook[0]), hook[1])(module)

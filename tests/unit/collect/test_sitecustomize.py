@@ -60,6 +60,18 @@ def test_a_python_that_is_watched_leaves_one_line(spool):
     assert sorted(path.name for path in spool.iterdir()) == ["hello.jsonl"]
 
 
+def test_who_asks_whether_mindspore_is_installed_does_not_begin_its_import(tmp_path, spool):
+    tmp_path.joinpath("mindspore").mkdir()
+    tmp_path.joinpath("mindspore/__init__.py").write_text("__version__ = '2.9.0'\n", encoding="utf-8")
+    look = (
+        "import sys, time\nfrom importlib.util import find_spec\nassert find_spec('mindspore')\n"
+        "asked = time.monotonic_ns()\nimport mindspore\n"
+        "print(sys.modules['_pipeprof_probe.steps']._import_began[0] >= asked)"
+    )
+    done = python("-c", look, path=[tmp_path], spool=spool)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_without_a_spool_nothing_is_hooked():
     done = python("-c", "import sys; print([m for m in sys.modules if 'pipeprof' in m])")
     assert (done.stdout, done.stderr) == ("[]\n", "")
