@@ -19,13 +19,16 @@ def _add(ctx: click.Context, _param: click.Parameter, patterns: tuple[str, ...])
     from pipeprof.collect.probe.redact import VARIABLE
 
     for pattern in patterns:
+        if "\n" in pattern:
+            shown = pattern.replace("\n", "\\n")
+            raise click.BadParameter(f"`{shown}` has several lines: give a --redact for each pattern")
         try:
             empty = re.compile(pattern).match("") is not None
         except BAD_PATTERN as error:
             raise click.BadParameter(f"`{pattern}` is not a regular expression: {error}") from error
-        if empty or "\n" in pattern:
+        if empty:
             raise click.BadParameter(
-                f"`{pattern}` matches the empty text: expected a pattern of at least one character, on one line"
+                f"`{pattern}` matches the empty text: expected a pattern of at least one character"
             )
     if patterns and not ctx.resilient_parsing:
         os.environ[VARIABLE] = "\n".join(filter(None, [os.environ.get(VARIABLE), *patterns]))

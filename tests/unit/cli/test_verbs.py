@@ -200,6 +200,8 @@ def test_the_version_is_told(call):
         (["collect", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
         (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
         (["collect", "--reps", "0", "--", "true"], "--reps", 2),
+        (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
+        (["collect", "--redact", "x*", "--", "true"], "matches the empty text", 2),
         (["collect", "--redact", "a{9999999999}", "--", "true"], "is not a regular expression", 2),
         (["nonsense"], "nonsense", 2),
         (["report"], "RUN", 2),
