@@ -26,16 +26,19 @@ def answer(content: dict[str, Any]) -> Answer:
     run = content["run"]
     rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
     code, failure = rep.get("exit_code"), rep.get("failure")
-    given = Answer(f"The command failed {_when(content, rep.get('rep'))}: {_how(run, code)}.")
+    if not run["reps"]:  # it is not known how the command ended
+        given, purpose = Answer(f"The recording failed: {_how(run, code)}.", action="Record it again."), "does that"
+    else:
+        given = Answer(f"The command failed {_when(content, rep.get('rep'))}: {_how(run, code)}.")
+        given.action, purpose = _action(content, code, failure), "once it is fixed: records it again"
     if failure:
         given.cause = failure["error"]
         code_line = f": {failure['code']}" if failure["code"] else ""
         given.place = f"{_relative(failure['place'], run)}{code_line}" if failure["place"] else ""
         given.extra = _frames(failure)[-MOST_LINES:]
-    given.action = _action(content, code, failure)
     if command.is_repeatable(run):
         words = ["collect", "--force", "-o", command.new_run(run)]
-        given.propose(command.again(run, words), "once it is fixed: records it again and replaces this run")
+        given.propose(command.again(run, words), f"{purpose} and replaces this run")
     return given
 
 

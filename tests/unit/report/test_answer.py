@@ -155,6 +155,14 @@ def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
     assert answer.next_command.endswith("-- python train.py")
 
 
+def test_a_recording_that_failed_says_nothing_of_the_command(make_run):
+    """It may have ended well."""
+    answer = answer_of(content(make_run, {}, state="failed", reason="its folder was deleted while it was recorded"))
+    assert answer.sentence == "The recording failed: its folder was deleted while it was recorded."
+    assert answer.action == "Record it again."
+    assert answer.next_purpose == "does that and replaces this run"
+
+
 def test_the_steps_before_a_failure_are_those_of_the_repetition_that_failed(make_run):
     reps = [{"rep": 0, "exit_code": 0, "ranks": []}, {"rep": 1, "exit_code": 1, "failure": FAILURE, "ranks": []}]
     answer = answer_of(content(make_run, {"step": steps(["train"] * 30)}, reps=reps))
