@@ -210,7 +210,7 @@ def _write(path: Path, facts: Mapping[str, object]) -> None:
             (path.parent.parent / "reserve").unlink(missing_ok=True)  # Run.reserve
         else:
             return
-    sys.stderr.write(escape.line(f"pipeprof: cannot write `{path}`: {problem}; the command goes on") + "\n")
+    sys.stderr.write(escape.line(f"pipeprof: cannot write `{path}`: {problem}; the command is left alone") + "\n")
 
 
 def _pass_on_leftovers(spool: Path) -> None:
