@@ -111,7 +111,7 @@ NO_FILE = ""  # --live alone
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one, and the file of --live.")
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 @COMMAND
 def collect(
     target: Path | str | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
