@@ -26,8 +26,14 @@ def being_recorded(folder: Path) -> bool:
         run = load(folder)
     except (RunError, OSError):
         return bool(lock.is_held(folder))  # a recording that has no manifest yet
-    held = lock.is_held(folder) or (run.manifest.state == "running" and launcher_alive(run))
-    return bool(held or processes_alive(run))
+    if run.manifest.state == "running":
+        return is_running(run)
+    return bool(lock.is_held(run.path) or processes_alive(run))
+
+
+def is_running(run: Run) -> bool:
+    """Whether a run that its manifest calls `running` is recorded now, also by a process whose launcher is gone."""
+    return launcher_alive(run) or bool(processes_alive(run))
 
 
 def launcher_alive(run: Run) -> bool:

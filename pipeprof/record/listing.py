@@ -56,9 +56,11 @@ def _listed(path: Path) -> Listed:
 def began(run: Run, otherwise: float) -> float:
     """When a run began, in seconds; `otherwise` where its manifest does not say."""
     try:
-        return dt.datetime.fromisoformat(run.manifest.started_at.replace("Z", "+00:00")).timestamp()
-    except ValueError:
+        began_s = dt.datetime.fromisoformat(run.manifest.started_at.replace("Z", "+00:00")).timestamp()
+        dt.datetime.fromtimestamp(began_s, dt.timezone.utc)  # as it will be shown
+    except (ValueError, OverflowError):
         return otherwise
+    return began_s
 
 
 def _changed(path: Path) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import command, csv_cell
 from pipeprof.record.checksums import refuse_changed
-from pipeprof.record.launcher import launcher_alive
+from pipeprof.record.launcher import is_running
 from pipeprof.record.text import printable
 from pipeprof.report.document import Document
 from pipeprof.report.overview import overview
@@ -50,7 +50,7 @@ def _row(one: Listed) -> dict[str, Any]:
     manifest = one.run.manifest
     row |= {"state": manifest.state, "command": manifest.command, "source": manifest.source, "run_id": manifest.run_id}
     if manifest.state == "running":
-        return row if launcher_alive(one.run) else row | {"state": "partial", "problem": CUT_OFF}
+        return row if is_running(one.run) else row | {"state": "partial", "problem": CUT_OFF}
     try:
         refuse_changed(one.run, footers=False)
     except PipeprofError as error:

@@ -9,7 +9,7 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.compare import compare_places
 from pipeprof.experiment.history import history_of
 from pipeprof.record.checksums import refuse_changed
-from pipeprof.record.launcher import launcher_alive
+from pipeprof.record.launcher import is_running
 from pipeprof.record.listing import Listed, runs_in
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
@@ -59,7 +59,7 @@ class Site:
         if one.run is None:
             raise RunError(one.problem)
         if one.run.manifest.state == "running":
-            if launcher_alive(one.run):
+            if is_running(one.run):
                 watch = self._watched.setdefault(one.run.manifest.run_id, Watch(one.run))
                 return pages.live(name, next(watch.looks()))
             raise RunError(runs.CUT_OFF, f"pipeprof report {one.path}")

@@ -11,7 +11,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
-from pipeprof.record.launcher import launcher_alive
+from pipeprof.record.launcher import is_running
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.object_runs import HALF, add_rollup, glimpsed
 from pipeprof.record.objects import StorageError
@@ -44,7 +44,7 @@ def rows_of(path: Path, name: str) -> pa.Table:
         return _without_ranks({"run": name, "state": DAMAGED, "problem": _said(error)})
     facts = {"run": name, **_facts(run.manifest)}
     if run.manifest.state == RUNNING:
-        cut_off = not launcher_alive(run)
+        cut_off = not is_running(run)
         return _without_ranks(facts | ({"state": "partial", "problem": CUT_OFF} if cut_off else {}))
     try:
         refuse_changed(run, footers=False)

@@ -98,6 +98,22 @@ def test_damaged_runs_are_listed_with_what_is_wrong(recorded):
     assert "cut: damaged manifest" in ask("runs").stdout
 
 
+@pytest.mark.parametrize("started_at", ["yesterday", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_run_that_began_at_no_time_is_listed(recorded, started_at):
+    run = recorded("odd", 0)
+    run.manifest.started_at = started_at
+    run.save()
+    assert [row["path"] for row in listed()] == ["odd"]
+
+
+def test_a_run_whose_training_goes_on_without_its_launcher_is_running(recorded, monkeypatch):
+    """As `status` says, and the verbs that will not open it."""
+    recorded("alive", 0, state="running")
+    monkeypatch.setattr("pipeprof.record.launcher.processes_alive", lambda _run: [77])
+    (row,) = listed()
+    assert (row["state"], row["problem"]) == ("running", None)
+
+
 def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
     run = recorded("run", 1, state="running")
     before = run.path.joinpath("run.json").read_bytes()

@@ -228,7 +228,7 @@ def test_a_recording_that_was_cut_off_is_named_and_not_changed(served, recorded,
 
 
 def test_a_run_that_is_recorded_now_is_looked_at_again(served, recorded, monkeypatch):
-    monkeypatch.setattr("pipeprof.serve.site.launcher_alive", lambda _run: True)
+    monkeypatch.setattr("pipeprof.serve.site.is_running", lambda _run: True)
     looks = iter(["one", "two"])
     monkeypatch.setattr("pipeprof.serve.site.Watch.looks", lambda _self: iter([next(looks)]))
     monkeypatch.setattr("pipeprof.report.top.draw", lambda console, content: console.print(f"look {content} <b>"))
