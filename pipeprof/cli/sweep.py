@@ -16,6 +16,7 @@ from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
 
 EXPORTS = ("env", "args", "toml")
+MOST_STEPS = 10**12
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -30,7 +31,7 @@ EXPORTS = ("env", "args", "toml")
 @click.option(
     "--steps",
     metavar="N",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST_STEPS),
     help="Recommend for a training of N steps after warm-up, set-up included.  [default: by the step time alone]",
 )
 @budget_option("Time limit for all repetitions", "that of the file, or no limit")

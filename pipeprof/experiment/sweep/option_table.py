@@ -52,21 +52,29 @@ def read_option_table(path: Path) -> list[Variant]:
     try:
         with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
-            if missing:
-                raise SourceError(
-                    f"no column {', '.join(missing)} in `{path}`: found {', '.join(reader.fieldnames or ['nothing'])}",
-                    "expected a table of load_and_run's options",
-                )
+            _check_columns(path, list(reader.fieldnames or ()))
             rows = [_variant(path, reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SourceError(f"cannot read `{path}`: {error}") from error
+        raise SourceError(f"cannot read `{path}`: {getattr(error, 'strerror', '') or error}") from error
     names: set[tuple[str, int]] = set()
     for row in rows:
         if (row.table, row.row) in names:
             raise SourceError(f"two rows of table `{row.table}` in `{path}` have the place {row.row}")
         names.add((row.table, row.row))
     return rows
+
+
+def _check_columns(path: Path, names: list[str]) -> None:
+    """Raises SourceError unless all that is needed is there, and nothing twice."""
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise SourceError(
+            f"no column {', '.join(missing)} in `{path}`: found {', '.join(names) or 'nothing'}",
+            "expected a table of load_and_run's options",
+        )
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise SourceError(f"the column `{double}` is there twice in `{path}`", "remove one, or give it another name")
 
 
 def _variant(path: Path, line: int, row: dict[str, Any]) -> Variant:

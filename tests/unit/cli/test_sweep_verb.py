@@ -122,7 +122,8 @@ def test_what_it_refuses(verb, tmp_path):
         (("none.toml",), 2, "cannot read the sweep `none.toml`"),
         (("s.toml",), 2, "no command to run"),
         (("s.toml", "--budget", "soon", "--", "true"), 2, "`soon`"),
-        (("--table", "none.csv"), 3, "none.csv"),
+        (("--table", "none.csv"), 3, "cannot read `none.csv`: No such file"),
+        (("--table", "t.csv", "--steps", "9" * 400), 2, "expected 0 to 1000000000000"),
         (("s.toml", "-o", "out2", "--", sys.executable, "-c", "raise SystemExit(7)"), 5, "`base` failed"),
     ):
         found, out, err = verb(*words)

@@ -211,6 +211,7 @@ def test_other_columns_are_facts(tmp_path):
         (SHORT_HEAD + "a,1,v,,0,,,,one,\n", "line 2"),
         (SHORT_HEAD + "a,1,v,,0,,,,0e400,\n", "line 2"),
         ("", "nothing"),
+        (SHORT_HEAD.replace("note", "inference_ms") + "a,1,v,,1,,,,1,2\n", "`inference_ms` is there twice"),
     ],
 )
 def test_a_damaged_table_is_an_error_with_its_place(tmp_path, text, said):
