@@ -109,10 +109,11 @@ def recorded():
 
 
 def has_change(name, op_id, first):
-    """Whether a candidate has the change that was measured: that number of workers for that operator."""
-    if first is None:
-        return False
-    return any(one.op_id == op_id and one.workers == int(CHANGES[name[-2:]][1]) for one in first.changes)
+    """Whether a candidate has the change that was measured: that number of workers for that operator, in processes or not."""
+    changes = () if first is None else first.changes
+    _, workers, *to_processes = CHANGES[name[-2:]]
+    wanted = (op_id, int(workers), bool(to_processes) or None)
+    return any((one.op_id, one.workers, one.processes) == wanted for one in changes)
 
 
 def on_recordings(rows):
