@@ -138,9 +138,10 @@ def _stalling(
     Meanwhile the others work ahead as far as their queues reach. Stalls overlap where the next one comes within that,
     and where each worker process has stalls of its own: up to rate W' / W.
     """
-    times = workers / stage.workers
+    times = workers / (1 if processes and not stage.uses_processes else stage.workers)  # threads may wait for one stall
     if times <= 1 or not (processes or stage.stalls_within_queue):
-        return (1 - MARGIN) * min(times, 1.0) * rate, (1 + MARGIN) * rate, [because("stalls_stay")], None
+        left = min(workers / stage.workers, 1.0)
+        return (1 - MARGIN) * left * rate, (1 + MARGIN) * rate, [because("stalls_stay")], None
     least = rate if processes else (1 - MARGIN) * rate
     return least, times * rate, [because("stalls_may_overlap" if processes else "stalls_may_stay")], None
 

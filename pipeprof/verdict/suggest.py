@@ -261,7 +261,7 @@ def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
     if first.code == "deeper_queue" or not row["is_python"] or row["uses_processes"] or workers < 2:
         return
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
-    if (prediction.high or 0.0) >= WORTH:
+    if (prediction.ratio or prediction.high or 0.0) >= WORTH:
         yield _of(
             "stalls_apart", row, {"new_workers": workers, "prediction": _stated(prediction)},
             parameter="python_multiprocessing", old=False, new=True, basis=prediction.basis, place=row["site"],

@@ -166,6 +166,16 @@ def test_stalls_far_apart_overlap_only_where_each_process_has_its_own(change, lo
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
+@pytest.mark.parametrize(("now", "high"), [(False, 2.0), (True, 1.1)])
+def test_two_threads_that_wait_for_one_stall_may_be_twice_as_fast_as_processes(now, high):
+    """MindSpore's default is two threads on two cores: none of their stalls may overlap now."""
+    bursty = dataclasses.replace(
+        op(1, rate=20.0, workers=2), kind="burst", row_ns=5.2e6, max_row_ns=240e6, capacity=16, uses_processes=now
+    )
+    found = predict(loop(bursty, consumer=1e6), Change(1, workers=2, processes=True))
+    assert found.high == pytest.approx(high)
+
+
 @pytest.mark.parametrize("max_row_ns", [80e6, None])
 def test_stalls_nearer_than_the_queue_is_long_may_overlap_in_threads(max_row_ns):
     bursty = dataclasses.replace(op(1, rate=20.0), kind="burst", row_ns=5.2e6, max_row_ns=max_row_ns, capacity=16)

@@ -185,6 +185,8 @@ def test_bursts_get_no_longer_queue_where_none_is_known_to_help(facts, reason):
         ({"op_type": "GeneratorOp", "rows_per_batch": 8.0}, True),
         ({"is_python": False}, False),
         ({"uses_processes": True}, False),
+        ({"workers": 2}, True),
+        ({"consumer_rate": 10.1}, False),  # nor where the training is the next to limit
         ({"rate": 50.0, "consumer_rate": 20.0}, False),  # a longer queue outlasts its stalls
     ],
 )
