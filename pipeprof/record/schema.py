@@ -241,6 +241,12 @@ TABLES: tuple[Table, ...] = (
         ("inlined", "boolean", "", "runs inside its consumer and has no queue"),
         ("node", "bigint", "", "position in the user's dataset graph, from the sink in pre-order; null when unknown"),
         ("site", "varchar", "", "file:line of the call that made the operator"),
+        (
+            "callers",
+            "varchar",
+            "",
+            "file:line of the calls that led there, one a line, the nearest first; null where none is known",
+        ),
         ("code", "varchar", "", "file:line where its Python function or class is defined"),
         ("source_rows", "bigint", "rows", "rows that a Python source reports; null for others, or when it does not"),
         (

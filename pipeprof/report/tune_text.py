@@ -73,6 +73,7 @@ BY_HAND = {
     "stars": "the call takes * or ** arguments",
     "positional": "the argument may be given by its place",
     "expression": "the argument is computed",
+    "shared_argument": "the argument also sets operators that are to stay as they are",
     "global": "it holds for every dataset that is made after it",
     "environment": "a variable of the command",
     "order": "the calls are not one after the other",

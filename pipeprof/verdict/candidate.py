@@ -36,7 +36,8 @@ class Recorded:
 
     `caches`: points of verdict/storage, the source first. `row_bytes`: of a row that an operator hands on, by op_id.
     `nodes`: the cores of each NUMA node that the training may use, as ranges and how many they are. `readers`: op_ids
-    of MindSpore's own readers of files. `changeable`: of operators that the script makes; None: of all.
+    of MindSpore's own readers of files. `changeable`: of operators that the script makes; None: of all. `together`: by
+    op_id and setting the op_ids, itself included, that one argument of the script sets.
     """
 
     caches: Sequence[Cache] = ()
@@ -44,6 +45,7 @@ class Recorded:
     nodes: Sequence[tuple[str, int]] = ()
     readers: frozenset[int] = frozenset()
     changeable: frozenset[int] | None = None
+    together: Mapping[tuple[int, str], frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,26 @@ def candidates(
     recorded = recorded or Recorded()
     possible = _faster(loop, environment, recorded) if goal == "time" else _cheaper(loop, environment, goal)
     made = recorded.changeable  # MindSpore puts operators of its own into a pipeline: the script cannot set those
-    return [one for one in possible if made is None or all(change.op_id in made for change in one.changes)]
+    possible = [one for one in possible if made is None or all(change.op_id in made for change in one.changes)]
+    distinct: dict[str, Candidate] = {}
+    for one in (_as_written(one, recorded.together) for one in possible):
+        distinct.setdefault(one.key, one)
+    return list(distinct.values())
+
+
+def _as_written(one: Candidate, together: Mapping[tuple[int, str], frozenset[int]]) -> Candidate:
+    """The candidate with all operators that the arguments set which would be written: the script cannot do less."""
+    changes = {change.op_id: change for change in one.changes}
+    for change in one.changes:
+        for name in SETTINGS:
+            value = getattr(change, name)
+            for op_id in together.get((change.op_id, name), ()) if value is not None else ():
+                other = changes.get(op_id, Change(op_id))
+                changes[op_id] = other if getattr(other, name) is not None else replace(other, **{name: value})
+    if len(changes) == len(one.changes):
+        return one
+    ordered = tuple(changes[op_id] for op_id in sorted(changes))
+    return replace(one, key="+".join(map(key_of, ordered)), changes=ordered)
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:

@@ -20,7 +20,7 @@ TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
 
 _building = threading.local()
 _cells = []  # type: list[Cell | workers.Workers]
-_sites = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, str]
+_sites = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, tuple[str, str]]
 _lock = threading.Lock()
 
 
@@ -155,12 +155,12 @@ def forget():
                 _cells.remove(cell)
 
 
-def site_of(dataset):
-    """file:line of the call that made a dataset operator, or an empty text."""
+def origin_of(dataset):
+    """file:line of the call that made a dataset operator, and of the calls that led there: see `where`."""
     try:
-        return _sites.get(dataset, "")
+        return _sites.get(dataset, ("", ""))
     except TypeError:
-        return ""
+        return "", ""
 
 
 def install_datasets(module):
@@ -239,7 +239,8 @@ def _with_site(original):
     def __init__(self, *args, **kwargs):
         original(self, *args, **kwargs)
         try:
-            _sites[self] = where.site(sys._getframe(1))
+            frame = sys._getframe(1)
+            _sites[self] = where.site(frame), where.callers(frame)
         except Exception:
             recorder.REC.failed("site")
 

@@ -22,7 +22,8 @@ READERS = {
 def describe(dataset):
     """Nested dict of a dataset graph, sink first: type, name, workers, python, processes, batch, children.
 
-    `node` numbers the operators in pre-order, `site` is where the operator was made, `code` where its function is;
+    `node` numbers the operators in pre-order, `site` is where the operator was made, `callers` what led there, `code`
+    where its function is;
     `native` says that a map runs operations of MindSpore's own beside the user's.
     """
     return _node(dataset, [MAX_NODES])
@@ -33,7 +34,7 @@ def _node(node, budget):
     budget[0] -= 1
     kind = _kind(node)
     entry = {"type": kind, "node": number, "workers": _integer(getattr(node, "num_parallel_workers", None))}
-    entry["site"] = callables.site_of(node)
+    entry["site"], entry["callers"] = callables.origin_of(node)
     entry.update(_details(node, kind))
     children = getattr(node, "children", None) or []
     if budget[0] > 0:

@@ -1,9 +1,11 @@
 """Finds the user's own line behind a call into MindSpore."""
 
+import itertools
 import os
 import sys
 
 OURS = __package__  # however the probe was loaded
+MOST_CALLERS = 8
 
 
 def package_folder():
@@ -24,11 +26,22 @@ def short(path):
 
 def site(frame):
     """file:line of the nearest caller outside MindSpore and the probe, or an empty text."""
+    return next(_lines(frame), "")
+
+
+def callers(frame):
+    """file:line of the calls that led to `site`, one a line, the nearest first: up to a module's own, at most eight."""
+    return "\n".join(itertools.islice(_lines(frame), 1, 1 + MOST_CALLERS))
+
+
+def _lines(frame):
+    """file:line of the callers outside MindSpore and the probe, up to the first that is a module's own line."""
     package = package_folder() + os.sep
     while frame is not None:
-        name = frame.f_code.co_filename
-        inside = name.startswith(package) or frame.f_globals.get("__name__", "").startswith(OURS)
+        code = frame.f_code
+        inside = code.co_filename.startswith(package) or frame.f_globals.get("__name__", "").startswith(OURS)
         if not inside:
-            return "%s:%d" % (name, frame.f_lineno)
+            yield "%s:%d" % (code.co_filename, frame.f_lineno)
+            if code.co_name == "<module>":
+                return
         frame = frame.f_back
-    return ""

@@ -46,8 +46,9 @@ GRACE_S = 30.0
 class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
-    `known`: what else it says of candidates; `outside`: large parts of the run that are no training step; `epochs`: how
-    many it trained; `process`: one that takes CPU that the training needs; `small_files`: a source that waits for them.
+    `others`: lines that make operators of other pipelines, or lead there; `recorded`: what else it says of candidates;
+    `outside`: large parts of the run that are no training step; `epochs`: how many it trained; `process`: one that
+    takes CPU that the training needs; `small_files`: a source that waits for them.
     """
 
     loop: Loop
@@ -226,22 +227,34 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
             return None
         pipeline = next((one for one in pipelines if one.site == site), pipelines[0])
         made = store.read(run, "pipeline").to_pylist()
-        keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
+        others_ids = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
         epochs = {row["epoch"] for row in store.read(run, "step").to_pylist() if row["kind"] != "eval"}
-        sites = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
+        made_ops = store.read(run, "pipeline_op").to_pylist()
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
-    ops = [row for row in pipeline.load if row["node"] is not None]
+    callers = {row["op_id"]: row["callers"] for row in made_ops if row["pipeline_id"] not in others_ids}
+    ops = [{**row, "callers": callers.get(row["op_id"])} for row in pipeline.load if row["node"] is not None]
     own = [row for row in storage if _is_of(row, pipeline.load)]
     advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]
-    others = frozenset(filter(None, sites))
+    lines = (f"{row['site'] or ''}\n{row['callers'] or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
+    others = frozenset(filter(None, "\n".join(lines).split("\n")))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
     leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
-    recorded = Recorded(caches, sizes, numa_nodes(), leaves, frozenset(row["op_id"] for row in ops))
+    changeable = frozenset(row["op_id"] for row in ops)
+    recorded = Recorded(caches, sizes, numa_nodes(), leaves, changeable, _set_together(ops))
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small)
+
+
+def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], frozenset[int]]:
+    """Which operators one argument sets; none are known without libcst."""
+    try:
+        from pipeprof.experiment.tune.arguments import set_together  # noqa: PLC0415 - an extra
+    except ImportError:
+        return {}
+    return set_together(ops)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:

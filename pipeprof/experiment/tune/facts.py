@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pipeprof.verdict.capacity import Change
     from pipeprof.verdict.tuning import Goal
 
+OPERATOR = ("op_id", "op_type", "name", "node", "site", "callers", "workers", "uses_processes")
+
 
 def changes_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[Change]:
     """The changes of a candidate as they are made; `ops`: the recorded operators by op_id."""
@@ -72,10 +74,7 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
         "consumer": loop.consumer,
         "site": seen.site,
         "other_sites": sorted(seen.others),
-        "operators": [
-            {name: row.get(name) for name in ("op_id", "op_type", "name", "node", "site", "workers", "uses_processes")}
-            for row in seen.ops
-        ],
+        "operators": [{name: row.get(name) for name in OPERATOR} for row in seen.ops],
         "not_worth": [{"what": what_of(one, ops), "ratio": one.prediction.ratio} for one in ranked if not one.may_pay],
         "permuting": [what_of(one, ops) for one in ranked if one.permutes and one.may_pay],
         "epochs": seen.epochs,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst
 from libcst import metadata
 
-from pipeprof.experiment.tune.patch import UnclearError, call_at
+from pipeprof.experiment.tune.source import UnclearError, call_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 BATCH, MAP = "batch", "map"
 
 
-def batch_first(text: str, line: int, maps: int) -> str:
-    """The text with the batch of a line in front of so many maps.
+def batch_first(text: str, place: str, maps: int) -> str:
+    """The text with the batch at a place (file:line) in front of so many maps.
 
     Raises UnclearError where they do not stand in a row, libcst.ParserSyntaxError for what is no Python.
     """
     wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
-    batch = call_at(wrapper, line, {BATCH})
+    batch = call_at(wrapper, place, {BATCH})
     chain = _chain(batch, maps)
     changed = wrapper.module.deep_replace(batch, _rotated(chain)) if chain else _lines_moved(wrapper, batch, maps)
     if not isinstance(changed, libcst.Module):

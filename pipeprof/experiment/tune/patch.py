@@ -1,46 +1,43 @@
 """The accepted settings as a change of the user's source: a unified diff, and what is left to change by hand.
 
-A call is only edited where there is no doubt which one is meant: the only one of its kind at the recorded line, with
-the keyword absent or a plain number or truth value. Everything but these keywords stays as it was written.
+An argument is only edited where there is no doubt which one is meant: that of the only call of its kind at the recorded
+line, absent or a plain number or truth value there. Where the operator's own call is a library's, or is handed its
+value by a function, that is the argument of the user's call of that function. Everything else stays as it was written.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect.probe.describe import READERS
 from pipeprof.errors import PipeprofError
+from pipeprof.experiment.tune.source import (
+    BOM,
+    KEYWORDS,
+    Argument,
+    UnclearError,
+    call_at,
+    calls_of,
+    is_plain,
+    read_source,
+)
 from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import libcst
 
     from pipeprof.record.settings_file import OperatorSetting, Settings
 
-MOST_BYTES = 4 << 20
-BOM = "\ufeff"
-WORKERS, PROCESSES, ROWSIZE = "num_parallel_workers", "python_multiprocessing", "max_rowsize"
-CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
-METHODS = frozenset({"map", "batch"})
 # How many positional arguments come before those that are written.
 BEFORE = {"MapOp": 3, "BatchOp": 2, "GeneratorOp": 5, "TFReaderOp": 4, "CelebAOp": 1, "CifarOp": 3}
 READER = 2  # of any other reader of MindSpore's: none takes its workers before its third argument
 LIBRARIES = frozenset({"site-packages", "dist-packages"})  # folders of what is installed, maybe below the script's
-
-
-def calls_of(op_type: str) -> frozenset[str]:
-    """Names of the calls that make an operator of that type."""
-    if op_type in CALLS:
-        return frozenset({CALLS[op_type]})
-    made = [name for name, executed in READERS.items() if executed == op_type] or [op_type]
-    return frozenset(f"{name.removesuffix('Op')}Dataset" for name in made)
 
 
 @dataclass(frozen=True)
@@ -69,34 +66,112 @@ def patch_of(
 ) -> Patch:
     """The settings as a patch of the files below `workdir`.
 
-    `operators`: all of the pipeline (`site`, `op_type`): a line that makes several of a kind is left alone.
+    `operators`: all of the pipeline (`node`, `site`, `callers`, `op_type`): a line that makes several of a kind is left
+    alone. `other_sites`: lines that make operators of other pipelines, or lead there.
     """
-    by_hand: list[ByHand] = []
-    texts: dict[str, str] = {}
-    changed = Counter((one.place, one.op_type) for one in settings.operators)
-    made = Counter((row["site"], row["op_type"]) for row in operators)
-    done = []
-    for one, what, edit in _edits(settings):
-        kind = one.place, one.op_type
-        why = "same_line" if max(changed[kind], made[kind]) > 1 else _edit(texts, workdir, one.place, edit)
-        if why:
-            by_hand.append(ByHand(one.place, what, why))
-        else:
-            done.append(one.place)
-    by_hand += _around(settings)
-    diffs = [_diff(name, _read(workdir / name), text) for name, text in sorted(texts.items())]
-    return Patch("".join(diffs), tuple(by_hand), tuple(place for place in dict.fromkeys(done) if place in other_sites))
-
-
-def _edits(settings: Settings) -> Iterator[tuple[OperatorSetting, str, Callable[[str, int], str]]]:
-    """What is to be written at the place of each operator, in words and as an edit; the last ones move lines."""
+    made = _Edits(settings, workdir, operators)
     for one in settings.operators:
-        if _arguments(one):
-            yield one, ", ".join(_arguments(one)), partial(_with_settings, one=one)
-    for one in settings.operators:
+        made.set_arguments(one)
+    for one in settings.operators:  # these move lines
         if one.maps_after is not None:
-            what = f".batch() in front of {format_count(one.maps_after, 'map')}"
-            yield one, what, partial(_with_batch_first, maps=one.maps_after)
+            made.put_batch_first(one, one.maps_after)
+    diffs = [_diff(name, read_source(workdir / name), text) for name, text in sorted(made.texts.items())]
+    shared = tuple(place for place in dict.fromkeys(made.done) if place in other_sites)
+    return Patch("".join(diffs), (*made.by_hand, *_around(settings)), shared)
+
+
+class _Edits:
+    """Texts of files with the settings that could be written into them, the places, and what is left."""
+
+    def __init__(self, settings: Settings, workdir: Path, operators: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            import libcst  # noqa: F401, PLC0415 - an extra
+
+            from pipeprof.experiment.tune.arguments import Sources  # noqa: PLC0415
+        except ImportError:
+            self.sources = None
+        else:
+            self.sources = Sources()
+        self.workdir, self.wanted = workdir, {one.node: one for one in settings.operators}
+        self.rows = {row["node"]: row for row in operators if row.get("node") is not None}
+        changed = Counter((one.place, one.op_type) for one in settings.operators)
+        self.at_line = changed | Counter((row["site"], row["op_type"]) for row in operators)
+        self.texts: dict[str, str] = {}
+        self.by_hand: list[ByHand] = []
+        self.done: list[str] = []
+
+    def set_arguments(self, one: OperatorSetting) -> None:
+        """Write all arguments of an operator, or none."""
+        before, tried = dict(self.texts), []
+        for setting, keyword in KEYWORDS.items():
+            value = getattr(one, setting)
+            if value is not None:
+                argument, why = self._argument(one, setting)
+                if argument.steps and not why and self._sets_others(argument, setting, value):
+                    why = "shared_argument"
+                why = why or self._edit(argument.place, partial(_with_value, argument, one.op_type, value))
+                tried.append((argument, f"{argument.keyword if argument.steps else keyword}={value}", why))
+        first = next((why for *_, why in tried if why), None)
+        if first is None:
+            self.done += [argument.place for argument, *_ in tried]
+            return
+        self.texts = before
+        left: dict[tuple[Argument, str], list[str]] = {}
+        for argument, what, why in tried:
+            left.setdefault((replace(argument, keyword=""), why or first), []).append(what)
+        self.by_hand += [self._left(one, argument, ", ".join(words), why) for (argument, why), words in left.items()]
+
+    def put_batch_first(self, one: OperatorSetting, maps: int) -> None:
+        """Write a batch in front of so many maps."""
+        why = "same_line" if self.at_line[one.place, one.op_type] > 1 else ""
+        why = why or self._edit(one.place, partial(_with_batch_first, place=one.place, maps=maps))
+        if why:
+            self.by_hand.append(ByHand(one.place, f".batch() in front of {format_count(maps, 'map')}", why))
+        else:
+            self.done.append(one.place)
+
+    def _argument(self, one: OperatorSetting, setting: str) -> tuple[Argument, str]:
+        """The argument that sets it, and why it cannot be written, "" where it can."""
+        argument, why = Argument(one.place, calls_of(one.op_type), KEYWORDS[setting]), "no_libcst"
+        if self.sources is not None:
+            row = {**self.rows.get(one.node, {}), "site": one.place, "op_type": one.op_type}
+            argument, why = self.sources.argument(row, setting)
+        if not argument.steps and self.at_line[one.place, one.op_type] > 1:
+            return argument, "same_line"
+        return argument, why if _own_name(argument.place, self.workdir) else "outside"
+
+    def _sets_others(self, argument: Argument, setting: str, value: object) -> bool:
+        """Whether an argument sets operators, too, that are not to have that value."""
+        return self.sources is not None and any(
+            getattr(self.wanted.get(node), setting, None) != value
+            for node, row in self.rows.items()
+            if self.sources.argument(row, setting) == (argument, "")
+        )
+
+    def _left(self, one: OperatorSetting, argument: Argument, what: str, why: str) -> ByHand:
+        """What is to be done by hand, at the line of the user's that is nearest to an argument."""
+        callers = (self.rows.get(one.node, {}).get("callers") or "").split("\n")
+        place = next((line for line in (argument.place, *callers) if _own_name(line, self.workdir)), argument.place)
+        if place != argument.place:
+            return ByHand(place, f"{what} in the call that leads to {argument.place}", why)
+        return ByHand(place, f"{min(argument.names)}({what})" if argument.steps else what, why)
+
+    def _edit(self, place: str, edit: Callable[[str], str]) -> str:
+        """Edit the text of the file that a place is in; returns why not, "" when it was done."""
+        name = _own_name(place, self.workdir)
+        if not name or self.sources is None:
+            return "no_libcst" if name else "outside"
+        import libcst  # noqa: PLC0415
+
+        try:
+            text = self.texts.get(name) or read_source(self.workdir / name)
+            body = text.removeprefix(BOM)  # which libcst would drop
+            self.texts[name] = text[: len(text) - len(body)] + edit(body)
+        except UnclearError as error:
+            return error.why
+        except (OSError, ValueError, RecursionError, PipeprofError, libcst.ParserSyntaxError):
+            return "unreadable"
+        return ""
 
 
 def _around(settings: Settings) -> list[ByHand]:
@@ -118,140 +193,48 @@ def _around(settings: Settings) -> list[ByHand]:
     return by_hand
 
 
-def _arguments(one: OperatorSetting) -> list[str]:
-    given = {WORKERS: one.workers, PROCESSES: one.processes, ROWSIZE: one.max_rowsize}
-    return [f"{name}={value}" for name, value in given.items() if value is not None]
+def _own_name(place: str, workdir: Path) -> str:
+    """The file of a place, from the working directory; "" for one outside, and for an installed library's."""
+    path = Path(place.rpartition(":")[0]).resolve()
+    if not path.is_relative_to(workdir.resolve()) or path == workdir.resolve():
+        return ""
+    name = path.relative_to(workdir.resolve())
+    return "" if LIBRARIES & {*name.parts} else name.as_posix()
 
 
-def _edit(texts: dict[str, str], workdir: Path, place: str, edit: Callable[[str, int], str]) -> str:
-    """Edit the text of the file that a place is in; returns why not, "" when it was done."""
-    path, _, line = place.rpartition(":")
-    try:
-        name = _own_name(path, workdir)
-    except ValueError:
-        return "outside"
-    try:
-        import libcst  # noqa: PLC0415 - an extra
-    except ImportError:
-        return "no_libcst"
-    try:
-        text = texts.get(name) or _read(workdir / name)
-        body = text.removeprefix(BOM)  # which libcst would drop
-        texts[name] = text[: len(text) - len(body)] + edit(body, int(line) if line.isdigit() else 0)
-    except UnclearError as error:
-        return error.why
-    except (OSError, ValueError, RecursionError, PipeprofError, libcst.ParserSyntaxError):
-        return "unreadable"
-    return ""
-
-
-def _own_name(path: str, workdir: Path) -> str:
-    """A file's path from the working directory. Raises ValueError for one outside, and for an installed library's."""
-    name = Path(path).resolve().relative_to(workdir.resolve())
-    if LIBRARIES & {*name.parts}:
-        raise ValueError(path)
-    return name.as_posix()
-
-
-def _read(path: Path) -> str:
-    from pipeprof.record.plain_file import read_file  # noqa: PLC0415
-
-    return read_file(path, MOST_BYTES).decode("utf-8")
-
-
-class UnclearError(Exception):
-    """It is not clear which call is meant, or what it is given."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-def _with_batch_first(text: str, line: int, maps: int) -> str:
+def _with_batch_first(text: str, place: str, maps: int) -> str:
     from pipeprof.experiment.tune.order import batch_first  # noqa: PLC0415 - an extra
 
-    return batch_first(text, line, maps)
+    return batch_first(text, place, maps)
 
 
-def _with_settings(text: str, line: int, one: OperatorSetting) -> str:
-    """The text with the settings in the call at a line. Raises UnclearError, also where other lines would move."""
+def _with_value(argument: Argument, op_type: str, value: int, text: str) -> str:
+    """The text with an argument changed in its place or added behind the last.
+
+    Raises UnclearError, also where other lines would move.
+    """
     import libcst  # noqa: PLC0415
     from libcst import metadata  # noqa: PLC0415
+
+    from pipeprof.experiment.tune.arguments import argument_at  # noqa: PLC0415
 
     wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
-    call = call_at(wrapper, line, calls_of(one.op_type))
-    changed = wrapper.module.deep_replace(call, _with_arguments(call, one))
-    after = changed.code if isinstance(changed, libcst.Module) else text
-    if text.count("\n") != after.count("\n"):  # recorded places of other calls would no longer hold
-        raise UnclearError("moves_lines")
-    return after
-
-
-def call_at(wrapper: libcst.metadata.MetadataWrapper, line: int, names: Collection[str]) -> libcst.Call:
-    """The only call of one of these names at a line. Raises UnclearError."""
-    import libcst  # noqa: PLC0415
-    from libcst import metadata  # noqa: PLC0415
-
-    positions = wrapper.resolve(metadata.PositionProvider)
-    calls = [
-        node
-        for node in positions
-        if isinstance(node, libcst.Call) and _name_of(node) in names and line == positions[_named(node)].start.line
-    ]
-    if len(calls) != 1:
-        raise UnclearError("several_calls" if calls else "no_call")
-    return calls[0]
-
-
-def _named(call: libcst.Call) -> libcst.CSTNode:
-    """The name of what is called, whose line is that of the call in a traceback."""
-    import libcst  # noqa: PLC0415
-
-    return call.func.attr if isinstance(call.func, libcst.Attribute) else call.func
-
-
-def _name_of(call: libcst.Call) -> str:
-    """What is called; "" for a function that has the name of a method of a dataset, such as `map`."""
-    import libcst  # noqa: PLC0415
-
-    named = _named(call)
-    name = str(named.value) if isinstance(named, libcst.Name) else ""
-    return "" if named is call.func and name in METHODS else name
-
-
-def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
-    """The call with the settings as keyword arguments, changed in their place or added behind the last."""
-    if any(argument.star for argument in call.args):
-        raise UnclearError("stars")
-    positional = sum(argument.keyword is None for argument in call.args)
-    if positional > BEFORE.get(one.op_type, READER):
+    call = call_at(wrapper, argument.place, argument.names)
+    before = argument_at(call, argument)
+    if not argument.steps and sum(one.keyword is None for one in call.args) > BEFORE.get(op_type, READER):
         raise UnclearError("positional")
-    for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes), (ROWSIZE, one.max_rowsize)):
-        if value is not None:
-            call = _with_argument(call, name, value)
-    return call
-
-
-def _with_argument(call: libcst.Call, name: str, value: int) -> libcst.Call:
-    import libcst  # noqa: PLC0415
-
     new = libcst.Name(str(value)) if isinstance(value, bool) else libcst.Integer(str(value))
-    for at, argument in enumerate(call.args):
-        if argument.keyword is None or argument.keyword.value != name:
-            continue
-        if not _is_plain(argument.value):
-            raise UnclearError("expression")
-        changed = argument.with_changes(value=new)
-        return call.with_changes(args=[*call.args[:at], changed, *call.args[at + 1 :]])
-    return call.with_changes(args=_appended(call.args, name, new))
-
-
-def _is_plain(value: libcst.BaseExpression) -> bool:
-    import libcst  # noqa: PLC0415
-
-    return isinstance(value, libcst.Integer) or (
-        isinstance(value, libcst.Name) and value.value in ("True", "False", "None")
-    )
+    if before is None:
+        after = call.with_changes(args=_appended(call.args, argument.keyword, new))
+    elif is_plain(before.value):
+        after = call.with_deep_changes(before, value=new)
+    else:
+        raise UnclearError("expression")
+    changed = wrapper.module.deep_replace(call, after)
+    code = changed.code if isinstance(changed, libcst.Module) else text
+    if text.count("\n") != code.count("\n"):  # recorded places of other calls would no longer hold
+        raise UnclearError("moves_lines")
+    return code
 
 
 def _appended(arguments: Sequence[libcst.Arg], name: str, value: Any) -> list[libcst.Arg]:

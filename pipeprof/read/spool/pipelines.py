@@ -355,7 +355,7 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
-    origin = {name: node.get(name) or None for name in ("site", "code")}
+    origin = {name: node.get(name) or None for name in ("site", "callers", "code")}
     return origin | {"node": node.get("node"), "source_rows": node.get("rows")}
 
 

@@ -12,7 +12,8 @@ from mindspore_sources import source_classes
 
 from pipeprof.collect.probe import describe
 from pipeprof.experiment.tune import patch as patching
-from pipeprof.experiment.tune.patch import BEFORE, READER, calls_of, patch_of
+from pipeprof.experiment.tune.patch import BEFORE, READER, patch_of
+from pipeprof.experiment.tune.source import calls_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")

@@ -1,0 +1,127 @@
+"""The argument that a setting of an operator comes from: maybe one of a call that the user makes of a library.
+
+mindcv's `create_loader(rows, num_parallel_workers=1)` makes its maps with `num_parallel_workers=num_parallel_workers`:
+from the map's call over the parameter of the function around it to the user's own argument, along the recorded lines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import libcst
+from libcst import metadata
+
+from pipeprof.errors import PipeprofError
+from pipeprof.experiment.tune.source import (
+    BOM,
+    KEYWORDS,
+    Argument,
+    UnclearError,
+    call_at,
+    calls_of,
+    is_plain,
+    read_source,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Together = dict[tuple[int, str], frozenset[int]]
+
+
+@dataclass
+class Sources:
+    """Python files, each of which is parsed once."""
+
+    parsed: dict[str, metadata.MetadataWrapper] = field(default_factory=dict)
+
+    def argument(self, row: Mapping[str, Any], setting: str) -> tuple[Argument, str]:
+        """The argument that a setting of a recorded operator (`site`, `callers`, `op_type`) comes from.
+
+        With why it cannot be told, which is "" where it is written out or left out there; else it is what led so far.
+        """
+        argument = Argument(row["site"] or "", calls_of(row["op_type"]), KEYWORDS[setting])
+        callers = [one for one in (row.get("callers") or "").split("\n") if one]
+        try:
+            while (value := self._value(argument)) is not None and not is_plain(value):
+                argument = self._given_by(argument, value, callers.pop(0) if callers else "")
+                while argument.steps and callers and not self._is_called(argument):
+                    argument = replace(argument, place=callers.pop(0))  # a decorator's function is in between
+        except UnclearError as error:
+            return argument, error.why
+        return argument, ""
+
+    def _wrapper(self, place: str) -> metadata.MetadataWrapper:
+        path = place.rpartition(":")[0]
+        try:
+            if path not in self.parsed:
+                module = libcst.parse_module(read_source(Path(path)).removeprefix(BOM))
+                self.parsed[path] = metadata.MetadataWrapper(module)
+        except (OSError, ValueError, RecursionError, PipeprofError, libcst.ParserSyntaxError) as error:
+            raise UnclearError("unreadable") from error
+        return self.parsed[path]
+
+    def _call(self, argument: Argument) -> libcst.Call:
+        return call_at(self._wrapper(argument.place), argument.place, argument.names)
+
+    def _is_called(self, argument: Argument) -> bool:
+        try:
+            self._call(argument)
+        except UnclearError as error:
+            return error.why != "no_call"
+        return True
+
+    def _value(self, argument: Argument) -> libcst.BaseExpression | None:
+        found = argument_at(self._call(argument), argument)
+        return None if found is None else found.value
+
+    def _given_by(self, argument: Argument, value: libcst.BaseExpression, caller: str) -> Argument:
+        """The argument of the call at a caller's line that becomes a value: a parameter of the function around it."""
+        wrapper = self._wrapper(argument.place)
+        parents = wrapper.resolve(metadata.ParentNodeProvider)
+        scope = wrapper.resolve(metadata.ScopeProvider).get(value)
+        name = value.value if isinstance(value, libcst.Name) else ""
+        made = list(scope.assignments[name]) if isinstance(scope, metadata.FunctionScope) else []
+        parameter = made[0].node if len(made) == 1 and isinstance(made[0], metadata.Assignment) else None
+        function = parents[parents[parameter]] if isinstance(parameter, libcst.Param) else None
+        if not caller or not isinstance(function, libcst.FunctionDef):
+            raise UnclearError("expression")  # no parameter, one that is set again, or a lambda's
+        by_place = [*function.params.posonly_params, *function.params.params]
+        number = next((at for at, one in enumerate(by_place) if one is parameter), None)
+        names, owner = {function.name.value}, parents.get(parents[function])
+        if isinstance(owner, libcst.ClassDef):
+            names = {owner.name.value} if function.name.value == "__init__" else names
+            is_static = any(
+                wrapper.module.code_for_node(one.decorator) == "staticmethod" for one in function.decorators
+            )
+            number = number if number is None or is_static else number - 1
+        return Argument(caller, frozenset(names), name, number, argument.steps + 1)
+
+
+def argument_at(call: libcst.Call, argument: Argument) -> libcst.Arg | None:
+    """The argument as it stands in its call; None where it is left out. Raises UnclearError for * and **."""
+    if any(one.star for one in call.args):
+        raise UnclearError("stars")
+    by_place = [one for one in call.args if one.keyword is None]
+    if argument.number is not None and argument.number < len(by_place):
+        return by_place[argument.number]
+    return next((one for one in call.args if one.keyword and one.keyword.value == argument.keyword), None)
+
+
+def set_together(rows: Iterable[Mapping[str, Any]]) -> Together:
+    """By op_id and setting: the operators, itself included, that one argument of the user's sets over a function."""
+    sources, given = Sources(), defaultdict[tuple[str, Argument], set[int]](set)
+    for row in rows:
+        for setting in KEYWORDS:
+            argument, why = sources.argument(row, setting)
+            if argument.steps and not why:
+                given[setting, argument].add(row["op_id"])
+    return {
+        (op_id, setting): frozenset(op_ids)
+        for (setting, _), op_ids in given.items()
+        for op_id in op_ids
+        if len(op_ids) > 1
+    }

@@ -1,0 +1,155 @@
+"""The argument of the user's own call is found over the functions that hand it on, a library's or the user's."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.experiment.tune.patch import patch_of
+from pipeprof.record.settings_file import OperatorSetting, Settings
+
+pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
+
+LOADER = """
+def create_loader(rows, size, *, workers=None, processes=False):
+    rows = rows.map(cast, num_parallel_workers=workers)
+    rows = rows.map(cut, num_parallel_workers=workers, python_multiprocessing=processes)
+    return rows.batch(size)
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A library that is installed beside the user's project, and the project; returns what patches train.py."""
+
+    def run(call, library=LOADER, *, line=4, more=(), callers=None, others=(), **setting):
+        packages = tmp_path / "lib" / "site-packages"
+        packages.mkdir(parents=True, exist_ok=True)
+        (packages / "loader.py").write_text(library)
+        project = tmp_path / "project"
+        project.mkdir(exist_ok=True)
+        (project / "train.py").write_text(f"from loader import create_loader\n\ndata = {call}\n")
+        callers = (
+            [f"{project / 'train.py'}:3"]
+            if callers is None
+            else [f"{packages / 'loader.py'}:{callers}", f"{project / 'train.py'}:3"]
+        )
+        rows = [
+            {"node": number, "op_id": number, "op_type": "MapOp", "site": f"{packages / 'loader.py'}:{at}", "callers": "\n".join(callers)}
+            for number, at in ((1, line), *more)
+        ]  # fmt: skip
+        wanted = [OperatorSetting(node=1, op_type="MapOp", place=f"{packages / 'loader.py'}:{line}", **setting)]
+        wanted += [
+            OperatorSetting(node=number, op_type="MapOp", place=f"{packages / 'loader.py'}:{at}", **setting)
+            for number, at in others
+        ]
+        return patch_of(Settings(operators=tuple(wanted)), project, {f"{project / 'train.py'}:3"}, rows)
+
+    return run
+
+
+def added(patch):
+    """What the line of the call becomes."""
+    return next(line[8:] for line in patch.diff.splitlines() if line.startswith("+data = "))
+
+
+EDITS = {
+    "added": ("create_loader(rows, 16)", {"workers": 2}, "create_loader(rows, 16, workers=2)"),
+    "changed": ("create_loader(rows, 16, workers=1)", {"workers": 2}, "create_loader(rows, 16, workers=2)"),
+    "of a module": ("loader.create_loader(rows, 16)", {"workers": 2}, "loader.create_loader(rows, 16, workers=2)"),
+    "two": ("create_loader(rows, 16, workers=1)", {"workers": 2, "processes": True}, "create_loader(rows, 16, workers=2, processes=True)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_the_argument_of_the_users_call_is_edited(job, case):
+    before, setting, after = EDITS[case]
+    found = job(before, **setting)
+    assert found.by_hand == ()
+    assert added(found) == after
+    assert [place.rpartition("/")[2] for place in found.shared] == ["train.py:3"] * 1
+
+
+FORMS = {
+    "by place": ("def create_loader(rows, workers):\n    return rows.map(f, num_parallel_workers=workers)\n", 2, "create_loader(rows, 1)", "create_loader(rows, 2)"),
+    "a class": ("class Loader:\n    def __init__(self, rows, workers=1):\n        self.rows = rows.map(f, num_parallel_workers=workers)\n", 3, "Loader(rows, 1)", "Loader(rows, 2)"),
+    "a method": ("class Loader:\n    def rows(self, workers=1):\n        return read().map(f, num_parallel_workers=workers)\n", 3, "Loader().rows()", "Loader().rows(workers=2)"),
+    "a static method": ("class Loader:\n    @staticmethod\n    def rows(workers):\n        return read().map(f, num_parallel_workers=workers)\n", 4, "Loader.rows(1)", "Loader.rows(2)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_functions_of_every_form_hand_it_on(job, case):
+    library, line, before, after = FORMS[case]
+    found = job(before, library, line=line, workers=2)
+    assert found.by_hand == ()
+    assert added(found) == after
+
+
+def test_several_functions_and_a_decorator_hand_it_on(job):
+    library = (
+        "def inner(rows, n):\n    return rows.map(f, num_parallel_workers=n)\n"
+        "def outer(rows, workers=1):\n    return inner(rows, n=workers)\n"
+    )
+    assert added(job("outer(rows)", library, line=2, callers=4, workers=2)) == "outer(rows, workers=2)"
+    library = (
+        "def timed(function):\n    def call(*args, **more):\n        return function(*args, **more)\n    return call\n"
+        "@timed\ndef outer(rows, workers=1):\n    return rows.map(f, num_parallel_workers=workers)\n"
+    )
+    assert added(job("outer(rows)", library, line=7, callers=3, workers=2)) == "outer(rows, workers=2)"
+
+
+LEFT = {
+    "computed": ("create_loader(rows, 16, workers=args.workers)", LOADER, 4, "expression", "create_loader(workers=2)"),
+    "stars": ("create_loader(rows, **options)", LOADER, 4, "stars", "create_loader(workers=2)"),
+    "set again": (
+        "create_loader(rows)",
+        "def create_loader(rows, n=None):\n    n = n or 8\n    return rows.map(f, num_parallel_workers=n)\n",
+        3, "outside", "num_parallel_workers=2 in the call that leads to",
+    ),
+    "left out": (
+        "create_loader(rows)", "def create_loader(rows):\n    return rows.map(f)\n", 2,
+        "outside", "num_parallel_workers=2 in the call that leads to",
+    ),
+    "another name": ("make(rows)", LOADER, 4, "no_call", "create_loader(workers=2)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_where_it_is_not_clear_the_users_own_line_is_named(job, case):
+    call, library, line, why, what = LEFT[case]
+    found = job(call, library, line=line, workers=2)
+    assert found.diff == ""
+    [one] = found.by_hand
+    assert (one.place.rpartition("/")[2], one.why) == ("train.py:3", why)
+    assert one.what.startswith(what)
+
+
+def test_an_argument_that_sets_an_operator_that_is_to_stay_is_left_alone(job):
+    alone = job("create_loader(rows, 16)", more=[(2, 3)], workers=2)
+    assert (alone.diff, [one.why for one in alone.by_hand]) == ("", ["shared_argument"])
+    both = job("create_loader(rows, 16)", more=[(2, 3)], others=[(2, 3)], workers=2)
+    assert both.by_hand == ()
+    assert added(both) == "create_loader(rows, 16, workers=2)"
+
+
+def test_all_arguments_of_an_operator_are_written_or_none(job):
+    found = job("create_loader(rows, 16, processes=flag)", workers=2, processes=True)
+    assert found.diff == ""
+    assert [(one.what, one.why) for one in found.by_hand] == [
+        ("create_loader(workers=2, processes=True)", "expression")
+    ]
+
+
+def test_operators_that_one_argument_sets_are_known(tmp_path):
+    from pipeprof.experiment.tune.arguments import set_together
+
+    (tmp_path / "loader.py").write_text(LOADER)
+    (tmp_path / "train.py").write_text("create_loader(rows, 16)\n")
+    rows = [
+        {"op_id": number, "op_type": "MapOp", "site": f"{tmp_path / 'loader.py'}:{line}",
+         "callers": f"{tmp_path / 'train.py'}:1"}
+        for number, line in ((2, 3), (1, 4))
+    ]  # fmt: skip
+    assert set_together([*rows, {"op_id": 0, "op_type": "BatchOp", "site": None, "callers": None}]) == {
+        (1, "workers"): {1, 2}, (2, "workers"): {1, 2},
+    }  # fmt: skip
