@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 HOST_INTERVAL_S = 1.0
 _LAST_BYTES, _LAST_LINES = 1 << 16, 40
 _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
+_IGNORED = re.compile(r"^Exception ignored in: .*\nTraceback .*\n(?:[ \t].*\n)*\S.*(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,10 @@ def last_words(path: Path) -> str:
     """What a log ends with, without secrets, as the end of a sentence about a command that failed; "" for none.
 
     That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
+    What Python says that it ignores is none: MindSpore's cells have much of that when the process ends.
     """
-    lines = file_end(path, _LAST_BYTES)[0].decode("utf-8", "replace").strip().splitlines()
+    text = _IGNORED.sub("", file_end(path, _LAST_BYTES)[0].decode("utf-8", "replace"))
+    lines = text.strip().splitlines()
     errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
     return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
 

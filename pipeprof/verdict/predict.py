@@ -32,6 +32,8 @@ WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
 LESS_CROWDED = 1.2  # what a computing worker gains at most when another one is gone
 IDLE_CORES = 0.3  # an operator that copies in C++ and uses less could make at least three times as much
+TRAVEL = 0.2  # of its speed that an operator loses at most when its rows go to worker processes and back
+LOCKED = 0.2  # of its speed that a computing function loses at most, beside others that want the interpreter's lock
 MARGIN = 0.10  # around a point: the error that 9 of 10 predictions stayed within
 
 
@@ -123,8 +125,8 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
         if workers == stage.workers and change.prefetch is not None:
             return None, None, [], because("stall_not_known")
         return _stalling(stage, rate, workers, processes=processes)
-    if processes and not stage.uses_processes and stage.is_python:
-        return _to_processes(loop, stage, workers)
+    if processes is not stage.uses_processes and stage.is_python:
+        return _to_processes(loop, stage, workers) if processes else _to_threads(stage, rate, workers)
     if stage.kind == "gil" and not processes:
         return rate, rate, [because("holds_lock")], None
     return _scaled(loop, stage, workers, processes=processes)
@@ -187,8 +189,25 @@ def _to_processes(
     most = rate * naive
     if stage.kind == "gil" and stage.cores and loop.rate:
         most = workers * loop.rate / stage.cores  # one core for every worker, at the CPU time of a batch
-    least = min(rate, most) if stage.kind == "gil" else rate * min(naive, 1.0) * 0.8
+    least = min(rate, most) if stage.kind == "gil" else rate * min(naive, 1.0) * (1 - TRAVEL)
     return least, max(least, most), [because("transfer_not_known")], None
+
+
+def _to_threads(
+    stage: Stage, rate: float, workers: int
+) -> tuple[float | None, float | None, list[Basis], Basis | None]:
+    """From processes to threads: no row travels any more, so at most W' / r, r being the time in the function.
+
+    Where it computes it may hold the GIL: all workers together make what one makes, and wait for others that want it.
+    """
+    least = most = rate * workers / stage.workers
+    basis = [because("rows_stay")]
+    if stage.row_ns and stage.rows:
+        most = max(most, workers * 1e9 / (stage.row_ns * stage.rows))
+    if stage.computes:
+        basis.append(because("may_hold_lock"))
+        least = min(least, rate / stage.workers) * (1 - LOCKED)
+    return least, most, basis, None
 
 
 def without_lock(loop: Loop, stage: Stage) -> Loop:

@@ -17,7 +17,7 @@
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   inlined         boolean  runs inside its consumer and has no queue
 --   node            bigint   position in the user's dataset graph; null when unknown
---   site            varchar  file:line of the call that made it; null when unknown
+--   site            varchar  file:line of the call that made it: of the user's where a library did; null when unknown
 --   code            varchar  file:line of its Python function or class; null when unknown
 --   stated_ratio    double   0..1  mean fill of its output queue as the source states it; null when it does not
 --   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
@@ -35,7 +35,15 @@ SELECT
   pipeline.role, pipeline_op.op_id, pipeline_op.op_type, pipeline_op.name, pipeline_op.workers, pipeline_op.capacity,
   pipeline_op.is_python, pipeline_op.uses_processes,
   coalesce(pipeline_op.inlined, FALSE) AS inlined,
-  pipeline_op.node, pipeline_op.site, pipeline_op.code,
+  pipeline_op.node,
+  coalesce(
+    [
+      line FOR line IN string_split(pipeline_op.site || coalesce(chr(10) || pipeline_op.callers, ''), chr(10))
+      IF NOT regexp_matches(line, '[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python[0-9.]+[/\\]')
+    ][1],
+    pipeline_op.site
+  ) AS site,
+  pipeline_op.code,
   pipeline_op.stated_fill_ratio AS stated_ratio,
   consumer.consumer_id
 FROM pipeline_op

@@ -1,6 +1,7 @@
 """Every dataset class that MindSpore has, read in one process: none loses its operators or its queue samples."""
 
 import json
+import linecache
 
 import pytest
 
@@ -19,6 +20,11 @@ def run(recorded):
     return recorded("every_source.py")
 
 
+def place(line):
+    path, _, number = line.rpartition(":")
+    return path, int(number)
+
+
 @pytest.fixture
 def told(run):
     return json.loads(run.done.stdout.splitlines()[-1])
@@ -28,7 +34,7 @@ def told(run):
 def pipelines(run, told):
     """{class: its operators}; pipelines in the order in which they were read."""
     rows = run.sql(
-        "SELECT pipeline_id, queues, op_type, name, pipeline_op.site, children FROM pipeline JOIN pipeline_op USING (pipeline_id)"
+        "SELECT pipeline_id, queues, op_type, name, pipeline_op.site, callers, children FROM pipeline JOIN pipeline_op USING (pipeline_id)"
         " LEFT JOIN (SELECT pipeline_id, consumer_id AS op_id, count(*) AS children FROM pipeline_edge GROUP BY ALL)"
         " USING (pipeline_id, op_id) WHERE role <> 'hidden' ORDER BY pipeline_id, op_id"
     )
@@ -52,5 +58,7 @@ def test_sources_have_mindspores_names_and_our_places(pipelines):
     for name, rows in pipelines.items():
         (source,) = (row for row in rows if not row["children"])
         assert source["site"], name
+        first, *_, last = [linecache.getline(*place(line)).strip() for line in source["callers"].split("\n")]
+        assert (first, last) == ("return read(name, folder)", "main()"), name
         assert source["op_type"] == READERS.get(name, source["op_type"])
         assert "passed_on" in {row["name"] for row in rows if row["op_type"] == "MapOp"}, name

@@ -187,6 +187,13 @@ def test_operators_have_the_place_of_the_call_that_made_them(operators):
         assert line_of(place)[0].strip()
 
 
+def test_operators_that_a_library_makes_have_the_users_call(training, operators):
+    for row in operators:
+        if row["site"] and "site-packages" in row["site"]:
+            own = [line for line in row["callers"].split("\n") if "site-packages" not in line]
+            assert line_of(own[0])[1].endswith(training.words.split()[0])
+
+
 def test_python_operators_are_timed(run, training, operators):
     timed = {row["op_id"] for row in run.rows("op_service") if row["source"] == "hook"}
     mapped = {row["op_id"] for row in operators if row["name"] in training.python}

@@ -232,8 +232,9 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
         made_ops = store.read(run, "pipeline_op").to_pylist()
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
-    callers = {row["op_id"]: row["callers"] for row in made_ops if row["pipeline_id"] not in others_ids}
-    ops = [{**row, "callers": callers.get(row["op_id"])} for row in pipeline.load if row["node"] is not None]
+    own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
+    origins = {op_id: {name: row[name] for name in ("site", "callers")} for op_id, row in own_ops.items()}
+    ops = [{**row, **origins.get(row["op_id"], {})} for row in pipeline.load if row["node"] is not None]
     own = [row for row in storage if _is_of(row, pipeline.load)]
     advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]

@@ -55,6 +55,7 @@ class Node(_Node, total=False):
     node: Id
     workers: At | None
     site: str | None
+    callers: str | None
     name: str | None
     python: bool | None
     processes: bool | None

@@ -87,6 +87,7 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "more_core_for_each": lambda _: "its workers compute, so each that stays gets more of the CPU cores",
     "free_cores_limit": lambda _: "its workers compute, so idle CPU cores limit the gain, at most one for each worker",
     "transfer_not_known": lambda _: "it is not known how long rows take to reach worker processes and come back",
+    "rows_stay": lambda _: "its rows no longer go to worker processes and back, which took what its function did not",
     "others_not_timed": _not_timed,
     "training_not_timed": lambda _: "the maximum throughput of the training itself was not measured",
 }

@@ -19,12 +19,20 @@ mindspore/ccsrc/minddata/dataset/engine/datasetops/map_op/map_job.h(56).
 """
 
 
+IGNORED = """Exception ignored in: <function Cell.__del__ at 0x7f4e3aca9bc0>
+Traceback (most recent call last):
+  File "mindspore/nn/cell.py", line 1039, in __del__
+AttributeError: 'NoneType' object has no attribute 'total_instance_count'
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         (MINDSPORE, "; it said `ValueError: axes don't match array`"),
         ("loading\nKilled\n", "; it said `Killed`"),
         ("ValueError: long ago\n" + "step\n" * 50 + "bye\n", "; it said `bye`"),
+        ("ValueError: no such file\n" + IGNORED * 30, "; it said `ValueError: no such file`"),
         ("", ""),
     ],
 )

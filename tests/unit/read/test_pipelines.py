@@ -75,12 +75,14 @@ def test_sampled_operators_get_the_names_of_the_described_ones(tree):
 
 
 def test_a_reader_has_mindspores_name_and_a_map_of_mindspores_own_does_not_take_the_users_name(tree):
-    source = {"type": "TFRecordOp", "workers": 1, "name": "", "site": "train.py:3", "children": []}
+    made = {"site": "train.py:3", "callers": "train.py:9\ntrain.py:20"}
+    source = {"type": "TFRecordOp", "workers": 1, "name": "", **made, "children": []}
     graph = {"type": "MapOp", "workers": 1, "name": "double", "python": True, "children": [source]}
     run = tree({"final-1": (sampled([1, 2, 3], ("MapOp", "MapOp", "TFReaderOp")), [10, 20, 30])}, graph=graph)
     assert said(run) == "recorded"
     found = [(row["op_type"], row["name"], row["site"]) for row in rows(run, "pipeline_op")]
     assert found == [("MapOp", "double", None), ("MapOp", None, None), ("TFReaderOp", None, "train.py:3")]
+    assert [row["callers"] for row in rows(run, "pipeline_op")] == [None, None, "train.py:9\ntrain.py:20"]
 
 
 def test_samples_have_their_own_stamps(tree):
