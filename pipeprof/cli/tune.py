@@ -18,6 +18,8 @@ from pipeprof.cli.redact_option import redact_option
 if TYPE_CHECKING:
     from pipeprof.verdict.tuning import Goal
 
+LEAST_RUN = 10  # training steps: a quarter of them is not timed
+
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @budget_option("Time limit for all runs together", "10m")
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also accept changes that make random crops, flips and the like draw other numbers; labels must be the same.",
 )
+@click.option(
+    "--steps",
+    type=click.IntRange(LEAST_RUN),
+    metavar="N",
+    help="End each run after N training steps, as if the script called sys.exit().  [default: all steps]",
+)
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option
 @format_option(*FORMS)
@@ -53,6 +61,7 @@ def tune(
     allow_unchecked: bool,  # noqa: FBT001
     allow_order: bool,  # noqa: FBT001
     allow_random: bool,  # noqa: FBT001
+    steps: int | None,
     folder: Path | None,
     form: str,
     command: tuple[str, ...],
@@ -61,23 +70,23 @@ def tune(
 
     \b
       pipeprof tune -- python train.py --epochs 1
-      pipeprof tune --budget 30m -o tuned -- python train.py --epochs 1
+      pipeprof tune --budget 30m --steps 200 -o tuned -- python train.py
       pipeprof tune --goal memory -- python train.py --epochs 1
       pipeprof collect --apply tuned/settings.json -- python train.py
 
     Records the training, tries the most promising settings (workers, worker processes, queues, rows kept in memory,
     threads of NumPy, OpenCV and MindSpore), each alternately with the best set so far, and finally compares the whole
     set with the original. Only proven settings are recommended, and only if the batches stay the same. The command is
-    run many times, so use a short training. Repeat the command to continue an interrupted tuning. Exit codes: 0 judged,
-    3 could not be judged, 4 undecided, 5 the command failed.
+    run many times, so use a short training, or --steps. Repeat the command to continue an interrupted tuning. Exit
+    codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
     from pipeprof.experiment.tune.bench import TuneBench
     from pipeprof.experiment.tune.result import content_of, write_files
     from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import document, tune_text
 
-    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order, allow_random)
-    state, result_folder = run_tune(wish, TuneBench(command, goal), say_named)
+    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order, allow_random, steps)
+    state, result_folder = run_tune(wish, TuneBench(command, goal, steps), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(result_folder, content, tune_text.pull_request(content))
     shown = result_folder.name if folder is None else str(folder)

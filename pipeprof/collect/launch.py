@@ -49,9 +49,9 @@ class ProbeOptions:
     """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic.
 
     `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
-    ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
-    it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs, `other_seed`:
-    with other random numbers (probe/digest.py).
+    ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `stop_after`: it ends
+    after so many training steps (probe/stop.py). `run_id`: whose record it is. `digest`: of so many first batches the
+    fingerprints are kept, `digest_all`: of whole epochs, `other_seed`: with other random numbers (probe/digest.py).
     `graph_lines`: which lines operators of graphs come from (probe/graphs.py).
     """
 
@@ -63,6 +63,7 @@ class ProbeOptions:
     override: Mapping[str, Any] | None = None
     cached: Sequence[Mapping[str, Any]] | None = None
     slow_down: float | None = None
+    stop_after: int | None = None
     run_id: str | None = None
     digest: int = 0
     digest_all: bool = False

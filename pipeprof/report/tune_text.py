@@ -126,6 +126,8 @@ def _answer(content: Content) -> list[str]:
     final, verdict, less = content["final"], content["verdict"], NEEDS.get(content["goal"])
     took = format_ns(content["spent_s"] * NS_PER_S)
     ended = f"{ENDS.get(content['ended'], '')} ({took})"
+    if content.get("stop_after"):
+        ended += f"; each run ended after {content['stop_after']:,} training steps"
     if content["lacks_time"]:
         ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pipeprof.experiment.runs import LIGHT
+from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune.bench import TuneBench
+from pipeprof.record import store
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
@@ -146,6 +152,52 @@ def test_another_order_of_the_rows_is_proven_and_patched(pipeprof_in):
     patched = home.collect(command, "-q")
     assert patched.done.returncode == 0, patched.done.stderr
     assert ("TextFileOp", reader["workers"]) in workers(home, patched.path)
+
+
+LOOPS = Path(__file__).parent / "workloads" / "loops.py"
+
+
+STYLES = {
+    "model_train": 4, "model_fit_with_eval": 4, "pynative_loop": 4, "jit_function_with_eval": 4,
+    "gradient_accumulation": 2,  # whose batches count: two make a step
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_training_of_any_style_ends_after_so_many_steps(tmp_path, style):
+    trial = Trial(tmp_path / "run", [sys.executable, str(LOOPS), style], replace(LIGHT, stop_after=4))
+    ended = run_trial(trial)
+    assert ended.failure == ""
+    steps = [row for row in store.read(ended.run, "step").to_pylist() if row["kind"] != "eval"]
+    assert len(steps) == STYLES[style]
+    assert "stopped" in {one.code for one in ended.run.manifest.warnings}
+
+
+LOOP = "for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True):\n    time.sleep(0.02)\n"
+LONG = """try:
+    for _ in range(2_000):
+        for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            time.sleep(0.02)
+    print("over")
+finally:
+    print("left")
+"""
+
+
+def test_a_long_training_is_measured_by_its_first_steps(pipeprof_in, monkeypatch):
+    """Its own end is never reached, but its `finally` is."""
+    home = pipeprof_in("long")
+    (home.folder / "train.py").write_text(SCRIPT.replace(LOOP, LONG), encoding="utf-8")
+    monkeypatch.chdir(home.folder)
+    bench = TuneBench([home.python, "train.py"], stop_after=30)
+    seen = bench.look(Settings(), home.folder / "look")
+    assert {row["name"] for row in seen.ops} >= {"fetch_mask"}
+    ran = bench.run(Settings(), home.folder / "runs", ("a", 0), None)
+    assert 0.5 < ran.rate < 4.3  # 4 rows of 60 ms a batch
+    assert len(ran.batches) == 8 + 6  # of the first and the second epoch
+    (epoch, other) = bench.rows(Settings(), home.folder / "rows", None)
+    assert (epoch.batches, epoch.whole, other.batches, other.whole) == (24, True, 6, False)
+    assert (home.folder / "runs" / "a0.log").read_text(encoding="utf-8").split() == ["left"]
 
 
 SPARE = '''"""Two worker processes, each with memory of its own, for a map that one thread could do."""

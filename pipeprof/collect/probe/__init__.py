@@ -10,6 +10,7 @@ user's training. It writes to the spool and nowhere else.
     override, cached   other settings, or one batch for ever: for runs that measure what a change would buy
     digest        fingerprints of the first batches: whether a changed pipeline hands out the same
     slow          every step takes a share longer: for runs that measure what the gate sees
+    stop          the process ends after so many steps: for runs of an experiment
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over

@@ -32,7 +32,7 @@ def install_package(module):
     _units["import"] = {"begin": _import_began[0], "end": recorder.now(), "version": version}
     windows.WINDOWS.prepare()
     atexit.register(windows.WINDOWS.exit)
-    _slow_down(rec)
+    _change_steps(rec)
     _set_threads(rec, module)
     parts = version.split(".")
     number = tuple(int(part) for part in parts[:2] if part.isdigit())
@@ -55,7 +55,7 @@ def _set_threads(rec, module):
         rec.failed("threads")
 
 
-def _slow_down(rec):
+def _change_steps(rec):
     try:
         if rec.options.get("slow_down"):
             from . import slow
@@ -63,6 +63,13 @@ def _slow_down(rec):
             slow.install()
     except Exception:
         rec.failed("slow_down")
+    try:
+        if rec.options.get("stop_after"):
+            from . import stop
+
+            stop.install()
+    except Exception:
+        rec.failed("stop_after")
 
 
 def _when_opened(rec):

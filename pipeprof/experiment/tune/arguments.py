@@ -48,8 +48,10 @@ class Sources:
         try:
             while (value := self._value(argument)) is not None and not is_plain(value):
                 argument = self._given_by(argument, value, callers.pop(0) if callers else "")
-                while argument.steps and callers and not self._is_called(argument):
-                    argument = replace(argument, place=callers.pop(0))  # a decorator's function is in between
+                higher = [replace(argument, place=place) for place in callers]  # a decorator may be in between
+                called = next((at for at, one in enumerate([argument, *higher]) if self._is_called(one)), 0)
+                argument = [argument, *higher][called]
+                del callers[:called]
         except UnclearError as error:
             return argument, error.why
         return argument, ""

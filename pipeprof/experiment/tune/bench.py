@@ -99,8 +99,8 @@ class Bench(Protocol):
 class TuneBench:
     """Runs the command."""
 
-    def __init__(self, command: Sequence[str], goal: Goal = "time") -> None:
-        self.command, self.goal = list(command), goal
+    def __init__(self, command: Sequence[str], goal: Goal = "time", stop_after: int | None = None) -> None:
+        self.command, self.goal, self.stop_after = list(command), goal, stop_after
 
     def now(self) -> float:
         """Seconds of a clock that only goes on."""
@@ -149,7 +149,7 @@ class TuneBench:
         folder.mkdir(parents=True, exist_ok=True)
         override = settings.override()
         every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
-        probe = changed_probe(override=override, **options)
+        probe = changed_probe(override=override, stop_after=self.stop_after, **options)
         done = run_once(folder, settings.command(self.command), side, number, probe, every_s, longest_s)
         _check_applied(done, override)
         return done
@@ -158,7 +158,7 @@ class TuneBench:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
-        probe = ProbeOptions(override=override)
+        probe = ProbeOptions(override=override, stop_after=self.stop_after)
         trial = Trial(path, settings.command(self.command), probe, {"override": override})
         failure = run_trial(trial).failure
         if failure:

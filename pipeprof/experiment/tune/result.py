@@ -37,6 +37,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "goal": state.goal,
         "allow_order": state.allow_order,
         "allow_random": state.allow_random,
+        "stop_after": state.stop_after,
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,

@@ -65,7 +65,8 @@ class TuneWish:
 
     `allow_order`: also try changes that hand out the same rows in another order. `allow_random`: also take those under
     which random operations draw other numbers.
-    `goal`: a faster training, or one as fast that needs less memory or CPU time.
+    `goal`: a faster training, or one as fast that needs less memory or CPU time. `stop_after`: training steps after
+    which each run ends; None: with the training.
     """
 
     command: Sequence[str]
@@ -76,6 +77,7 @@ class TuneWish:
     goal: Goal = "time"
     allow_order: bool = False
     allow_random: bool = False
+    stop_after: int | None = None
 
 
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
@@ -86,7 +88,7 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
-    new = new_state(wish.command, wish.workdir, wish.goal, order=wish.allow_order, draws=wish.allow_random)
+    new = new_state(wish)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{new.tune}")
     with locked(folder):
         state = open_state(folder, new, wish.workdir)

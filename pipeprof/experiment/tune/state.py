@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.experiment.tune.bench import Seen
+    from pipeprof.experiment.tune.search import TuneWish
 
 SCHEMA_VERSION = 1
 PLAIN = 0.6  # of the time of a recording, whose tables are written and read: what a run without takes
@@ -108,7 +109,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
-    all rows were fingerprinted.
+    all rows were fingerprinted. `stop_after`: training steps after which each run ends.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -119,6 +120,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     goal: Goal = "time"
     allow_order: bool = False
     allow_random: bool = False
+    stop_after: int | None = None
     started_at: str
     spent_s: float = 0.0
     look_s: float = 0.0
@@ -159,13 +161,14 @@ class TuneState(msgspec.Struct, kw_only=True):
         return acceptable(batches, order=self.allow_order, unchecked=unchecked, draws=self.allow_random)
 
 
-def new_state(command: Sequence[str], cwd: Path, goal: Goal = "time", *, order: bool, draws: bool) -> TuneState:
+def new_state(wish: TuneWish) -> TuneState:
     """A tuning that is about to begin. What it is for makes it another one; the budget only says how far it goes."""
-    text = msgspec.json.encode([list(command), str(cwd), __version__, goal, order, draws], order="sorted")
-    key = hashlib.sha256(text).hexdigest()[:12]
+    asked = [wish.goal, wish.allow_order, wish.allow_random, wish.stop_after]
+    text = msgspec.json.encode([list(wish.command), str(wish.workdir), __version__, *asked])
     return TuneState(
-        tune=key, command=without_secrets(command), goal=goal, allow_order=order, allow_random=draws, started_at=now()
-    )
+        tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command), started_at=now(),
+        goal=wish.goal, allow_order=wish.allow_order, allow_random=wish.allow_random, stop_after=wish.stop_after,
+    )  # fmt: skip
 
 
 def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
@@ -188,9 +191,10 @@ def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
 
 
 def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, str]:
-    """Digests of the files that make the pipeline and its iterator, and of the command's Python files."""
-    places = [seen.site, *(row["site"] for row in seen.ops)]
-    names = {place.rpartition(":")[0] for place in places if place} | {word for word in command if word.endswith(".py")}
+    """Digests of the files that make the pipeline or lead there, hold its functions, or are named by the command."""
+    made = [row.get(name) for row in seen.ops for name in ("site", "callers", "code")]
+    places = "\n".join(place for place in (seen.site, *made) if place).splitlines()
+    names = {place.rpartition(":")[0] for place in places} | {word for word in command if word.endswith(".py")}
     return {name: _digest(workdir / name) for name in sorted(names)}
 
 

@@ -63,3 +63,17 @@ def test_operators_that_consume_each_other_do_not_hang(look):
         "pipeline_edge": edges((0, 1), (1, 0)),
     }
     assert look(LINKS, tables) == []
+
+
+def test_an_operator_of_a_library_is_at_the_users_call(look):
+    library, own = "/env/lib/python3.11/site-packages/mindcv/data/loader.py:98", "/home/me/train.py:14"
+    places = [
+        (library, f"/env/lib/python3.11/site-packages/mindcv/data/factory.py:7\n{own}\n/home/me/train.py:60"),
+        (library, "/usr/lib/python3.11/threading.py:982"),
+        (library, None),
+        (own, "/home/me/train.py:60"),
+        (None, None),
+    ]
+    rows = [one | {"site": site, "callers": callers} for one, (site, callers) in zip(ops(*[("MapOp", 8, False)] * 5), places, strict=True)]  # fmt: skip
+    found = look("SELECT site FROM pipeline_tree ORDER BY op_id", {"pipeline_op": rows})
+    assert found == [(own,), (library,), (library,), (own,), (None,)]

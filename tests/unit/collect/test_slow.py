@@ -79,16 +79,16 @@ def test_a_failure_is_silent(slow, probe, monkeypatch):
 
 def test_nothing_is_replaced_without_the_wish(probe, rec):
     rec._options = {}
-    probe.steps._slow_down(rec)
+    probe.steps._change_steps(rec)
     assert "step_done" not in vars(probe.windows.WINDOWS)
 
 
 def test_the_wish_replaces_what_counts_the_steps(probe, rec):
     rec._options = {"slow_down": 0.05}
-    probe.steps._slow_down(rec)
+    probe.steps._change_steps(rec)
     assert probe.windows.WINDOWS.step_done.share == 0.05
     rec._options = {"slow_down": "much"}
     failed = []
     rec.failed = failed.append
-    probe.steps._slow_down(rec)
+    probe.steps._change_steps(rec)
     assert failed == ["slow_down"]

@@ -24,7 +24,7 @@ from pipeprof.experiment.tune.goal import is_hopeless
 from pipeprof.experiment.tune.result import content_of, write_files
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
-from pipeprof.experiment.tune.state import Final, Proven, Trial
+from pipeprof.experiment.tune.state import Final, Proven, Trial, sources_of
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.report import tune_text
@@ -539,6 +539,15 @@ def test_a_tuning_goes_on_only_with_the_sources_that_it_began_with(tune, tmp_pat
     (tmp_path / "train.py").write_text("data = data.map(f, num_parallel_workers=2)\n")
     with pytest.raises(RunError, match=r"`train.py` has changed since the tuning"):
         tune(FakeBench(loop, by_workers(loop)))
+
+
+def test_sources_are_all_files_that_lead_to_an_operator_or_hold_its_function(tmp_path):
+    (tmp_path / "loader.py").write_text("")
+    row = {"site": "lib/loader.py:9", "callers": "data.py:3\ntrain.py:7", "code": "augment.py:1"}
+    seen = SimpleNamespace(site="trainer.py:5", ops=[row, {"site": None, "callers": None, "code": None}])
+    assert set(sources_of(tmp_path, ["python", "run.py"], seen)) == {
+        "augment.py", "data.py", "lib/loader.py", "run.py", "train.py", "trainer.py",
+    }  # fmt: skip
 
 
 def test_a_tuning_in_which_nothing_was_tried_begins_anew_with_a_changed_source(tune, tmp_path):

@@ -21,28 +21,26 @@ def create_loader(rows, size, *, workers=None, processes=False):
 def job(tmp_path):
     """A library that is installed beside the user's project, and the project; returns what patches train.py."""
 
-    def run(call, library=LOADER, *, line=4, more=(), callers=None, others=(), **setting):
-        packages = tmp_path / "lib" / "site-packages"
+    def run(call, library=LOADER, *, line=4, beside=None, also=False, between=None, outer=(), **setting):
+        """`beside`: the line of another map; `also`: it is to be set, too. `between`: a line of the library's."""
+        packages, project = tmp_path / "lib" / "site-packages", tmp_path / "project"
         packages.mkdir(parents=True, exist_ok=True)
-        (packages / "loader.py").write_text(library)
-        project = tmp_path / "project"
         project.mkdir(exist_ok=True)
-        (project / "train.py").write_text(f"from loader import create_loader\n\ndata = {call}\n")
-        callers = (
-            [f"{project / 'train.py'}:3"]
-            if callers is None
-            else [f"{packages / 'loader.py'}:{callers}", f"{project / 'train.py'}:3"]
-        )
+        loader, train = packages / "loader.py", project / "train.py"
+        loader.write_text(library)
+        train.write_text(f"from loader import create_loader\n\ndata = {call}\n")
+        callers = [*([f"{loader}:{between}"] if between else []), f"{train}:3", *outer]
+        lines = {1: line} | ({2: beside} if beside else {})
         rows = [
-            {"node": number, "op_id": number, "op_type": "MapOp", "site": f"{packages / 'loader.py'}:{at}", "callers": "\n".join(callers)}
-            for number, at in ((1, line), *more)
-        ]  # fmt: skip
-        wanted = [OperatorSetting(node=1, op_type="MapOp", place=f"{packages / 'loader.py'}:{line}", **setting)]
-        wanted += [
-            OperatorSetting(node=number, op_type="MapOp", place=f"{packages / 'loader.py'}:{at}", **setting)
-            for number, at in others
+            {"node": number, "op_type": "MapOp", "site": f"{loader}:{at}", "callers": "\n".join(callers)}
+            for number, at in lines.items()
         ]
-        return patch_of(Settings(operators=tuple(wanted)), project, {f"{project / 'train.py'}:3"}, rows)
+        wanted = [
+            OperatorSetting(node=number, op_type="MapOp", place=f"{loader}:{at}", **setting)
+            for number, at in lines.items()
+            if number == 1 or also
+        ]
+        return patch_of(Settings(operators=tuple(wanted)), project, {f"{train}:3"}, rows)
 
     return run
 
@@ -66,7 +64,7 @@ def test_the_argument_of_the_users_call_is_edited(job, case):
     found = job(before, **setting)
     assert found.by_hand == ()
     assert added(found) == after
-    assert [place.rpartition("/")[2] for place in found.shared] == ["train.py:3"] * 1
+    assert [place.rpartition("/")[2] for place in found.shared] == ["train.py:3"]
 
 
 FORMS = {
@@ -90,12 +88,12 @@ def test_several_functions_and_a_decorator_hand_it_on(job):
         "def inner(rows, n):\n    return rows.map(f, num_parallel_workers=n)\n"
         "def outer(rows, workers=1):\n    return inner(rows, n=workers)\n"
     )
-    assert added(job("outer(rows)", library, line=2, callers=4, workers=2)) == "outer(rows, workers=2)"
+    assert added(job("outer(rows)", library, line=2, between=4, workers=2)) == "outer(rows, workers=2)"
     library = (
         "def timed(function):\n    def call(*args, **more):\n        return function(*args, **more)\n    return call\n"
         "@timed\ndef outer(rows, workers=1):\n    return rows.map(f, num_parallel_workers=workers)\n"
     )
-    assert added(job("outer(rows)", library, line=7, callers=3, workers=2)) == "outer(rows, workers=2)"
+    assert added(job("outer(rows)", library, line=7, between=3, workers=2)) == "outer(rows, workers=2)"
 
 
 LEFT = {
@@ -124,10 +122,15 @@ def test_where_it_is_not_clear_the_users_own_line_is_named(job, case):
     assert one.what.startswith(what)
 
 
+def test_a_function_by_another_name_is_named_at_the_nearest_line(job, tmp_path):
+    found = job("make(rows)", workers=2, outer=[f"{tmp_path / 'project' / 'train.py'}:1"])
+    assert [(one.place.rpartition("/")[2], one.why) for one in found.by_hand] == [("train.py:3", "no_call")]
+
+
 def test_an_argument_that_sets_an_operator_that_is_to_stay_is_left_alone(job):
-    alone = job("create_loader(rows, 16)", more=[(2, 3)], workers=2)
+    alone = job("create_loader(rows, 16)", beside=3, workers=2)
     assert (alone.diff, [one.why for one in alone.by_hand]) == ("", ["shared_argument"])
-    both = job("create_loader(rows, 16)", more=[(2, 3)], others=[(2, 3)], workers=2)
+    both = job("create_loader(rows, 16)", beside=3, also=True, workers=2)
     assert both.by_hand == ()
     assert added(both) == "create_loader(rows, 16, workers=2)"
 
