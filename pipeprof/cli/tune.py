@@ -49,7 +49,8 @@ LEAST_RUN = 10  # training steps: a quarter of them is not timed
     "--steps",
     type=click.IntRange(LEAST_RUN),
     metavar="N",
-    help="End each run after N training steps, as if the script called sys.exit().  [default: all steps]",
+    help="End each run after N training steps, a recording after 4 N, as if the script called sys.exit().  "
+    "[default: all steps]",
 )
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option

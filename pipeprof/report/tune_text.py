@@ -127,7 +127,7 @@ def _answer(content: Content) -> list[str]:
     took = format_ns(content["spent_s"] * NS_PER_S)
     ended = f"{ENDS.get(content['ended'], '')} ({took})"
     if content.get("stop_after"):
-        ended += f"; each run ended after {content['stop_after']:,} training steps"
+        ended += f"; each run of a pair ended after {content['stop_after']:,} training steps"
     if content["lacks_time"]:
         ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":

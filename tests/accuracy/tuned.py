@@ -2,6 +2,7 @@
 
 python tests/accuracy/tuned.py tune map_wait FOLDER    tunes it; at most 9 minutes
 python tests/accuracy/tuned.py grid map_wait FOLDER    then runs its grid, and prints what came out as a line of JSON
+    (tune --seconds 60 --steps 100, grid --seconds 60: a longer training of which each run of the tuning is a part)
 python tests/accuracy/tuned.py recorded               what would be tried first in the stored recordings of whatif.py
 """
 
@@ -151,7 +152,12 @@ def workload(*words):
 
 def command_of(pipeline):
     """Its training."""
-    return workload(*SPARE, to_json(replace(pipeline, seconds=SECONDS)))
+    return workload(*SPARE, to_json(pipeline))
+
+
+def training(name, seconds=SECONDS):
+    """The pipeline, trained for so long."""
+    return replace(find(name), seconds=seconds)
 
 
 def by_autotune(pipeline, rounds):
@@ -171,14 +177,14 @@ def by_autotune(pipeline, rounds):
     return median(tuned / usual for usual, tuned in turns)
 
 
-def tune(name, folder):
-    """Tune one pipeline; 0 when that gave an answer."""
+def tune(name, folder, seconds=SECONDS, steps=None):
+    """Tune one pipeline, each run after so many steps ended; 0 when that gave an answer."""
     words = [sys.executable, "-m", "pipeprof", "tune", "--budget", BUDGET, "-o", str(folder / name)]
-    words += ["--", *command_of(find(name))]
+    words += [*(["--steps", str(steps)] if steps else []), "--", *command_of(training(name, seconds))]
     return subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode
 
 
-def against_grid(name, folder, rounds, most):
+def against_grid(name, folder, rounds, most, seconds=SECONDS):
     """What tuning found, and the speeds of the grid or as much of it as is to be run, each setting in turn.
 
     `grid_s`: what the whole grid takes, one run of the training for each setting. The settings that were found are
@@ -186,19 +192,19 @@ def against_grid(name, folder, rounds, most):
     one after the other in one process.
     """
     found = json.loads((folder / name / "tune.json").read_text(encoding="utf-8"))
-    pipeline = replace(find(name), seconds=SECONDS)
+    pipeline = training(name, seconds)
     whole = grid(pipeline)
     chosen = some_of(whole, most)
     usual = {key: median(rates) for key, rates in rates_of([pipeline, *chosen], rounds).items()}
     fastest = max([pipeline, *chosen], key=lambda one: usual[one.name])
-    tuned, best, seconds = beside_original(pipeline, found["settings"], fastest, folder, rounds)
+    tuned, best, run_s = beside_original(pipeline, found["settings"], fastest, folder, rounds)
     return {
         "pipeline": name, "verdict": found["verdict"], "ended": found["ended"],
         "trials": [[one["key"], one["verdict"], one["ratio"], one["prediction"]["low"], one["prediction"]["high"],
                     one["predicted_wrong"]] for one in found["trials"]],
         "proven": found["final"] and [found["final"][key] for key in ("ratio", "low", "high")],
         "tune_s": found["spent_s"], "grid": len(whole), "grid_run": len(chosen),
-        "grid_s": len(whole) * seconds, "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
+        "grid_s": len(whole) * run_s, "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
         "best": settings_of(fastest), "best_in_grid": usual[fastest.name] / usual[name],
         "best_over_original": best, "tuned_over_original": tuned, "tuned_over_best": tuned / best,
         "autotune_over_original": by_autotune(pipeline, rounds),
@@ -230,6 +236,8 @@ def main():
     parser.add_argument("name", nargs="?")
     parser.add_argument("folder", type=Path, nargs="?", default=Path("tuned"))
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each training")
+    parser.add_argument("--steps", type=int, help="of each run of the tuning")
     parser.add_argument("--most", type=int, default=12, help="settings of the grid at most")
     options = parser.parse_args()
     if options.action == "recorded":
@@ -240,8 +248,9 @@ def main():
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.action == "tune":
-        sys.exit(tune(options.name, options.folder))
-    print(json.dumps(against_grid(options.name, options.folder, options.rounds, options.most)), flush=True)
+        sys.exit(tune(options.name, options.folder, options.seconds, options.steps))
+    found = against_grid(options.name, options.folder, options.rounds, options.most, options.seconds)
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ OTHERS = ("profiler", "neighbour")  # whose CPU time is not the job's
 SAMPLE = 8  # batches whose fingerprints are compared
 SLOWER = 4.0  # times the seconds of the slowest run so far: a candidate that takes longer hangs
 GRACE_S = 30.0
+RECORDED = 4  # times the steps of a short run: what a recording says of locks and stalls needs more of them
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class TuneBench:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
-        probe = ProbeOptions(override=override, stop_after=self.stop_after)
+        probe = ProbeOptions(override=override, stop_after=self.stop_after and RECORDED * self.stop_after)
         trial = Trial(path, settings.command(self.command), probe, {"override": override})
         failure = run_trial(trial).failure
         if failure:
