@@ -57,7 +57,7 @@ NOTHING_PROVEN = {
 BATCHES = {
     "same": "the first batches are the same, in the same order",
     "permuted": "the rows of whole epochs are the same, in another order",
-    "random": "random operations draw other numbers, and all else in whole epochs is the same",
+    "random": "random operations draw other numbers, and all else in the epochs is the same",
     "other": "the batches are not the same",
     "not_reproducible": "two unchanged runs hand out different batches, so changed ones cannot be compared",
     "not_seen": "too few batches were seen, so they cannot be compared",
@@ -107,10 +107,11 @@ def pull_request(content: Content) -> str:
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     checked = BATCHES[final["batches"]]
+    part = f", each ended after {content['stop_after']:,} training steps" if content.get("stop_after") else ""
     pairs = format_count(len(final["a"]), "pair")
     return (
         f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n"
-        f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}: {steps}{_needs(content)}; "
+        f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
         f"p = {_p_value(final)}. {checked.capitalize()}.\n"
     )
 

@@ -201,6 +201,12 @@ def test_the_paragraph_for_a_pull_request_has_the_figures():
     assert "4 pairs of interleaved runs of `python train.py --name 'a'b'`: 10.0 to 19.0 steps/s; p = 1e-06" in text
 
 
+def test_runs_that_ended_early_are_called_so():
+    found = content("proven", FINAL, [trial("accepted")], stop_after=1500)
+    assert "each run of a pair ended after 1,500 training steps" in " ".join(text_of(found).split())
+    assert "'a'b'`, each ended after 1,500 training steps: 10.0 to 19.0 steps/s" in tune_text.pull_request(found)
+
+
 CACHE = {"op_type": "MapOp", "op_id": 2, "name": "decode", "site": "train.py:9", "bytes": 2**20, "ratio": 1.66, "disk_ratio": 0.5, "changes": None}  # fmt: skip
 EVALUATION = {"part": "evaluation", "detail": None, "cause": None, "share": 0.25}
 
