@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import libcst
-from libcst import metadata
+from libcst import matchers, metadata
 
 from pipeprof.errors import PipeprofError
 from pipeprof.experiment.tune.source import (
@@ -45,16 +45,18 @@ class Sources:
         """
         argument = Argument(row["site"] or "", calls_of(row["op_type"]), KEYWORDS[setting])
         callers = [one for one in (row.get("callers") or "").split("\n") if one]
+        as_it_is = True
         try:
             while (value := self._value(argument)) is not None and not is_plain(value):
-                argument = self._given_by(argument, value, callers.pop(0) if callers else "")
+                argument, unchanged = self._given_by(argument, value, callers.pop(0) if callers else "")
+                as_it_is = as_it_is and unchanged
                 higher = [replace(argument, place=place) for place in callers]  # a decorator may be in between
                 called = next((at for at, one in enumerate([argument, *higher]) if self._is_called(one)), 0)
                 argument = [argument, *higher][called]
                 del callers[:called]
         except UnclearError as error:
             return argument, error.why
-        return argument, ""
+        return argument, "" if as_it_is else "on_the_way"
 
     def _wrapper(self, place: str) -> metadata.MetadataWrapper:
         path = place.rpartition(":")[0]
@@ -80,17 +82,14 @@ class Sources:
         found = argument_at(self._call(argument), argument)
         return None if found is None else found.value
 
-    def _given_by(self, argument: Argument, value: libcst.BaseExpression, caller: str) -> Argument:
-        """The argument of the call at a caller's line that becomes a value: a parameter of the function around it."""
+    def _given_by(self, argument: Argument, value: libcst.BaseExpression, caller: str) -> tuple[Argument, bool]:
+        """The argument of the call at a caller's line that a value is made of, and whether it is the very same."""
         wrapper = self._wrapper(argument.place)
         parents = wrapper.resolve(metadata.ParentNodeProvider)
-        scope = wrapper.resolve(metadata.ScopeProvider).get(value)
-        name = value.value if isinstance(value, libcst.Name) else ""
-        made = list(scope.assignments[name]) if isinstance(scope, metadata.FunctionScope) else []
-        parameter = made[0].node if len(made) == 1 and isinstance(made[0], metadata.Assignment) else None
-        function = parents[parents[parameter]] if isinstance(parameter, libcst.Param) else None
+        parameter, unchanged = _parameter(wrapper, value)
+        function = parents[parents[parameter]]
         if not caller or not isinstance(function, libcst.FunctionDef):
-            raise UnclearError("expression")  # no parameter, one that is set again, or a lambda's
+            raise UnclearError("expression")
         by_place = [*function.params.posonly_params, *function.params.params]
         number = next((at for at, one in enumerate(by_place) if one is parameter), None)
         names, owner = {function.name.value}, parents.get(parents[function])
@@ -100,7 +99,26 @@ class Sources:
                 wrapper.module.code_for_node(one.decorator) == "staticmethod" for one in function.decorators
             )
             number = number if number is None or is_static else number - 1
-        return Argument(caller, frozenset(names), name, number, argument.steps + 1)
+        return Argument(caller, frozenset(names), parameter.name.value, number, argument.steps + 1), unchanged
+
+
+def _parameter(wrapper: metadata.MetadataWrapper, value: libcst.BaseExpression) -> tuple[libcst.Param, bool]:
+    """The only parameter of the function around it that a value holds, as in `min(8, workers)`, and if it is just that.
+
+    Raises UnclearError for none, for several, and for parts of one (`options.workers`).
+    """
+    scopes = wrapper.resolve(metadata.ScopeProvider)
+    held: dict[libcst.Param, bool] = {}
+    for name in matchers.findall(value, matchers.Name()):
+        scope = scopes.get(name)
+        text = name.value if isinstance(name, libcst.Name) else ""
+        made = list(scope.assignments[text]) if isinstance(scope, metadata.FunctionScope) else []
+        nodes = [one.node for one in made if isinstance(one, metadata.Assignment)]
+        held.update((one, len(nodes) == 1) for one in nodes if isinstance(one, libcst.Param))
+    if len(held) != 1 or matchers.findall(value, matchers.Attribute() | matchers.Subscript()):
+        raise UnclearError("expression")
+    [(parameter, once)] = held.items()
+    return parameter, once and isinstance(value, libcst.Name)
 
 
 def argument_at(call: libcst.Call, argument: Argument) -> libcst.Arg | None:

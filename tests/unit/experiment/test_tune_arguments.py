@@ -102,7 +102,22 @@ LEFT = {
     "set again": (
         "create_loader(rows)",
         "def create_loader(rows, n=None):\n    n = n or 8\n    return rows.map(f, num_parallel_workers=n)\n",
-        3, "outside", "num_parallel_workers=2 in the call that leads to",
+        3, "on_the_way", "create_loader(n=2)",
+    ),
+    "limited": (
+        "create_loader(rows, n=1)",
+        "def create_loader(rows, n=None):\n    return rows.map(f, num_parallel_workers=min(8, n))\n",
+        2, "on_the_way", "create_loader(n=2)",
+    ),
+    "of an object": (
+        "create_loader(rows, options)",
+        "def create_loader(rows, options):\n    return rows.map(f, num_parallel_workers=options.workers)\n",
+        2, "outside", "num_parallel_workers=2 in the call that leads to",
+    ),
+    "of two": (
+        "create_loader(rows, 1, 2)",
+        "def create_loader(rows, n, m):\n    return rows.map(f, num_parallel_workers=n * m)\n",
+        2, "outside", "num_parallel_workers=2 in the call that leads to",
     ),
     "left out": (
         "create_loader(rows)", "def create_loader(rows):\n    return rows.map(f)\n", 2,
