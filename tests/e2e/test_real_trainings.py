@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeprof.experiment.tune.arguments import Sources
+
 pytestmark = [pytest.mark.mindspore, pytest.mark.real]
 
 SCRIPTS = Path(__file__).parents[1] / "real_trainings" / "libraries"
@@ -192,6 +194,17 @@ def test_operators_that_a_library_makes_have_the_users_call(training, operators)
         if row["site"] and "site-packages" in row["site"]:
             own = [line for line in row["callers"].split("\n") if "site-packages" not in line]
             assert line_of(own[0])[1].endswith(training.words.split()[0])
+
+
+def test_the_users_argument_of_mindcvs_loader_is_found(training, operators):
+    """`create_loader(rows, BATCH, ..., **options)`: which is it, and that the stars may hold it."""
+    if training.library == "mindcv":
+        maps = [row for row in operators if row["op_type"] == "MapOp" and "data/loader.py" in row["site"]]
+        found = {Sources().argument(row, "workers") for row in maps}
+        assert {(argument.keyword, *argument.names, why) for argument, why in found} == {
+            ("num_parallel_workers", "create_loader", "stars")
+        }
+        assert {line_of(argument.place)[1].endswith(MINDCV) for argument, _ in found} == {True}
 
 
 def test_python_operators_are_timed(run, training, operators):
