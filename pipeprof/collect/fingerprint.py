@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pipeprof.collect.probe.redact import redacted, redacted_variable
+from pipeprof.record.git import git_or_none
 from pipeprof.record.machine import host_name
 from pipeprof.record.text import printable_all
 
@@ -30,6 +30,8 @@ CI_JOBS = (
     ("BUILD_TAG",),  # Jenkins
     ("BUILDKITE_JOB_ID",),
 )
+
+_GIT_S = 5  # a training does not wait longer for it
 
 
 def machine() -> dict[str, Any]:
@@ -69,12 +71,12 @@ def job() -> str | None:
     return "boot:" + hashlib.sha256(f"{platform.node()} {boot}".encode()).hexdigest()[:12]
 
 
-def git_state(folder: str) -> dict[str, Any] | None:
-    """Revision and whether the tree was changed; None outside a repository or without git."""
-    revision = _git(folder, "rev-parse", "HEAD")
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Revision and whether the tree was changed; None outside a repository, without git, and when it takes too long."""
+    revision = git_or_none(folder, "rev-parse", "HEAD", most_s=_GIT_S)
     if revision is None:
         return None
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    changed = git_or_none(folder, "status", "--porcelain", "--untracked-files=no", most_s=_GIT_S)
     return {"revision": revision, "dirty": bool(changed) if changed is not None else None}
 
 
@@ -123,13 +125,3 @@ def _lines(path: str) -> list[str]:
         return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-
-
-def _git(folder: str, *words: str) -> str | None:
-    """What git says, without writing into the repository or running a program of its settings; None if it refuses."""
-    own = ["--no-replace-objects", "--no-optional-locks", "-c", "core.fsmonitor=false"]
-    try:
-        done = subprocess.run(["git", "-C", folder, *own, *words], capture_output=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None

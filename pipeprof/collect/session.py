@@ -58,7 +58,7 @@ class Surroundings:
 
 def surroundings() -> Surroundings:
     """Look at the repository, the job and the machine; takes some milliseconds."""
-    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), fingerprint.machine())
+    return Surroundings(fingerprint.git_state(Path.cwd()), fingerprint.job(), fingerprint.machine())
 
 
 def new_run(

@@ -9,6 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from pipeprof.errors import UsageError
 
+_OWN = (
+    "--no-replace-objects", "--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+)  # fmt: skip
 _MOST_BYTES = 1 << 26
 _LINK = b"120000 "
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
@@ -97,20 +100,19 @@ def git_text(folder: Path, *words: str) -> str:
     return git_bytes(folder, *words).decode(errors="replace").strip()
 
 
-def git_or_none(folder: Path, *words: str) -> str | None:
-    """What git says; None when it refuses."""
+def git_or_none(folder: Path, *words: str, most_s: float | None = None) -> str | None:
+    """What git says; None when it refuses, or takes longer than `most_s` seconds."""
     try:
-        return git_text(folder, *words)
-    except UsageError:
+        return git_bytes(folder, *words, most_s=most_s).decode(errors="replace").strip()
+    except (UsageError, subprocess.TimeoutExpired):
         return None
 
 
-def git_bytes(folder: Path, *words: str) -> bytes:
-    """What git writes. Raises UsageError with its last words when it refuses or cannot be run."""
-    own = ("--no-replace-objects", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-    command = ["git", "-C", str(folder), *own, *words]
+def git_bytes(folder: Path, *words: str, most_s: float | None = None) -> bytes:
+    """What git writes. Raises UsageError with its last words when it refuses or cannot be run, and TimeoutExpired."""
+    command = ["git", "-C", str(folder), *_OWN, *words]
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=most_s)
     except OSError as error:
         raise UsageError(f"cannot run git: {error.strerror}", "install git") from error
     if done.returncode:

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from pipeprof.collect import fingerprint
 from pipeprof.collect.fingerprint import CI_JOBS, KEPT_VARIABLES, git_state, job, machine
 from pipeprof.collect.probe.redact import is_secret
 
@@ -87,17 +88,17 @@ def repository(tmp_path):
 
 
 def test_git_tells_the_revision_and_whether_the_tree_was_changed(repository):
-    clean = git_state(str(repository))
+    clean = git_state(repository)
     repository.joinpath("a").write_text("2", encoding="utf-8")
     assert len(clean["revision"]) == 40
-    assert (clean["dirty"], git_state(str(repository))["dirty"]) == (False, True)
+    assert (clean["dirty"], git_state(repository)["dirty"]) == (False, True)
 
 
 def test_outside_a_repository_or_without_git_it_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert git_state(str(tmp_path)) is None
+    assert git_state(tmp_path) is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git_state(str(tmp_path)) is None
+    assert git_state(tmp_path) is None
 
 
 def test_looking_at_a_repository_neither_writes_into_it_nor_runs_its_programs(tmp_path):
@@ -112,6 +113,15 @@ def test_looking_at_a_repository_neither_writes_into_it_nor_runs_its_programs(tm
     subprocess.run([*git, "config", "core.fsmonitor", str(monitor)], check=True)
     os.utime(file, (1, 1))  # the index does not know it like that
     before = tmp_path.joinpath(".git/index").read_bytes()
-    assert git_state(str(tmp_path))["dirty"] is False
+    assert git_state(tmp_path)["dirty"] is False
     assert tmp_path.joinpath(".git/index").read_bytes() == before
     assert not ran.exists()
+
+
+def test_a_repository_that_takes_too_long_is_not_waited_for(tmp_path, monkeypatch):
+    slow = tmp_path / "git"
+    slow.write_text("#!/bin/sh\nexec sleep 600\n", encoding="utf-8")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(fingerprint, "_GIT_S", 0.1)
+    assert git_state(tmp_path) is None
