@@ -83,12 +83,16 @@ def read(run: Run, table: str) -> pa.Table:
             continue
         keys = dict(part.split("=") for part in path.parts[-3:-1])
         for name in ("rank", "rep"):
-            data = data.add_column(
-                0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64())
-            )
+            key = pa.repeat(pa.scalar(int(keys[name]), pa.int64()), data.num_rows)
+            data = data.add_column(0, pa.field(name, pa.int64()), key)
         parts.append(data)
     full = pa.schema([pa.field("rep", pa.int64()), pa.field("rank", pa.int64()), *schema])
-    return pa.concat_tables(parts) if parts else full.empty_table()
+    try:  # an older pipeprof may have written some of them, without columns that were added since
+        return pa.concat_tables(parts, promote_options="default") if parts else full.empty_table()
+    except pa.ArrowException as error:
+        raise RunError(
+            f"damaged files in `{run.path / table}`: {error}", "collect or import the run again, or restore the file"
+        ) from error
 
 
 def places(path: Path) -> set[tuple[int, int]]:
@@ -108,16 +112,24 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
 
     Raises RunError, naming the file, for one that is damaged.
     """
+    with _opened(path) as (file, schema):
+        for number in range(file.num_row_groups):
+            yield _plain(file.read_row_group(number, columns=None if columns is None else list(columns)), schema)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, pa.Schema]]:
+    """A file of a run, whose pages are checked and whose texts are read once each, and its schema.
+
+    Raises RunError, naming the file, for one that is damaged.
+    """
     try:
         with pq.ParquetFile(reachable(path)) as file:
             schema = file.schema_arrow
             pages.check(file.metadata, path)
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:
-            for number in range(file.num_row_groups):
-                data = file.read_row_group(number, columns=None if columns is None else list(columns))
-                pages.refuse_long_texts(data)
-                yield data.cast(pa.schema([schema.field(name) for name in data.column_names]))
+            yield file, schema
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RunError(
             f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
@@ -125,20 +137,15 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
 
 
 def _checked(path: Path) -> pa.Table:
-    """All rows of a file of a run; texts are plain only when they fit in the memory, however often they repeat."""
-    try:
-        with pq.ParquetFile(reachable(path)) as file:
-            schema = file.schema_arrow
-            pages.check(file.metadata, path)
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:
-            data = file.read()
-        pages.refuse_long_texts(data)
-        return data.cast(schema)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise RunError(
-            f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
-        ) from error
+    """All rows of a file of a run."""
+    with _opened(path) as (file, schema):
+        return _plain(file.read(), schema)
+
+
+def _plain(data: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with plain texts. Raises ValueError when these do not fit in the memory, however often they repeat."""
+    pages.refuse_long_texts(data)
+    return data.cast(pa.schema([schema.field(name) for name in data.column_names]))
 
 
 def arrow(table: str, columns: Sequence[Sequence[Any]]) -> pa.Table:

@@ -102,3 +102,24 @@ def test_a_table_that_is_not_there_reads_as_empty_with_all_its_columns(run):
     data = store.read(run, "queue")
     assert data.num_rows == 0
     assert data.schema == pa.schema([("rep", pa.int64()), ("rank", pa.int64()), *BY_NAME["queue"].arrow()])
+
+
+def test_files_of_before_a_column_was_added_are_read_with_those_of_now(run):
+    schema = BY_NAME["step"].arrow()
+    store.write(run, "step", 0, 0, [row("step")])
+    older = store.partition(run, "step", 1, 0) / store.part_name(0)
+    older.parent.mkdir(parents=True)
+    pq.write_table(pa.table([pa.array([VALUES["bigint"]])], schema=pa.schema([schema.field("step")])), older)
+    both = store.read(run, "step")
+    assert both.column("step").to_pylist() == [VALUES["bigint"]] * 2
+    assert both.column("kind").to_pylist() == [VALUES["varchar"], None]
+    assert both.column_names == ["rep", "rank", *schema.names]
+
+
+def test_files_that_differ_in_the_type_of_a_column_are_damaged(run):
+    store.write(run, "step", 0, 0, [row("step")])
+    other = store.partition(run, "step", 1, 0) / store.part_name(0)
+    other.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"step": ["text"]}), other)
+    with pytest.raises(RunError, match="damaged files in"):
+        store.read(run, "step")
