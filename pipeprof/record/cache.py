@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def recall(path: Path, kind: type[Kept], most_bytes: int) -> Kept | None:
     """What `remember` wrote as JSON; None when it is not there, or is something else."""
     try:
         return msgspec.json.decode(read_file(path, most_bytes), type=kind)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *BAD_JSON):
         return None
 
 
