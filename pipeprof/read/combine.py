@@ -120,8 +120,9 @@ def _add_manifest(manifest: Manifest, part: Manifest) -> None:
     for warning in part.warnings:
         if warning not in manifest.warnings:
             manifest.warnings.append(warning)
-    for name, value in part.options.items():
-        manifest.options.setdefault(name, value)
+    for mine, theirs in ((manifest.options, part.options), (manifest.fingerprint, part.fingerprint)):
+        for name, value in theirs.items():
+            mine.setdefault(name, value)
     if part.state != "complete" and manifest.state != "partial":
         manifest.decide(part.state, part.reason_facts)
     elif manifest.state == "running":

@@ -18,6 +18,7 @@ from ascend_files import (
     write_output,
     write_prof,
 )  # fmt: skip
+from minddata_files import cpu_json
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import events as chrome
@@ -312,6 +313,14 @@ def test_dataset_files_beside_a_step_trace_come_into_the_same_run(load, tmp_path
     assert run.manifest.tables["fetch"] == 4
     assert import_path(folder, tmp_path / "one", kind="minddata").manifest.source == "import:minddata"
     assert "fetch" not in import_path(folder, tmp_path / "two", kind="ascend").manifest.tables
+
+
+def test_what_dataset_files_say_of_the_machine_is_kept_beside_other_files(load, tmp_path):
+    folder = write_graph(tmp_path / "profiler")
+    write(folder / "minddata_cpu_utilization_0.json", cpu_json(cpu_processor_num=48))
+    run = load(folder)
+    assert run.manifest.source == "import:ascend+minddata"
+    assert run.manifest.fingerprint["cpu_cores"] == 48
 
 
 def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(load, tmp_path):
