@@ -236,18 +236,27 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
 
 
 def _walk(source: Path, target: Path) -> Iterator[Path]:
-    """Files in a stable order, without hidden ones, those of pipeprof runs, and those of the target."""
+    """What is no folder, also pipes and broken links, in a stable order; not what is hidden, of a run, or the target.
+
+    A link to a folder elsewhere comes too: it is not followed, and that must be said.
+    """
     if not source.is_dir():
         yield source
         return
     for folder, folders, names in os.walk(source):
         here = Path(folder)
+        linked = [name for name in folders if (here / name).is_symlink() and not name.startswith(".")]
+        yield from (path for path in map(here.joinpath, sorted(linked)) if not _is_inside(path, source))
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".") and (here / name).resolve() != target.resolve() and not _is_run(here / name)
         )
-        yield from (here / name for name in sorted(names) if not name.startswith(".") and (here / name).is_file())
+        yield from (here / name for name in sorted(names) if not name.startswith("."))
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _new_run(source: Path, target: Path, chosen: Sequence[Reader], by_kind: dict[str, list[Path]]) -> Run:
@@ -278,13 +287,17 @@ def _say_left_out(manifest: Manifest, names: Sequence[str]) -> None:
 
 
 def _put_in_place(run: Run, target: Path) -> Run:
-    """Rename the finished folder. A run that it replaces goes first, and only now."""
+    """Rename the finished folder. A run that it replaces goes only now, and is gone only when the new one is there."""
     final = target.resolve()
+    replaced = run.path.with_suffix(".replaced")
     try:
         if final.exists():
             _refuse_recorded(final)
-            shutil.rmtree(final)
+            final.rename(replaced)
         run.path.rename(final)
     except OSError as error:
+        if replaced.exists():
+            replaced.rename(final)
         raise UsageError(f"cannot write `{target}`: {error.strerror}", "choose another folder with -o") from error
+    shutil.rmtree(replaced, ignore_errors=True)
     return Run(target, run.manifest)

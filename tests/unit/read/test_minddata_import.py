@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+from pathlib import Path
 
 import pytest
 from minddata_files import (
@@ -334,3 +336,38 @@ def test_a_run_inside_the_source_is_not_read_again(tmp_path):
     assert codes(again) == {"host_cpu_half"}
     with pytest.raises(UsageError, match="a pipeprof run already"):
         import_path(source / "run", tmp_path / "other")
+
+
+def test_what_is_no_file_and_links_to_elsewhere_are_named(raw, run_of, tmp_path):
+    folder = raw(pipeline_profiling_0__json=pipeline_json(), minddata_cpu_utilization_0__json=cpu_json())
+    folder.joinpath("gone.csv").symlink_to(tmp_path / "nowhere.csv")
+    folder.joinpath("lost.csv").symlink_to("nothing_here.csv")
+    folder.joinpath("rank1").symlink_to(tmp_path, target_is_directory=True)
+    folder.joinpath("rank2").mkdir()
+    folder.joinpath("latest").symlink_to("rank2", target_is_directory=True)
+    os.mkfifo(folder / "log")
+    message = said(run_of(folder), "left_out")
+    assert "rank1 (it is a link to" in message
+    assert "gone.csv (it is a link to" in message
+    assert "lost.csv ([Errno 2] No such file" in message
+    assert "log (it is a pipe" in message
+    assert "latest" not in message
+
+
+def test_a_run_is_only_gone_when_the_new_one_is_there(raw, run_of, tmp_path, monkeypatch):
+    folder = raw(pipeline_profiling_0__json=pipeline_json(), minddata_cpu_utilization_0__json=cpu_json())
+    old = run_of(folder).manifest.run_id
+    rename = Path.rename
+
+    def refuse(path, target):
+        if path.name.endswith(".importing"):
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UsageError, match="No space left"):
+        run_of(folder, force=True)
+    assert load(tmp_path / "run").manifest.run_id == old
+    monkeypatch.undo()
+    assert run_of(folder, force=True).manifest.run_id != old
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["raw", "run"]
