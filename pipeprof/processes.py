@@ -58,6 +58,11 @@ def say(text: str) -> None:
         progress(text)
 
 
+def listener() -> Callable[[str], None]:
+    """What hears `say` at this moment, also while a part of the part that is being done has its own."""
+    return _SAY.get() or (lambda _text: None)
+
+
 def here(
     function: Callable[[Part], Answer], parts: Sequence[Part], progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, Answer]]:  # fmt: skip

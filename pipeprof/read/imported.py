@@ -6,14 +6,13 @@ import atexit
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
-import threading
-import traceback
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from pipeprof import processes
 from pipeprof.errors import PipeprofError, SourceError, UsageError
 from pipeprof.record.cache import cache_folder
 from pipeprof.record.run import Run, load
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 IMPORTS = "imports"  # in the cache
 KEPT = 20  # imports that are kept
 BIG = 64 << 20  # bytes
+DAY_S = 86_400
 
 
 def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -> Run:
@@ -58,7 +58,8 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
     target = folder / _key(file)
     try:
         progress(f"reading {file.name}")
-        run = _read_apart(file, target, progress) if _apart(file) else _read_here(file, target, progress)
+        read = _read_apart if file.stat().st_size >= BIG and sys.executable else _read_here
+        run = read(file, target, progress)
     except UsageError:
         run_beside = _cached(file)  # another process was faster
         if run_beside is None:
@@ -74,41 +75,19 @@ def _read_here(file: Path, target: Path, progress: Callable[[str], None]) -> Run
     return foreign.import_path(file, target, progress=progress)
 
 
-def _apart(file: Path) -> bool:
-    """Whether to read in a process of its own: what reading a big file took is then free for the queries."""
-    return file.stat().st_size >= BIG and hasattr(os, "fork") and threading.active_count() == 1
-
-
 def _read_apart(file: Path, target: Path, progress: Callable[[str], None]) -> Run:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _child(file, target, progress, writer)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        answer = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if status == 0:
-        return load(target)
-    if not answer:
-        raise SourceError(f"reading `{file}` was ended by the system (status {status})", "is there enough memory?")
-    kind, message, hint = msgspec.json.decode(answer, type=tuple[str, str, str])
-    raise (UsageError if kind == UsageError.__name__ else SourceError)(message, hint)
-
-
-def _child(file: Path, target: Path, progress: Callable[[str], None], writer: int) -> NoReturn:
-    """Read the file; write a refusal to the pipe. Never returns: the parent goes on with the program."""
-    status = 1
+    """As `_read_here`, in a process of its own: what reading a big file took is then free for the queries."""
     try:
-        _read_here(file, target, progress)
-        status = 0
-    except PipeprofError as error:
-        os.write(writer, msgspec.json.encode((type(error).__name__, error.message, error.hint)))
-    except BaseException:  # noqa: BLE001 - printed, as it would be in the parent
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+        list(processes.each(_read_part, [(file, target)], 1, progress))
+    except processes.ProcessEndedError as error:
+        raise SourceError(
+            f"reading `{file}` was ended by the system (status {error.status})", "is there enough memory?"
+        ) from error
+    return load(target)
+
+
+def _read_part(part: tuple[Path, Path]) -> None:
+    _read_here(*part, processes.listener())
 
 
 def _writable() -> Path:
@@ -125,12 +104,14 @@ def _writable() -> Path:
 
 
 def _forget_old(folder: Path, newest: Path) -> None:
-    """Remove all but the imports that were used last."""
+    """Remove all but the imports that were used last, and what is left of those that were killed a day ago."""
     try:
-        runs = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=_age)
+        paths = sorted(folder.iterdir(), key=_age)
     except OSError:
         return
-    for path in runs[KEPT:]:
+    cut_off = [path for path in paths if path.name.startswith(".")]
+    old = [path for path in paths if path not in cut_off][KEPT:]
+    for path in (*old, *(path for path in cut_off if _age(path) > DAY_S - time.time())):
         if path != newest:
             shutil.rmtree(path, ignore_errors=True)
 

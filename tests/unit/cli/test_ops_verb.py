@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -343,6 +345,26 @@ def test_a_big_file_is_read_in_a_process_of_its_own(call, file, monkeypatch, tmp
     broken.write_text('{"profiler": {"device": {"2": ', encoding="utf-8")
     with pytest.raises(SourceError, match="ends inside a value"):
         call(path=broken)
+    assert not list(cache_folder("imports").glob(".*"))
+
+
+def test_a_trace_that_is_read_in_a_process_of_its_own_tells_how_far_it_is(call, monkeypatch, tmp_path):
+    """It says so from within a part of its own work."""
+    monkeypatch.setattr(imported, "BIG", 1)
+    trace = write_trace(tmp_path / "x.pt.trace.json", [trace_op("aten::mm", at, 5) for at in range(0, 600_000, 10)])
+    said = []
+    assert imported.imported(trace, said.append).manifest.tables["op"] == 60_000
+    assert said[0] == "reading x.pt.trace.json"
+    assert any(text.startswith("x.pt.trace.json: 5") and text.endswith("events read") for text in said)
+
+
+def test_what_a_killed_import_left_is_removed_a_day_later(call, tmp_path):
+    home = cache_folder("imports")
+    for name, age_s in ((".old.1.importing", 90_000), (".new.2.importing", 3_600)):
+        home.joinpath(name, "op").mkdir(parents=True)
+        os.utime(home / name, (time.time() - age_s,) * 2)
+    call(path=write(tmp_path / "p.json", profile()))
+    assert [path.name for path in home.glob(".*")] == [".new.2.importing"]
 
 
 def test_only_the_latest_imports_are_kept(call, tmp_path, monkeypatch):
