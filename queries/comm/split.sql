@@ -26,13 +26,11 @@ WITH piece AS (
     'trace' AS source,
     dur_ns AS step_ns,
     comm_ns,
-    NULL AS overlapped_ns,
-    NULL AS exposed_ns,
     data_wait_comm_ns AS data_wait_ns,
     forward_backward_comm_ns AS forward_backward_ns,
     tail_comm_ns AS tail_ns
   FROM comm_part
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank,
     'parts' AS source,
@@ -40,20 +38,15 @@ WITH piece AS (
     exposed_ns + tail_ns + overlapped_ns AS comm_ns,
     overlapped_ns,
     exposed_ns + tail_ns AS exposed_ns,
-    NULL AS data_wait_ns,
-    NULL AS forward_backward_ns,
     tail_ns
   FROM step_part
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank,
     'split' AS source,
     step_ns,
     communication_ns AS comm_ns,
-    overlapped_ns, exposed_ns,
-    NULL AS data_wait_ns,
-    NULL AS forward_backward_ns,
-    NULL AS tail_ns
+    overlapped_ns, exposed_ns
   FROM rank_split
 )
 

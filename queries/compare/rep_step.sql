@@ -23,11 +23,10 @@ WITH timed AS (
   GROUP BY rep, rank
 ),
 
-ranked AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep ORDER BY median_ns DESC, rank ASC) AS position
+slowest AS (
+  SELECT *
   FROM timed
+  QUALIFY row_number() OVER (PARTITION BY rep ORDER BY median_ns DESC, rank ASC) = 1
 ),
 
 first_step AS (
@@ -40,8 +39,7 @@ first_step AS (
 )
 
 SELECT
-  rep, ranked.rank, ranked.steps, ranked.median_ns, ranked.p90_ns, ranked.data_wait_ns, first_step.first_step_ns
-FROM ranked
+  rep, slowest.rank, slowest.steps, slowest.median_ns, slowest.p90_ns, slowest.data_wait_ns, first_step.first_step_ns
+FROM slowest
 LEFT JOIN first_step USING (rep)
-WHERE ranked.position = 1
 ORDER BY rep

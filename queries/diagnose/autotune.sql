@@ -70,17 +70,13 @@ measured AS (
     END AS skipped
   FROM pipeline_usage AS own
   INNER JOIN feed USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN last_queue USING (rep, rank, pipeline_key)
   LEFT JOIN pipeline_usage AS producer
     ON
       feed.rep = producer.rep
       AND feed.rank = producer.rank
       AND feed.pipeline_key = producer.pipeline_key
       AND feed.input_id = producer.op_id
-  LEFT JOIN last_queue
-    ON
-      own.rep = last_queue.rep
-      AND own.rank = last_queue.rank
-      AND own.pipeline_key = last_queue.pipeline_key
   WHERE
     own.workers > 0
     AND own.has_queue

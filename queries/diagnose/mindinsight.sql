@@ -127,27 +127,18 @@ named AS (
       WHEN op_type = 'MapOp' THEN 'map_op'
       WHEN op_type = 'BatchOp' THEN 'batch_op'
       WHEN op_type = 'GeneratorOp' THEN 'generator_op'
-    END AS advice,
-    CAST(NULL AS BIGINT) AS batches,
-    CAST(NULL AS BIGINT) AS empty
+    END AS advice
   FROM judged
   WHERE (all_high = 1 AND verdict = 'root') OR (all_high = 0 AND verdict IN ('inner', 'leaf'))
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank, pipeline_key,
     1 AS position,
-    'none' AS rule,
-    CAST(NULL AS VARCHAR) AS verdict,
-    CAST(NULL AS BIGINT) AS op_id,
-    CAST(NULL AS VARCHAR) AS op_type,
-    CAST(NULL AS DOUBLE) AS usage_ratio,
-    CAST(NULL AS VARCHAR) AS advice,
-    CAST(NULL AS BIGINT) AS batches,
-    CAST(NULL AS BIGINT) AS empty
+    'none' AS rule
   FROM judged
   GROUP BY ALL
   HAVING max(all_high) = 0 AND count(*) FILTER (WHERE verdict IN ('inner', 'leaf')) = 0
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank, pipeline_key,
     0 AS position,
@@ -157,10 +148,6 @@ named AS (
       WHEN device_empty > 0 THEN 'data_transmission'
       ELSE 'device_queue_warning'
     END AS verdict,
-    CAST(NULL AS BIGINT) AS op_id,
-    CAST(NULL AS VARCHAR) AS op_type,
-    CAST(NULL AS DOUBLE) AS usage_ratio,
-    CAST(NULL AS VARCHAR) AS advice,
     batches, empty
   FROM batch
   WHERE batches > 0

@@ -22,27 +22,10 @@
 --   device_ops       bigint   executions on a device in these steps; null where the source tells none apart
 --   device_op_ns     bigint   ns    their summed time
 WITH part_name AS (
-  SELECT 'after' AS part
-  UNION ALL
-  SELECT 'backward' AS part
-  UNION ALL
-  SELECT 'communication_exposed' AS part
-  UNION ALL
-  SELECT 'communication_overlapped' AS part
-  UNION ALL
-  SELECT 'communication_tail' AS part
-  UNION ALL
-  SELECT 'data_wait' AS part
-  UNION ALL
-  SELECT 'forward' AS part
-  UNION ALL
-  SELECT 'gradients' AS part
-  UNION ALL
-  SELECT 'host_gap' AS part
-  UNION ALL
-  SELECT 'optimizer' AS part
-  UNION ALL
-  SELECT 'other' AS part
+  SELECT unnest([
+    'after', 'backward', 'communication_exposed', 'communication_overlapped', 'communication_tail', 'data_wait',
+    'forward', 'gradients', 'host_gap', 'optimizer', 'other'
+  ]) AS part
 ),
 
 piece AS (

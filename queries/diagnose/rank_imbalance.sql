@@ -24,23 +24,9 @@
 --   diff_high_ns  double   ns    upper quartile of that difference
 --   peers         bigint   group of ranks that do the same work, see rank_peer
 WITH part_name AS (
-  SELECT 'backward' AS part
-  UNION ALL
-  SELECT 'communication' AS part
-  UNION ALL
-  SELECT 'data_wait' AS part
-  UNION ALL
-  SELECT 'forward' AS part
-  UNION ALL
-  SELECT 'host_gap' AS part
-  UNION ALL
-  SELECT 'optimizer' AS part
-  UNION ALL
-  SELECT 'other' AS part
-  UNION ALL
-  SELECT 'own' AS part
-  UNION ALL
-  SELECT 'waiting' AS part
+  SELECT unnest([
+    'backward', 'communication', 'data_wait', 'forward', 'host_gap', 'optimizer', 'other', 'own', 'waiting'
+  ]) AS part
 ),
 
 rank_count AS (

@@ -31,11 +31,7 @@ SELECT
   / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'data_queue'), 0) AS device_empty_share,
   avg(fetched.wait_ns) FILTER (WHERE fetched.side = 'data_queue') AS device_wait_ns
 FROM "fetch" AS fetched
-INNER JOIN pipeline_window
-  ON
-    fetched.rep = pipeline_window.rep
-    AND fetched.rank = pipeline_window.rank
-    AND fetched.pipeline_id = pipeline_window.pipeline_id
+INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
 WHERE
   pipeline_window.role = 'train'
   AND fetched.side IN ('host_queue', 'data_queue')

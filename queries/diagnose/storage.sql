@@ -88,23 +88,11 @@ SELECT
   measured.read_bytes, measured.in_bytes, measured.out_bytes, pipeline_op.source_rows, epoch.epoch_batches,
   epoch.batch_bytes, handed.hand_over_ns
 FROM load_op
+LEFT JOIN load_service USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN measured USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN epoch USING (rep, rank, pipeline_key)
+LEFT JOIN handed USING (rep, rank, pipeline_key)
 INNER JOIN pipeline_tree USING (rep, rank, pipeline_id, op_id)
 INNER JOIN pipeline_op USING (rep, rank, pipeline_id, op_id)
 LEFT JOIN feeding USING (rep, rank, pipeline_id, op_id)
-LEFT JOIN load_service
-  ON
-    load_op.rep = load_service.rep
-    AND load_op.rank = load_service.rank
-    AND load_op.pipeline_key = load_service.pipeline_key
-    AND load_op.op_id = load_service.op_id
-LEFT JOIN measured
-  ON
-    load_op.rep = measured.rep
-    AND load_op.rank = measured.rank
-    AND load_op.pipeline_key = measured.pipeline_key
-    AND load_op.op_id = measured.op_id
-LEFT JOIN epoch
-  ON load_op.rep = epoch.rep AND load_op.rank = epoch.rank AND load_op.pipeline_key = epoch.pipeline_key
-LEFT JOIN handed
-  ON load_op.rep = handed.rep AND load_op.rank = handed.rank AND load_op.pipeline_key = handed.pipeline_key
 ORDER BY load_op.rep, load_op.rank, load_op.pipeline_key, load_op.op_id

@@ -14,28 +14,27 @@
 --   share       double   0..1   of all that was alive then
 --   t_ns        bigint   ns     the peak
 --   oldest_ns   bigint   ns     age of its oldest block then
-WITH ranked AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, rank ORDER BY live_bytes DESC, t_ns ASC) AS place
+WITH highest AS (
+  SELECT *
   FROM live_memory
+  QUALIFY row_number() OVER (PARTITION BY rep, rank ORDER BY live_bytes DESC, t_ns ASC) = 1
 ),
 
 alive AS (
   SELECT
-    ranked.rep, ranked.rank, ranked.t_ns, ranked.live_bytes, op_info.name, op_info.type, allocation.bytes,
-    ranked.t_ns - allocation.produced_ns AS age_ns
-  FROM ranked
+    highest.rep, highest.rank, highest.t_ns, highest.live_bytes, op_info.name, op_info.type, allocation.bytes,
+    highest.t_ns - allocation.produced_ns AS age_ns
+  FROM highest
   INNER JOIN allocation
     ON
-      ranked.rep = allocation.rep
-      AND ranked.rank = allocation.rank
-      AND ranked.device IS NOT DISTINCT FROM allocation.device
-      AND ranked.t_ns >= allocation.produced_ns
-      AND ranked.t_ns < coalesce(allocation.released_ns, ranked.t_ns + 1)
+      highest.rep = allocation.rep
+      AND highest.rank = allocation.rank
+      AND highest.device IS NOT DISTINCT FROM allocation.device
+      AND highest.t_ns >= allocation.produced_ns
+      AND highest.t_ns < coalesce(allocation.released_ns, highest.t_ns + 1)
   LEFT JOIN op_info
     ON allocation.rep = op_info.rep AND allocation.rank = op_info.rank AND allocation.op_id = op_info.op_id
-  WHERE ranked.place = 1 AND allocation.bytes > 0
+  WHERE allocation.bytes > 0
 ),
 
 summed AS (

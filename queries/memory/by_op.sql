@@ -27,10 +27,7 @@ WITH part AS (
     sum(self_memory_bytes) AS self_memory_bytes,
     sum(memory_bytes) AS memory_bytes,
     sum(self_device_memory_bytes) AS self_device_memory_bytes,
-    sum(device_memory_bytes) AS device_memory_bytes,
-    CAST(NULL AS BIGINT) AS blocks,
-    CAST(NULL AS BIGINT) AS allocated_bytes,
-    CAST(NULL AS BIGINT) AS kept_bytes
+    sum(device_memory_bytes) AS device_memory_bytes
   FROM op
   WHERE
     self_memory_bytes IS NOT NULL
@@ -38,14 +35,9 @@ WITH part AS (
     OR self_device_memory_bytes IS NOT NULL
     OR device_memory_bytes IS NOT NULL
   GROUP BY ALL
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank, op_id,
-    NULL AS count,
-    NULL AS self_memory_bytes,
-    NULL AS memory_bytes,
-    NULL AS self_device_memory_bytes,
-    NULL AS device_memory_bytes,
     count(*) AS blocks,
     sum(bytes) AS allocated_bytes,
     sum(CASE WHEN released_ns IS NULL THEN bytes ELSE 0 END) AS kept_bytes

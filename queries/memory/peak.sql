@@ -15,11 +15,10 @@
 --   allocated_bytes  bigint  bytes  in all of them
 --   kept_blocks      bigint  blocks that were never released
 --   kept_bytes       bigint  bytes  in those
-WITH ranked AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, rank ORDER BY live_bytes DESC, t_ns ASC) AS place
+WITH highest AS (
+  SELECT *
   FROM live_memory
+  QUALIFY row_number() OVER (PARTITION BY rep, rank ORDER BY live_bytes DESC, t_ns ASC) = 1
 ),
 
 whole AS (
@@ -42,18 +41,17 @@ counted AS (
 )
 
 SELECT
-  ranked.rep, ranked.rank, ranked.device, counted.devices, ranked.t_ns,
-  ranked.live_bytes AS peak_bytes,
-  ranked.live_blocks AS peak_blocks,
+  highest.rep, highest.rank, highest.device, counted.devices, highest.t_ns,
+  highest.live_bytes AS peak_bytes,
+  highest.live_blocks AS peak_blocks,
   counted.blocks,
   CAST(counted.allocated_bytes AS BIGINT) AS allocated_bytes,
   counted.kept_blocks,
   CAST(counted.kept_bytes AS BIGINT) AS kept_bytes
-FROM ranked
+FROM highest
 INNER JOIN counted
   ON
-    ranked.rep = counted.rep
-    AND ranked.rank = counted.rank
-    AND ranked.device IS NOT DISTINCT FROM counted.device
-WHERE ranked.place = 1
+    highest.rep = counted.rep
+    AND highest.rank = counted.rank
+    AND highest.device IS NOT DISTINCT FROM counted.device
 ORDER BY rep, rank

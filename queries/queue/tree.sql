@@ -19,12 +19,11 @@
 --   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH best AS (
   SELECT
-    rep, rank, pipeline_key, pipeline_id,
-    row_number() OVER (
-      PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC
-    ) AS position
+    rep, rank, pipeline_key, pipeline_id
   FROM pipeline_tree
   GROUP BY rep, rank, pipeline_key, pipeline_id
+  QUALIFY
+    row_number() OVER (PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC) = 1
 )
 
 SELECT
@@ -32,6 +31,5 @@ SELECT
   pipeline_tree.name, pipeline_tree.workers, pipeline_tree.capacity, pipeline_tree.is_python,
   pipeline_tree.uses_processes, pipeline_tree.inlined, pipeline_tree.consumer_id
 FROM pipeline_tree
-INNER JOIN best USING (rep, rank, pipeline_id)
-WHERE best.position = 1
+SEMI JOIN best USING (rep, rank, pipeline_id)
 ORDER BY rep, rank, pipeline_tree.pipeline_key, pipeline_tree.op_id

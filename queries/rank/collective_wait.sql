@@ -29,10 +29,9 @@ WITH by_rank AS (
 ),
 
 worst AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, peers, name, group_name ORDER BY caused_ns DESC, rank ASC) AS place
+  SELECT *
   FROM by_rank
+  QUALIFY row_number() OVER (PARTITION BY rep, peers, name, group_name ORDER BY caused_ns DESC, rank ASC) = 1
 ),
 
 summed AS (
@@ -58,13 +57,7 @@ placed AS (
       PARTITION BY summed.rep ORDER BY summed.waiting_ns DESC, summed.name ASC, summed.group_name ASC, summed.peers ASC
     ) AS place
   FROM summed
-  INNER JOIN worst
-    ON
-      summed.rep = worst.rep
-      AND summed.peers = worst.peers
-      AND summed.name = worst.name
-      AND summed.group_name = worst.group_name
-      AND worst.place = 1
+  INNER JOIN worst USING (rep, peers, name, group_name)
 )
 
 SELECT

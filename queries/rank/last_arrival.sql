@@ -26,10 +26,9 @@ WITH by_name AS (
 ),
 
 worst AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, rank ORDER BY caused_ns DESC, name ASC) AS place
+  SELECT *
   FROM by_name
+  QUALIFY row_number() OVER (PARTITION BY rep, rank ORDER BY caused_ns DESC, name ASC) = 1
 ),
 
 summed AS (
@@ -56,5 +55,5 @@ SELECT
   CASE WHEN worst.caused_ns > 0 THEN worst.kind END AS collective_kind,
   CASE WHEN worst.caused_ns > 0 THEN worst.caused_ns END AS collective_ns
 FROM summed
-INNER JOIN worst ON summed.rep = worst.rep AND summed.rank = worst.rank AND worst.place = 1
+INNER JOIN worst USING (rep, rank)
 ORDER BY summed.rep, summed.rank

@@ -94,13 +94,12 @@ piece AS (
     communication_ns AS comm_ns,
     exposed_ns
   FROM rank_split
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank,
     3 AS preference,
     dur_ns AS step_ns,
-    comm_ns,
-    NULL AS exposed_ns
+    comm_ns
   FROM comm_part
 ),
 

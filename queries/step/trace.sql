@@ -55,76 +55,24 @@ whole AS (
 
 piece AS (
   SELECT
-    rep, rank,
-    'forward' AS phase,
-    2 AS place,
-    forward_ns AS part_ns,
-    'parted' AS how
+    known.rep, known.rank, name.phase, name.place, name.how,
+    CASE name.phase
+      WHEN 'forward' THEN known.forward_ns
+      WHEN 'backward' THEN known.backward_ns
+      WHEN 'gradients' THEN known.gradients_ns
+      WHEN 'optimizer' THEN known.optimizer_ns
+      WHEN 'after' THEN known.after_ns
+      WHEN 'launch' THEN known.launch_ns
+      WHEN 'forward_backward' THEN known.forward_backward_ns
+      ELSE known.tail_ns
+    END AS part_ns
   FROM known
-  WHERE is_parted
-  UNION ALL
-  SELECT
-    rep, rank,
-    'backward' AS phase,
-    3 AS place,
-    backward_ns AS part_ns,
-    'parted' AS how
-  FROM known
-  WHERE is_parted
-  UNION ALL
-  SELECT
-    rep, rank,
-    'gradients' AS phase,
-    4 AS place,
-    gradients_ns AS part_ns,
-    'parted' AS how
-  FROM known
-  WHERE is_parted
-  UNION ALL
-  SELECT
-    rep, rank,
-    'optimizer' AS phase,
-    5 AS place,
-    optimizer_ns AS part_ns,
-    'parted' AS how
-  FROM known
-  WHERE is_parted
-  UNION ALL
-  SELECT
-    rep, rank,
-    'after' AS phase,
-    6 AS place,
-    after_ns AS part_ns,
-    'parted' AS how
-  FROM known
-  WHERE is_parted
-  UNION ALL
-  SELECT
-    rep, rank,
-    'launch' AS phase,
-    2 AS place,
-    launch_ns AS part_ns,
-    'split' AS how
-  FROM known
-  WHERE is_split
-  UNION ALL
-  SELECT
-    rep, rank,
-    'forward_backward' AS phase,
-    3 AS place,
-    forward_backward_ns AS part_ns,
-    'split' AS how
-  FROM known
-  WHERE is_split
-  UNION ALL
-  SELECT
-    rep, rank,
-    'tail' AS phase,
-    4 AS place,
-    tail_ns AS part_ns,
-    'split' AS how
-  FROM known
-  WHERE is_split
+  INNER JOIN (
+    VALUES
+    ('parted', 2, 'forward'), ('parted', 3, 'backward'), ('parted', 4, 'gradients'), ('parted', 5, 'optimizer'),
+    ('parted', 6, 'after'), ('split', 2, 'launch'), ('split', 3, 'forward_backward'), ('split', 4, 'tail')
+  ) AS name (how, place, phase)
+    ON CASE name.how WHEN 'parted' THEN known.is_parted ELSE known.is_split END
 ),
 
 typical AS (

@@ -28,17 +28,11 @@ WITH choice AS (
   FROM op_exec
   ANTI JOIN op_mark USING (rep, rank, op_id)
   WHERE kind IS NULL OR kind IN ('train', 'warmup')
-),
-
-ranked AS (
-  SELECT
-    *,
-    min(preference) OVER (PARTITION BY rep, rank, device) AS best,
-    max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_device
-  FROM choice
 )
 
 SELECT
   rep, rank, op_id, step, start_ns, dur_ns, self_ns, wait_ns, track, name, type, device
-FROM ranked
-WHERE preference = best AND (side IS NULL OR side = 'device' OR has_device = 0)
+FROM choice
+QUALIFY
+  preference = min(preference) OVER (PARTITION BY rep, rank, device)
+  AND (coalesce(side, 'device') = 'device' OR NOT bool_or(side = 'device') OVER (PARTITION BY rep, rank))

@@ -45,23 +45,17 @@ weighed AS (
       PARTITION BY rep, rank, pipeline_key, op_id, scope
     ) AS steady_samples
   FROM sampled
-),
-
-seen AS (
-  SELECT
-    rep, rank, pipeline_key, op_id, scope,
-    count(cores) AS samples,
-    avg(cores) AS cores,
-    max(cores) AS max_cores,
-    row_number() OVER (
-      PARTITION BY rep, rank, pipeline_key, op_id ORDER BY avg(cores) DESC NULLS LAST, scope ASC
-    ) AS position
-  FROM weighed
-  WHERE is_steady OR steady_samples < 3
-  GROUP BY rep, rank, pipeline_key, op_id, scope
 )
 
 SELECT
-  rep, rank, pipeline_key, op_id, samples, cores, max_cores
-FROM seen
-WHERE position = 1
+  rep, rank, pipeline_key, op_id,
+  count(weighed.cores) AS samples,
+  avg(weighed.cores) AS cores,
+  max(weighed.cores) AS max_cores
+FROM weighed
+WHERE is_steady OR steady_samples < 3
+GROUP BY rep, rank, pipeline_key, op_id, scope
+QUALIFY
+  row_number() OVER (
+    PARTITION BY rep, rank, pipeline_key, op_id ORDER BY avg(weighed.cores) DESC NULLS LAST, scope ASC
+  ) = 1

@@ -26,13 +26,12 @@
 --   below_zip       boolean  a ZipOp consumes it, directly or not
 WITH best AS (
   SELECT
-    rep, rank, pipeline_key, pipeline_id,
-    row_number() OVER (
-      PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC
-    ) AS position
+    rep, rank, pipeline_key, pipeline_id
   FROM pipeline_tree
   WHERE role = 'train'
   GROUP BY rep, rank, pipeline_key, pipeline_id
+  QUALIFY
+    row_number() OVER (PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC) = 1
 ),
 
 node AS (
@@ -41,8 +40,7 @@ node AS (
     pipeline_tree.workers, pipeline_tree.capacity, pipeline_tree.is_python, pipeline_tree.uses_processes,
     pipeline_tree.inlined, pipeline_tree.node, pipeline_tree.site, pipeline_tree.code, pipeline_tree.consumer_id
   FROM pipeline_tree
-  INNER JOIN best USING (rep, rank, pipeline_id)
-  WHERE best.position = 1
+  SEMI JOIN best USING (rep, rank, pipeline_id)
 ),
 
 place AS (
@@ -76,26 +74,19 @@ everything AS (
   FROM node
   LEFT JOIN place USING (rep, rank, pipeline_id, op_id)
   LEFT JOIN producer USING (rep, rank, pipeline_id, op_id)
-  UNION ALL
+  UNION ALL BY NAME
   SELECT
     rep, rank, pipeline_key, pipeline_id,
     -1 AS op_id,
     'consumer' AS op_type,
     'training loop' AS name,
     1 AS workers,
-    CAST(NULL AS BIGINT) AS capacity,
-    CAST(NULL AS BOOLEAN) AS is_python,
-    CAST(NULL AS BOOLEAN) AS uses_processes,
-    CAST(NULL AS BIGINT) AS node,
-    CAST(NULL AS VARCHAR) AS site,
-    CAST(NULL AS VARCHAR) AS code,
     FALSE AS is_leaf,
     FALSE AS is_sink,
     FALSE AS below_concat,
     FALSE AS below_filter,
     FALSE AS below_zip
   FROM best
-  WHERE position = 1
 )
 
 SELECT

@@ -11,39 +11,16 @@
 --   phase_ns    bigint   ns  its length
 --   step_ns     bigint   ns  length of the step
 WITH phase_name AS (
-  SELECT 'own' AS phase
-  UNION ALL
-  SELECT 'until_bp' AS phase
-  UNION ALL
-  SELECT 'step' AS phase
-  UNION ALL
-  SELECT 'communication' AS phase
-  UNION ALL
-  SELECT 'data_wait' AS phase
-  UNION ALL
-  SELECT 'forward' AS phase
-  UNION ALL
-  SELECT 'backward' AS phase
-  UNION ALL
-  SELECT 'optimizer' AS phase
-  UNION ALL
-  SELECT 'other' AS phase
-  UNION ALL
-  SELECT 'host_gap' AS phase
-  UNION ALL
-  SELECT 'computing' AS phase
-  UNION ALL
-  SELECT 'free' AS phase
-  UNION ALL
-  SELECT 'forward_backward' AS phase
-  UNION ALL
-  SELECT 'tail' AS phase
-  UNION ALL
-  SELECT 'compute' AS phase
+  SELECT unnest([
+    'own', 'until_bp', 'step', 'communication', 'data_wait', 'forward', 'backward', 'optimizer', 'other',
+    'host_gap', 'computing', 'free', 'forward_backward', 'tail', 'compute'
+  ]) AS phase
 ),
 
-parts AS (
+offer AS (
   SELECT
+    'parts' AS source,
+    1 AS preference,
     step_part.rep, step_part.rank,
     train_step.position, phase_name.phase,
     CASE phase_name.phase
@@ -61,10 +38,10 @@ parts AS (
   FROM step_part
   INNER JOIN train_step USING (rep, rank, step)
   INNER JOIN phase_name ON step_part.dur_ns IS NOT NULL
-),
-
-split AS (
+  UNION ALL
   SELECT
+    'split' AS source,
+    2 AS preference,
     rank_split.rep, rank_split.rank, rank_split.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'own' THEN rank_split.computing_ns + coalesce(rank_split.free_ns, 0)
@@ -75,10 +52,10 @@ split AS (
     rank_split.step_ns
   FROM rank_split
   INNER JOIN phase_name ON rank_split.step_ns IS NOT NULL
-),
-
-trace AS (
+  UNION ALL
   SELECT
+    'trace' AS source,
+    3 AS preference,
     comm_part.rep, comm_part.rank, comm_part.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'own' THEN comm_part.dur_ns - comm_part.comm_ns
@@ -92,10 +69,10 @@ trace AS (
     comm_part.dur_ns AS step_ns
   FROM comm_part
   INNER JOIN phase_name ON comm_part.dur_ns IS NOT NULL
-),
-
-plain AS (
+  UNION ALL
   SELECT
+    'phase' AS source,
+    4 AS preference,
     train_step.rep, train_step.rank, train_step.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'until_bp' THEN CASE WHEN train_step.fp_ns IS NOT NULL THEN train_step.bp_ns - train_step.start_ns END
@@ -108,38 +85,9 @@ plain AS (
     train_step.dur_ns AS step_ns
   FROM train_step
   INNER JOIN phase_name ON train_step.timed
-),
-
-every AS (
-  SELECT
-    'parts' AS source,
-    1 AS preference,
-    rep, rank, position, phase, phase_ns, step_ns
-  FROM parts
-  WHERE phase_ns IS NOT NULL
-  UNION ALL
-  SELECT
-    'split' AS source,
-    2 AS preference,
-    rep, rank, position, phase, phase_ns, step_ns
-  FROM split
-  WHERE phase_ns IS NOT NULL
-  UNION ALL
-  SELECT
-    'trace' AS source,
-    3 AS preference,
-    rep, rank, position, phase, phase_ns, step_ns
-  FROM trace
-  WHERE phase_ns IS NOT NULL
-  UNION ALL
-  SELECT
-    'phase' AS source,
-    4 AS preference,
-    rep, rank, position, phase, phase_ns, step_ns
-  FROM plain
-  WHERE phase_ns IS NOT NULL
 )
 
 SELECT
   source, preference, rep, rank, position, phase, phase_ns, step_ns
-FROM every
+FROM offer
+WHERE phase_ns IS NOT NULL

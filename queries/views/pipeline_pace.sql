@@ -27,11 +27,7 @@ WITH taken AS (
       ORDER BY fetched.start_ns + fetched.wait_ns, fetched."fetch"
     ) AS position
   FROM "fetch" AS fetched
-  INNER JOIN pipeline_window
-    ON
-      fetched.rep = pipeline_window.rep
-      AND fetched.rank = pipeline_window.rank
-      AND fetched.pipeline_id = pipeline_window.pipeline_id
+  INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
   WHERE
     pipeline_window.role = 'train'
     AND fetched.wait_ns IS NOT NULL

@@ -23,7 +23,8 @@
 --   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH consumer AS (
   SELECT
-    rep, rank, pipeline_id, producer_id,
+    rep, rank, pipeline_id,
+    producer_id AS op_id,
     min(consumer_id) AS consumer_id
   FROM pipeline_edge
   GROUP BY ALL
@@ -48,9 +49,4 @@ SELECT
   consumer.consumer_id
 FROM pipeline_op
 LEFT JOIN pipeline USING (rep, rank, pipeline_id)
-LEFT JOIN consumer
-  ON
-    pipeline_op.rep = consumer.rep
-    AND pipeline_op.rank = consumer.rank
-    AND pipeline_op.pipeline_id = consumer.pipeline_id
-    AND pipeline_op.op_id = consumer.producer_id
+LEFT JOIN consumer USING (rep, rank, pipeline_id, op_id)

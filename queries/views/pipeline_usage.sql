@@ -63,16 +63,6 @@ SELECT
   coalesce(busy.cpu_samples, 0) AS cpu_samples,
   busy.mean_cores
 FROM pipeline_tree
-INNER JOIN train_pipeline USING (rep, rank, pipeline_id)
-LEFT JOIN usage
-  ON
-    pipeline_tree.rep = usage.rep
-    AND pipeline_tree.rank = usage.rank
-    AND pipeline_tree.pipeline_key = usage.pipeline_key
-    AND pipeline_tree.op_id = usage.op_id
-LEFT JOIN busy
-  ON
-    pipeline_tree.rep = busy.rep
-    AND pipeline_tree.rank = busy.rank
-    AND pipeline_tree.pipeline_key = busy.pipeline_key
-    AND pipeline_tree.op_id = busy.op_id
+SEMI JOIN train_pipeline USING (rep, rank, pipeline_id)
+LEFT JOIN usage USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN busy USING (rep, rank, pipeline_key, op_id)

@@ -26,14 +26,6 @@ WITH rated AS (
   FROM step_split
   LEFT JOIN step USING (rep, rank, step)
   WHERE step_split.stage_index IS NULL
-),
-
-preferred AS (
-  SELECT
-    *,
-    min(warm) OVER (PARTITION BY rep, rank, source) AS least_warm,
-    max(source) OVER (PARTITION BY rep, rank) AS best_source
-  FROM rated
 )
 
 SELECT
@@ -45,5 +37,7 @@ SELECT
   coalesce(receive_ns, exposed_ns - exposed_without_receive_ns) AS receive_ns,
   free_ns, stage_ns, bubble_ns, preparing_ns,
   computing_ns + exposed_ns + coalesce(free_ns, 0) AS step_ns
-FROM preferred
-WHERE warm = least_warm AND source = best_source
+FROM rated
+QUALIFY
+  warm = min(warm) OVER (PARTITION BY rep, rank, source)
+  AND source = max(source) OVER (PARTITION BY rep, rank)

@@ -23,8 +23,7 @@ WITH known AS (
     fetched.start_ns + fetched.wait_ns AS t_ns,
     fetched.depth, fetched.capacity
   FROM "fetch" AS fetched
-  INNER JOIN pipeline
-    ON fetched.rep = pipeline.rep AND fetched.rank = pipeline.rank AND fetched.pipeline_id = pipeline.pipeline_id
+  INNER JOIN pipeline USING (rep, rank, pipeline_id)
   WHERE pipeline.role = 'train' AND fetched.depth IS NOT NULL
 ),
 

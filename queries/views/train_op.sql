@@ -35,18 +35,12 @@ WITH choice AS (
   FROM op_exec
   ANTI JOIN op_mark USING (rep, rank, op_id)
   WHERE kind IS NULL OR kind IN ('train', 'warmup')
-),
-
-ranked AS (
-  SELECT
-    *,
-    min(preference) OVER (PARTITION BY rep, rank) AS best,
-    max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_device
-  FROM choice
 )
 
 SELECT
   rep, rank, op_id, step, kind, start_ns, dur_ns, self_ns, wait_ns, track, side, exact_dur_ns, exact_wait_ns, name,
   type, scope, phase, device, in_shapes, out_shapes, flops, bytes
-FROM ranked
-WHERE preference = best AND (side IS NULL OR side = 'device' OR has_device = 0)
+FROM choice
+QUALIFY
+  preference = min(preference) OVER (PARTITION BY rep, rank)
+  AND (coalesce(side, 'device') = 'device' OR NOT bool_or(side = 'device') OVER (PARTITION BY rep, rank))
