@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from pipeprof.collect.probe import dataset, recorder, steps
+from pipeprof.collect.probe import dataset, recorder, steps, trees
 
 
 class Stub:
@@ -46,7 +46,7 @@ def hooked():
 
     dataset._install_next(Hooked)
     found = Hooked()
-    found._pipeprof = dataset.Tree(found, 0, False)
+    found._pipeprof = trees.Tree(found, 0, False)
     steps.LOOP.model = 1
     return found
 

@@ -6,19 +6,27 @@ user's training. It writes to the spool and nowhere else.
     sitecustomize -> start() -> hooks on MindSpore's modules, set when they are imported
     recorder      the spool of this process: marks (fixed records), events (JSON lines), one flushing thread
     imports       calls us when a module has been imported
-    dataset       iterators: fetches, trees, queue samples        describe   what a dataset is made of
+    dataset       iterators: fetches                       describe   what a dataset is made of
+    trees, readings   queue samples of an iterator's tree, and what MindSpore remembers of them
+    smaps, swap, sizes   what a queue sample costs, what it prints to stderr, and the bytes of a batch
     override, cached   other settings, or one batch for ever: for runs that measure what a change would buy
-    digest        fingerprints of the first batches: whether a changed pipeline hands out the same
+    stand_in, kept_rows, order   operators replaced, cached or moved, for runs that measure what that would buy
+    digest, chance, constant   fingerprints of the first batches: whether a changed pipeline hands out the same
     slow          every step takes a share longer: for runs that measure what the gate sees
-    stop          the process ends after so many steps: for runs of an experiment
+    loop, stop    counts the steps; the process ends after so many of them: for runs of an experiment
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
+    delay, gil    how long threads waited for a core, and how long Python code held the interpreter's lock
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
+    trains, sections, syncs   whether a call trains; its forward, backward and update; where it waits for the network
     around        evaluations, checkpoints, callbacks, and what was compiled
     graphs        what compiled graphs consist of         operands   what a PyNative step calls operators with
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
+    lines, cells, where   from which lines and cells the operators of a step are launched; the user's own line
     live          where the process is, once a second, for who asks whether it hangs
+    failure, numpy_two   the exception that ended the process, and one of them whose cure is known
     forks         which line made each process        threads   which threads are Python's
+    redact        passwords and tokens become `***`
     inprocess     the same, started and ended by the program itself (`pipeprof.profile`)
 """
 

@@ -47,7 +47,7 @@ class _Text(ctypes.Structure):
 
 
 class Readings:
-    """What is reached of the one recorder of this process. Called with the lock of `dataset.Trees` held."""
+    """What is reached of the one recorder of this process. Called with the lock of `trees.Trees` held."""
 
     def __init__(self, library):
         status, address, number = _Returned, ctypes.c_void_p, ctypes.c_int

@@ -9,7 +9,7 @@ import numpy as np
 from mindspore.dataset import GeneratorDataset
 
 BATCHES, FROM = 30_000, 10_000  # memory is compared from here on
-PROBE = "_pipeprof_probe.dataset"
+PROBE = "_pipeprof_probe.trees"
 
 if PROBE in sys.modules:
     sys.modules[PROBE].SAMPLES = 100  # the readings become rarer after 1 s instead of minutes

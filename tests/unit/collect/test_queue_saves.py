@@ -27,7 +27,7 @@ def saves(probe, rec, monkeypatch):
     )
 
     def run(seconds):
-        trees = probe.dataset.Trees(manager, config, 100)
+        trees = probe.trees.Trees(manager, config, 100)
         trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
         for at in range(0, seconds * S, S // 2):
             clock[0] = at
@@ -58,7 +58,7 @@ def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, mo
         init=lambda: None, start=lambda: None, stop=lambda: None, save=lambda _: saved.append(clock[0] / S)
     )
     config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
-    trees = probe.dataset.Trees(manager, config, 100)
+    trees = probe.trees.Trees(manager, config, 100)
     trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
     for at in range(1, 3600):
         clock[0] = at * S
@@ -70,7 +70,7 @@ def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, mo
 def test_a_save_takes_the_place_of_the_one_before_the_last(probe, rec):
     """Each has all samples: all of them together would fill the disk."""
     rec.open()
-    trees = probe.dataset.Trees(SimpleNamespace(save=lambda _folder: None), None, 100)
+    trees = probe.trees.Trees(SimpleNamespace(save=lambda _folder: None), None, 100)
     trees.current = SimpleNamespace(number=0)
     for _ in range(5):
         trees._save("part")
@@ -88,7 +88,7 @@ def test_a_recorder_of_queues_that_fails_costs_no_fetch(probe, rec, monkeypatch)
         raise ValueError("Interval given is not within the required range")
 
     config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=refuse)
-    dataset.TREES = dataset.Trees(SimpleNamespace(init=lambda: None), config, 1 << 31)
+    dataset.TREES = probe.trees.Trees(SimpleNamespace(init=lambda: None), config, 1 << 31)
     tree, facts = dataset._before_build(type("Iterator", (), {})(), SimpleNamespace(children=[]), (), {})
     assert tree is not None
     assert facts["queues"] == "not_recorded: MindSpore's recorder of queues failed"
