@@ -19,6 +19,7 @@ from pipeprof.cli.no_pandas import leave_pandas_out
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError, is_interruption
+from pipeprof.report.output import choose_colours
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def cli(*, no_color: bool) -> None:
       pipeprof report slow                          # read what limits it
       pipeprof compare slow fixed                   # check that a change helped
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
-    if no_color:
-        os.environ["NO_COLOR"] = "1"
+    choose_colours(wanted=not no_color)
 
 
 def start() -> NoReturn:

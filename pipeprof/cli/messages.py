@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from pipeprof import escape
 from pipeprof.errors import RunError
+from pipeprof.report.output import has_colours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,11 +71,7 @@ def say(line: str) -> None:
 
 def tell_error(message: str, hint: str) -> None:
     """`error:` and `hint:` on stderr."""
-    styled = (
-        click.style("error:", fg="red", bold=True)
-        if sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        else "error:"
-    )
+    styled = click.style("error:", fg="red", bold=True) if sys.stderr.isatty() and has_colours() else "error:"
     click.echo(f"{styled} {escape.terminal(message)}", err=True)
     if hint:
         click.echo(f"hint: {escape.terminal(hint)}", err=True)

@@ -1,4 +1,4 @@
-"""Where a report's text goes: stdout, or a file that is whole or not there."""
+"""Where a report's text goes: stdout, or a file that is whole or not there. And whether a terminal gets colours."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PLAIN_WIDTH = 120  # columns of what no terminal shows
+_CHOSEN = {"colours": True}
+
+
+def choose_colours(*, wanted: bool) -> None:
+    """For the rest of this process; no variable, which a command that is run would inherit."""
+    _CHOSEN["colours"] = wanted
+
+
+def has_colours() -> bool:
+    """Whether a terminal gets colours: unless they are not wanted, or NO_COLOR is set."""
+    return _CHOSEN["colours"] and not os.environ.get("NO_COLOR")
 
 
 def write_text(text: str, output: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.output import PLAIN_WIDTH, has_colours
 from pipeprof.report.table import RULE
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def print_drawn(draw: Draw) -> None:
     """Print to stdout: as wide as COLUMNS says, else as the terminal, else as plain text is."""
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) else None
-    console = Console(width=width, highlight=False, file=sys.stdout)
+    console = Console(width=width, highlight=False, file=sys.stdout, no_color=not has_colours())
     if console.is_terminal:
         draw(console)
     else:

@@ -15,6 +15,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.record.run import load
 from pipeprof.report import json_text, status
 from pipeprof.report.build import build
+from pipeprof.report.output import has_colours
 from pipeprof.report.screen import print_drawn
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
@@ -123,7 +124,8 @@ def draw(console: Console, content: dict[str, Any]) -> None:
 
 def watch(looks: Iterator[dict[str, Any]]) -> None:
     """Each look in the place of the one before, on a terminal; Ctrl-C ends it."""
-    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as shown:
+    console = Console(highlight=False, no_color=not has_colours())
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as shown:
         try:
             for content in looks:
                 shown.update(_screen(content), refresh=True)

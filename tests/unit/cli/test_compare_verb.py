@@ -17,6 +17,14 @@ def test_a_regression_is_exit_1_and_one_sentence_leads(recorded, verb):
     assert "\x1b[" not in out
 
 
+@pytest.mark.parametrize(("words", "is_red"), [([], True), (["--no-color"], False)])
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(recorded, verb, monkeypatch, words, is_red):
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm-256color"), ("NO_COLOR", "")):
+        monkeypatch.setenv(name, value)
+    _, out, _ = verb(*words, "compare", recorded(), recorded(12_000))
+    assert ("\x1b[1;31m" in out) is is_red
+
+
 def test_the_same_passes(recorded, verb):
     code, out, _ = verb("compare", recorded(), recorded(10_001))
     assert code == 0

@@ -21,6 +21,7 @@ from pipeprof.cli.report import SECTIONS as OF_REPORT
 from pipeprof.cli.verbs import SECTIONS, VERBS
 from pipeprof.errors import UsageError
 from pipeprof.record.run import NotMeasured
+from pipeprof.report.output import has_colours
 
 MS = 1_000_000
 
@@ -403,10 +404,13 @@ def test_names_in_rows_are_not_taken_for_markup(call, run):
     assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
 
 
-def test_no_color_reaches_the_renderer(call, run, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "")
+def test_no_color_holds_for_what_is_printed_and_no_command_inherits_it(call, run, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
     call("--no-color", "report", run.path)
-    assert program.os.environ["NO_COLOR"] == "1"
+    assert not has_colours()
+    assert "NO_COLOR" not in program.os.environ
+    call("report", run.path)
+    assert has_colours()
 
 
 @pytest.mark.parametrize("words", [["--format", "json"], ["-o", "now.txt"]])
