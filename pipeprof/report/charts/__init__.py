@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -41,12 +42,23 @@ def can_draw() -> bool:
 def altair() -> Any:
     """Altair, imported; its check of specifications loads a grammar of addresses for seconds where there is one."""
     if "altair" in sys.modules or _GRAMMAR in sys.modules:
-        return import_module("altair")
+        return _imported()
     sys.modules[_GRAMMAR] = None  # type: ignore[assignment] # as if it were not installed, which it need not be
+    try:
+        return _imported()
+    finally:
+        del sys.modules[_GRAMMAR]
+
+
+def _imported() -> Any:
+    """Altair asks for the user's home when it is imported, which some containers do not have; later it needs none."""
+    if os.path.expanduser("~") != "~":  # noqa: PTH111 - Path.home() raises
+        return import_module("altair")
+    os.environ["HOME"] = os.devnull
     try:
         return import_module("altair")
     finally:
-        del sys.modules[_GRAMMAR]
+        del os.environ["HOME"]
 
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,18 @@ NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-
 
 def drawn(run):
     return {chart.name: chart for chart in charts.charts_of(run, build(run))}
+
+
+def test_who_has_no_home_gets_charts_too():
+    """As in a container whose user is only a number."""
+    told = (
+        "import os, pwd; pwd.getpwuid = lambda uid: {}[uid]\n"
+        "from pipeprof.report.charts import can_draw\n"
+        "print(can_draw(), 'HOME' in os.environ)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
 def test_the_bars_of_a_step_stand_on_each_other_and_are_as_high_as_the_step():
