@@ -16,6 +16,7 @@ from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.push import free_place, upload_to
 from pipeprof.cli.redact_option import redact_option
+from pipeprof.collect import LONGEST_MS
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ KEPT_OPTIONS = (
 )
 
 NO_FILE = ""  # --live alone
+LONGEST_S = 3600  # between two samples of CPU and memory
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -62,7 +64,7 @@ NO_FILE = ""  # --live alone
 )
 @click.option(
     "--queue-interval",
-    type=click.IntRange(0),
+    type=click.IntRange(0, LONGEST_MS),
     default=100,
     show_default=True,
     metavar="MS",
@@ -70,7 +72,7 @@ NO_FILE = ""  # --live alone
 )
 @click.option(
     "--host-interval",
-    type=FiniteRange(0.05),
+    type=FiniteRange(0.05, LONGEST_S),
     default=1.0,
     show_default=True,
     metavar="S",

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect import LONGEST_MS
 from pipeprof.collect.session import default_name
 from pipeprof.errors import UsageError
 from pipeprof.inprocess.actions import ProfilerAction, Schedule
@@ -33,8 +34,8 @@ def plan_of(
 ) -> Plan:
     """What is recorded. Raises UsageError for activities and intervals that cannot be."""
     parts, notes = chosen([*(activities or ["cpu"]), "CUDA"] if device else activities)
-    if queue_interval_ms < 1:
-        raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected at least 1 ms")
+    if not 1 <= queue_interval_ms <= LONGEST_MS:
+        raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected 1 to {LONGEST_MS}")
     if schedule is not None and not callable(schedule):
         raise UsageError("schedule is not a function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
     ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
+from pipeprof.cli.collect import collect
 from pipeprof.cli.finite_range import FiniteRange
 from pipeprof.cli.misuse import words_of
 
@@ -27,3 +28,16 @@ def test_a_refused_number_is_said_with_its_bounds(kind, given, said):
     with pytest.raises(click.UsageError) as refused:
         click.Command("v", params=[click.Option(["--n"], type=kind)]).make_context("v", ["--n", given])
     assert words_of(refused.value)[0] == f"invalid value for `--n`: {said}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--queue-interval", "60001"], "`--queue-interval`: 60001, expected 0 to 60000"),
+        (["--host-interval", "1e9"], "`--host-interval`: 1000000000.0, expected 0.05 to 3600"),
+    ],
+)
+def test_samples_that_would_never_come_are_refused(words, said):
+    with pytest.raises(click.UsageError) as refused:
+        collect.make_context("collect", [*words, "--", "true"])
+    assert words_of(refused.value)[0] == f"invalid value for {said}"

@@ -221,7 +221,8 @@ def test_steps_may_come_from_another_thread(folder):
     [
         ({"activities": ["tpu"]}, "unknown activity `tpu`"),
         ({"activities": []}, "no activity is left"),
-        ({"queue_interval_ms": 0}, "at least 1 ms"),
+        ({"queue_interval_ms": 0}, "expected 1 to 60000"),
+        ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
         ({"schedule": 3}, "schedule is not a function"),
         ({"force": True, "add": True}, "force replaces a run, add adds to it"),
         ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
