@@ -8,6 +8,7 @@ import click
 
 from pipeprof.cli.command_argument import complete_files
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import refuse_empty
 from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import report_file
 
@@ -42,6 +43,7 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
     from pipeprof.report import document
     from pipeprof.report.history import rows
 
+    refuse_empty(source)
     with progress_line("pipeprof: history", quiet=False) as progress:
         content = rows.only(history_of(source, root, progress), names)
     document.show(content, rows.document, form, output)

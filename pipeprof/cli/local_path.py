@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def refuse_empty(path: object) -> None:
+    """Raises UsageError for a path without a letter, which would be the current folder."""
+    if path == "":
+        raise UsageError("a path is empty", "is a variable of the shell not set? `.` is the current folder")
+
+
 class LocalPath(click.Path):
     """A path that is no URL: one taken for the name of a folder would lose its second slash, and the run in it.
 
@@ -24,7 +30,8 @@ class LocalPath(click.Path):
         self.urls = urls
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises UsageError for a URL."""
+        """Raises UsageError for a URL, and for an empty path."""
+        refuse_empty(value)
         if isinstance(value, str) and "://" in value:
             if self.urls:
                 return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from pipeprof.cli.local_path import refuse_empty
 from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.errors import PipeprofError, UsageError
 
@@ -54,7 +55,8 @@ class RunPath(click.Path):
         self._changed = changed
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises UsageError for a URL that is not taken."""
+        """Raises UsageError for a URL that is not taken, and for an empty path."""
+        refuse_empty(value)
         if not isinstance(value, str) or "://" not in value:
             return super().convert(value, param, ctx)
         if self._changed:
@@ -68,7 +70,11 @@ class RunPath(click.Path):
 
 
 def run_place(run: str | Path) -> Path:
-    """The folder of a run; of one in object storage, its copy in the cache. Raises RunError when none is there."""
+    """The folder of a run; of one in object storage, its copy in the cache.
+
+    Raises RunError when none is there, UsageError for an empty path.
+    """
+    refuse_empty(run)
     if isinstance(run, Path) or "://" not in run:
         return Path(run)
     from pipeprof.record.run_objects import fetch

@@ -25,6 +25,7 @@ def open_measures(path: str | Path) -> Measures:
     text, local_path = str(path), Path(path)
     if "://" in text:
         return _measured_at(text) or baseline.load(text)
+    check_exist(text)
     if local_path.joinpath(baseline.MANIFEST).is_file():
         return baseline.load(text)
     if local_path.is_file() and is_benchmark(local_path):
@@ -34,14 +35,13 @@ def open_measures(path: str | Path) -> Measures:
             f"`{text}` cannot be compared: it is not a complete JSON file of pytest-benchmark",
             "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
         )
-    check_exist(text)
     measures = None if local_path.joinpath("run.json").is_file() else _baseline_or_benchmarks(local_path)
     return measures or measure(open_run(local_path))
 
 
 def check_exist(*paths: str | Path) -> None:
     """Raises RunError with all of these that do not exist; what URLs name is not looked at."""
-    missing = [f"`{path}`" for path in paths if "://" not in str(path) and not Path(path).exists()]
+    missing = [f"`{path}`" for path in paths if "://" not in str(path) and (path == "" or not Path(path).exists())]
     if missing:
         raise RunError(
             f"no such run, baseline or file: {', '.join(missing)}",
