@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ def newest_here() -> Path:
     usable = [one.path for one in listed if one.run is not None]
     if not usable:
         inside = folders_of_runs(Path())
-        hint = f"pipeprof runs {inside[0]}" if inside else "record one with `pipeprof collect -- python train.py`"
+        record = "record one with `pipeprof collect -- python train.py`"
+        hint = f"pipeprof runs {shlex.quote(str(inside[0]))}" if inside else record
         raise UsageError("no RUN was given, and the current folder holds none", hint)
     damaged = len(listed) - len(usable)
     left_out = f" ({damaged} damaged left out)" if damaged else ""

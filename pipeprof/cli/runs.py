@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -50,4 +51,4 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
     else:
         say(f"no runs in `{shown}`")
         for inside in folders_of_runs(folder) if isinstance(folder, Path) else ():
-            say(f"hint: pipeprof runs {inside}")
+            say(f"hint: pipeprof runs {shlex.quote(str(inside))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,6 @@ def open_base(path: str | Path, new: Measures) -> Measures:
     if measures is None:
         raise RunError(
             f"no baseline of `{workload}` for this machine; there is {', '.join(machine for _, machine in saved)}",
-            f"pipeprof baseline write {new.label} --workload {workload}",
+            f"pipeprof baseline write {shlex.quote(new.label)} --workload {shlex.quote(workload)}",
         )
     return measures

@@ -181,7 +181,7 @@ def _check(source: Path, target: Path, *, force: bool) -> None:
         except OSError as error:
             raise SourceError(f"cannot read `{source}`: {error.strerror}", "give a folder or a file") from error
     if _is_run(source):
-        raise UsageError(f"`{source}` is a pipeprof run already", f"pipeprof report {source}")
+        raise UsageError(f"`{source}` is a pipeprof run already", f"pipeprof report {shlex.quote(str(source))}")
     if source.resolve() == target.resolve() or target.resolve() in source.resolve().parents:
         raise UsageError(f"the run `{target}` would replace the files it is read from", "give a new name with -o")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
         kinds = run.manifest.options.get("kinds") or [run.manifest.source.removeprefix("import:")]
         raise SourceError(
             f"`{file}` holds no operators: found a {', '.join(kinds)}, expected a profile with operators",
-            f"pipeprof import {file} -o RUN, then pipeprof sql RUN, for what it does hold",
+            f"pipeprof import {shlex.quote(str(file))} -o RUN, then pipeprof sql RUN, for what it does hold",
         )
     return run
 

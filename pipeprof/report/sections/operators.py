@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
 from pipeprof.report.sections.streams import add_devices, add_streams
@@ -17,9 +18,9 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     """Types and single operators with the most time, of the rank in focus."""
     section = Section("Operators (from op windows)" if in_windows(content) else "Operators")
     chosen = content["op_step"]
-    only = ""
+    only: tuple[str, ...] = ()
     if chosen and chosen["why"] is None:
-        only = f" --step {chosen['step']}"
+        only = ("--step", str(chosen["step"]))
         section.title = f"Operators of step {chosen['step']}"
     elif chosen:
         section.notes.append(f"{capital(chosen['why'])}: these are of all steps")
@@ -33,9 +34,8 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     ]
     if rows:
         section.blocks.append(filled(("type", "phase", *times), rows, words=(0, 1)))
-        section.notes.append(
-            f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']}{only} --top 0"
-        )
+        every = command.own(content["run"], "ops", *only, "--top", "0")
+        section.notes.append(f"{len(rows)} of {len(types)} types; all of them: {every}")
     recorded = not content["run"]["source"].startswith("import:")
     instances = [
         [

@@ -160,6 +160,16 @@ def test_a_folder_without_runs_says_where_there_are_some(recorded):
     assert [row["path"] for row in listed("inner/run")] == ["inner/run"]
 
 
+def test_a_hint_can_be_pasted(recorded):
+    run = recorded("run", 1)
+    os.mkdir("my runs")  # noqa: PTH102 - in the current folder
+    run.path.rename(run.path.parent / "my runs" / "run")
+    assert ask("runs").stderr.splitlines()[-1] == "hint: pipeprof runs 'my runs'"
+    with pytest.raises(UsageError) as refused:
+        ask("report")
+    assert refused.value.hint == "pipeprof runs 'my runs'"
+
+
 def test_a_file_is_written_though_there_are_none(tmp_path):
     for number, verb in enumerate((["runs", str(tmp_path)], ["baseline", "list", "--root", str(tmp_path)])):
         said = tmp_path / f"{number}.txt"

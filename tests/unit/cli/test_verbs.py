@@ -400,6 +400,12 @@ def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, type
     assert (out.split(), err) == (expected, "")
 
 
+def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path):
+    path = run.path.rename(tmp_path / "my run")
+    out = call("report", path, "--section", "operators")[1]
+    assert f"2 of 2 types; all of them: pipeprof ops '{path}' --top 0" in " ".join(out.split())
+
+
 def test_names_in_rows_are_not_taken_for_markup(call, run):
     assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
 
