@@ -254,11 +254,17 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
 
 
 def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
-    """A queue that outlasts the stalls; else rarer ones, or processes of which each stalls on its own."""
-    first = _deeper(row, loop)
-    yield first
+    """A queue that outlasts the stalls; else processes of which each stalls on its own, and rarer stalls."""
+    queue = _deeper(row, loop)
+    if queue.code != "deeper_queue":
+        yield from _apart(row, loop)
+    yield queue
+
+
+def _apart(row: Row, loop: Loop) -> Iterator[Suggestion]:
+    """Python in worker processes, where that may bring something."""
     workers = max(row["workers"], min(2, loop.cpu_count))
-    if first.code == "deeper_queue" or not row["is_python"] or row["uses_processes"] or workers < 2:
+    if not row["is_python"] or row["uses_processes"] or workers < 2:
         return
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
     if (prediction.ratio or prediction.high or 0.0) >= WORTH:

@@ -217,16 +217,14 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
             "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None
-    in_turn = next((item["verify"] for item in actions if item["code"] == "stalls_apart"), None)
-    _propose(given, content, best["verify"] if best is not None else None, in_turn if best is not None else None)
+    _propose(given, content, best["verify"] if best is not None else None)
 
 
-def _propose(given: Answer, content: dict[str, Any], verify: str | None, apart: str | None) -> None:
-    """The next command: the one that tries the change, or processes that stall apart; else one that measures again."""
+def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None:
+    """The next command: the one that tries the change, else one that measures again."""
     run, diagnosis = content["run"], content["diagnosis"]
-    if tried := verify or apart:
-        what = "this change" if verify else "worker processes"
-        given.propose(tried, f"tries {what}, without editing the script")
+    if verify:
+        given.propose(verify, "tries this change, without editing the script")
     elif command.is_repeatable(run) and diagnosis["kind"] == "host_saturated":
         given.propose(*command.on_a_quiet_machine(run))
     elif command.is_repeatable(run):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
 LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
-SHORT = ("workers", "to_processes", "whole_batches")  # whose action is clear without its reason
+SHORT = ("workers", "to_processes", "stalls_apart", "whole_batches")  # whose action is clear without its reason
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -88,9 +88,9 @@ def _processes(facts: Facts) -> tuple[str, str]:
 def _stalls_apart(facts: Facts) -> tuple[str, str]:
     action = (
         f"run {op_label(facts['op'])} in worker processes (python_multiprocessing=True, "
-        f"num_parallel_workers={facts['new_workers']})"
+        f"num_parallel_workers={facts['new_workers']}), so that one can go on while another stalls"
     )
-    return action, "one can go on while another stalls"
+    return action, ""
 
 
 def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:

@@ -333,21 +333,23 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
     assert "headspace" in given.next_command
 
 
-def test_where_stalls_are_to_be_rarer_the_next_command_tries_processes_that_stall_apart():
+def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_the_same_change():
     bound = sharing([])["suggestions"][0]
-    rarer = {**bound, "code": "rarer_stalls", "gain_high": None, "action": "make the stalls rarer"}
     apart = {**bound, "code": "stalls_apart", "parameter": "python_multiprocessing", "gain_low": 1.0, "gain_high": 2.0,
+             "action": "run `slow` in worker processes",
              "verify": "pipeprof whatif RUN --op 2 --workers 2 --processes"}  # fmt: skip
+    rarer = {**bound, "code": "rarer_stalls", "gain_high": None, "action": "make the stalls rarer"}
     found = sharing([], op_id=2, op_type="MapOp", op_name="slow", kind="burst", process=None) | {
-        "suggestions": [rarer, apart, bound]
+        "suggestions": [apart, rarer, bound]
     }
     given = Answer("")
     _advise(
         given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
     )
-    assert given.action == "Make the stalls rarer."
+    assert given.action == "Run `slow` in worker processes."
+    assert given.gain == "The training would run 1.00 to 2.00 times as fast"
     assert given.next_command.endswith("--workers 2 --processes")
-    assert given.next_purpose == "tries worker processes, without editing the script"
+    assert given.next_purpose == "tries this change, without editing the script"
 
 
 def test_a_number_is_not_parted_from_its_unit():
