@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BASE = "base"
 MOST_VARIANTS = 200
+MOST_ROUNDS = 1000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MOST_BYTES = 1 << 20
 HINT = "see docs/sweep.md for the keys and their meaning"
@@ -168,6 +169,7 @@ def _numbers(spec: Spec) -> list[tuple[bool, str]]:
     looks = list(spec.looks)
     return [
         (not looks or looks != sorted(set(looks)) or looks[0] < 3, "`looks` must be growing numbers, from 3 on"),
+        (max(looks, default=0) > MOST_ROUNDS, f"`looks` has {max(looks, default=0)}, expected at most {MOST_ROUNDS}"),
         (not 0 < spec.alpha <= 0.2, f"`alpha` is {spec.alpha}, expected more than 0 and at most 0.2"),
         (spec.judge not in STAGES, f"`judge` is `{spec.judge}`, expected one of {', '.join(STAGES)}"),
         (any(name not in STAGES for name in spec.stages), f"`stages` may hold {', '.join(STAGES)}"),

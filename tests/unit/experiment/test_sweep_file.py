@@ -43,6 +43,7 @@ def test_a_whole_file_is_read(tmp_path):
         ({"variant": [{"name": "x", "context": {"mode": "fast"}}]}, "mode"),
         ({"looks": [5, 3]}, "growing"),
         ({"looks": [2]}, "from 3 on"),
+        ({"looks": [5, 10**12]}, "at most 1000"),
         ({"alpha": 0.5}, "alpha"),
         ({"judge": "speed"}, "`speed`"),
         ({"search": "random"}, "search"),
