@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
+from collections import Counter
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +189,8 @@ def _notes(base: Measures, new: Measures) -> list[Note]:
         new.kind,
     ):  # the name of one is the user's choice
         notes.append(note("other_workload", base=base.workload, new=new.workload))
+    elif apart := _arguments_apart(base, new):
+        notes.append(note("other_arguments", **apart))
     if base.steps and new.steps and not set(base.steps.values()) & set(new.steps.values()):
         notes.append(note("different_steps", steps=[median_low(side.steps.values()) for side in (base, new)]))
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
@@ -209,6 +213,28 @@ def _other_command(base: Measures, new: Measures, policy: Policy) -> list[dict[s
     if base.kind != "baseline" or not base.command or one == other:
         return []
     return [{"name": "command", "base": one, "new": other, "hard": "command" not in policy.ignore_fingerprint}]
+
+
+def _arguments_apart(base: Measures, new: Measures) -> dict[str, list[str]]:
+    """Arguments that one side's command has and the other's has not; empty without any, or where one is not known."""
+    one, other = (Counter(_arguments(side.command)) for side in (base, new))
+    if one == other or not base.command or not new.command:
+        return {}
+    return {"base": list((one - other).elements()), "new": list((other - one).elements())}
+
+
+def _arguments(command: Sequence[str]) -> list[str]:
+    """What stands behind the program, each option with the word behind it, which may be its value."""
+    arguments: list[str] = []
+    before = ""
+    for word in command[1:]:
+        is_value = before.startswith("-") and "=" not in before and not word.startswith("-")
+        if is_value:
+            arguments[-1] += f" {shlex.quote(word)}"
+        else:
+            arguments.append(shlex.quote(word))
+        before = "" if is_value else word
+    return arguments
 
 
 def _about(side: Measures) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.record.text import shortened
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Facts = Mapping[str, Any]
+MOST_NAMED = 3  # arguments of a side
 
 
 def noted(facts: Iterable[Facts]) -> dict[str, Any]:
@@ -35,6 +37,12 @@ def _earlier(facts: Facts) -> str:
     return f"session {len(facts['earlier']) + 1} of this comparison; the earlier ones ended {ended}"
 
 
+def _listed(arguments: Sequence[str]) -> str:
+    """`--lr 1`, `data.csv` and 2 more."""
+    shown = ", ".join(f"`{shortened(one)}`" for one in arguments[:MOST_NAMED])
+    return shown + (f" and {len(arguments) - MOST_NAMED} more" if len(arguments) > MOST_NAMED else "")
+
+
 WORDS: dict[str, Callable[[Facts], str]] = {
     "same_batch": lambda _: "every step got the same batch, so what its content does to the speed is not included",
     "outputs_repeat": lambda _: (
@@ -58,6 +66,10 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "runs both in one"
     ),
     "other_workload": lambda facts: f"the workloads have different names: `{facts['base']}` and `{facts['new']}`",
+    "other_arguments": lambda facts: (
+        "the arguments of the commands differ: "
+        + ", ".join(f"only {side} has {_listed(facts[side])}" for side in ("base", "new") if facts[side])
+    ),
     "same_revision": lambda _: "both sides are of the same git revision",
     "uncommitted": lambda facts: f"{facts['arm']} is the working tree, with changes that are not committed",
     "same_file": lambda facts: (

@@ -183,6 +183,26 @@ def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
     assert notes == [["the workloads have different names: `resnet` and `train`"], []]
 
 
+TRAIN = ["/venv/bin/python", "train.py", "--lr", "1"]
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "said"),
+    [
+        (TRAIN, ["python3", *TRAIN[1:]], None),
+        (TRAIN, ["python", "train.py"], "only base has `--lr 1`"),
+        (TRAIN, [*TRAIN[:3], "2", "--fast"], "only base has `--lr 1`, only new has `--lr 2`, `--fast`"),
+        (["python", "train.py"], ["python", "train.py", "a b", "-1", "x=2", "y", "z"],
+         "only new has `'a b'`, `-1 x=2`, `y` and 1 more"),
+        ([], TRAIN, None),
+    ],
+)  # fmt: skip
+def test_arguments_that_one_side_alone_has_are_noted(base, new, said):
+    notes = compare_sides(side(command=base), side(12.0, command=new))["notes"]
+    found = [note for note in notes if "arguments" in note]
+    assert found == ([] if said is None else [f"the arguments of the commands differ: {said}"])
+
+
 @pytest.mark.parametrize(("begin", "step", "said"), [(1, 2, False), (16, 2, True), (-20, 2, True)])
 def test_sides_whose_repetitions_lie_between_each_other_were_measured_in_turn(begin, step, said):
     """Files of benchmarks and runs that were made in turn by hand; `begin`: of new, in places of base."""
