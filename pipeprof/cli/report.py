@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.messages import opened
+from pipeprof.cli.messages import opened, say
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
 from pipeprof.cli.streams import read_stdin
@@ -93,6 +94,8 @@ def report(
         raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
     source = opened(run)
     content = build.build(source, top=top, step=step)
+    if form == "terminal":
+        _tell_empty(content, names)
     if step is not None and not full:
         names = (*names, *(name for name in ("steps", "operators") if name not in names))
     if form == "terminal" and output is None:
@@ -106,6 +109,16 @@ def report(
         return
     forms = {"markdown": markdown.text, "json": json_text.text}
     write_text(forms[form](content), output)
+
+
+def _tell_empty(content: dict[str, Any], names: tuple[str, ...]) -> None:
+    """A section that was asked for and has nothing to say is not shown; this says so."""
+    from pipeprof.report.sections import chosen
+
+    shown = {section.name for section in chosen(content, names)}
+    for name in dict.fromkeys(names):
+        if name not in shown:
+            say(f"note: this run has nothing to show in the section `{name}`")
 
 
 @click.command()

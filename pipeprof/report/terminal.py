@@ -12,7 +12,7 @@ from pipeprof.report.sections import Section, chosen, first_lines, sections
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.console import Console
 
@@ -56,11 +56,12 @@ def _report(console: Console, content: dict[str, Any], *, full: bool, names: Col
         _print(console, chosen(content, names) if names else sections(content))
 
 
-def _print(console: Console, parts: Iterable[Section]) -> None:
+def _print(console: Console, parts: Sequence[Section]) -> None:
     for section in parts:
         console.print()
         print_section(console, section)
-    console.print()
+    if parts:
+        console.print()
 
 
 def _first(console: Console, lines: Sequence[str]) -> None:

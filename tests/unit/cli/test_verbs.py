@@ -406,6 +406,13 @@ def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path)
     assert f"2 of 2 types; all of them: pipeprof ops '{path}' --top 0" in " ".join(out.split())
 
 
+def test_a_section_without_content_is_said_to_have_none(call, run):
+    assert call("report", run.path, "--section", "causes", "--section", "causes") == (
+        0, "", "note: this run has nothing to show in the section `causes`\n"
+    )
+    assert call("report", run.path, "--section", "steps")[2] == ""
+
+
 def test_names_in_rows_are_not_taken_for_markup(call, run):
     assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
 
