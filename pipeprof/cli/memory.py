@@ -9,7 +9,7 @@ import click
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import report_file
+from pipeprof.cli.output_option import STDOUT, report_file
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 
@@ -73,6 +73,8 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
         raise UsageError("--rank chooses the rank that --svg draws, and there is no --svg", "add --svg lifetimes.svg")
     if svg is None and form != "json" and asked["blocks"] is not None:
         raise UsageError("--blocks is for --svg and JSON", "add --svg lifetimes.svg, or --format json")
+    if svg == STDOUT:
+        raise UsageError("a chart is not written to standard output", "give the name of a file with --svg")
     if svg is not None and svg == output:
         raise UsageError("-o and --svg name the same file", "give each its own")
     source = opened(run)

@@ -37,11 +37,12 @@ def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., 
 def report_file(*others: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """`-o FILE`, passed as `output`, None for stdout, with `--force` for it and for the files of the `others`."""
     option = click.option(
-        "-o", "--output", metavar="FILE", type=LocalPath(), callback=_none_for_stdout,
+        "-o", "--output", metavar="FILE", type=LocalPath(), callback=none_for_stdout,
         help="Write to this file; - is standard output.",
     )  # fmt: skip
     return lambda verb: option(keeps_files("output", *others)(verb))
 
 
-def _none_for_stdout(_context: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+def none_for_stdout(_context: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """`-` is standard output, which is no file."""
     return None if path == STDOUT else path

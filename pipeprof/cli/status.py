@@ -29,7 +29,7 @@ def status(run: Path, form: str, output: Path | None, *, stacks: bool) -> None:
       pipeprof status RUN --format json | jq '.ranks[].code'
 
     It only reads what the recording has written, which is at most a few seconds old; the training and the run are not
-    touched. The exit code is always 0.
+    touched. Whatever it shows, the exit code is 0.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import document

@@ -12,7 +12,7 @@ import click
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import keeps_files, none_for_stdout
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     "--output",
     type=LocalPath(),
     metavar="FILE",
+    callback=none_for_stdout,
     help="Keep FILE up to date with what it shows, for `watch cat FILE`.",
 )
 @keeps_files("output")
@@ -50,7 +51,8 @@ def top(run: Path, form: str, listen: int | None, output: Path | None, *, once: 
 
     Start it in a second terminal. It refreshes once a second, less often if that takes long, and ends with the
     recording; Ctrl-C ends only the view. With --format json each refresh is one line. The remaining time is shown if
-    `Model.train` was given the number of epochs. The training and its run are only read. The exit code is 0.
+    `Model.train` was given the number of epochs. The training and its run are only read. Whatever it shows, the exit
+    code is 0.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import top as room

@@ -39,6 +39,7 @@ def run(make_run):
         (["timeline", "RUN", "--rep", "3"], "the run has no repetition 3: it has repetition 0"),
         (["timeline", "RUN", "--steps", "50:60"], "--steps matches no step: the run has steps 0 to 3"),
         (["memory", "RUN", "--svg", "OUT", "--rank", "7"], "the run has no rank 7: it has ranks 0-2, 5"),
+        (["memory", "RUN", "--svg", "-"], "a chart is not written to standard output"),
         (["memory", "RUN", "--rank", "0"], "there is no --svg"),
         (["memory", "RUN", "--blocks", "5"], "--blocks is for --svg and JSON"),
         (["memory", "RUN", "--skip-steps", "70"], "--skip-steps 70 leaves no training step"),

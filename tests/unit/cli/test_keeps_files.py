@@ -64,7 +64,9 @@ def test_a_file_is_replaced_with_force_alone(tmp_path, words):
     assert out.read_bytes() == written
 
 
-@pytest.mark.parametrize("words", [*REPORTS, *(words[:-2] for words in WRITERS[:2])], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [*REPORTS, ["top", "run", "--once"], *(words[:-2] for words in WRITERS[:2])], ids=" ".join
+)
 def test_a_dash_is_stdout_and_a_name_is_a_file_with_the_same_text(tmp_path, words):
     shown = ask(words).stdout
     assert shown
