@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof import escape
 from pipeprof.errors import UsageError
 from pipeprof.report import document, json_text
-from pipeprof.report.ops import sections, texts
+from pipeprof.report.ops import cells, sections, texts
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.unmatched import why_empty
 from pipeprof.report.output import write_text, written_whole
@@ -49,9 +49,14 @@ def show(run: Run, question: Question, form: str, output: Path | None, name: str
 
 def _names(content: Content) -> str:
     """`name type id` of each row; `type count` when they are added up."""
-    names = ("type", "count") if content.aggregated else ("name", "type", "opr_id")
     rows = [row for part in content.parts for row in part.rows]
-    return "".join(escape.line(" ".join(str(row[name]) for name in names)) + "\n" for row in rows)
+    named: list[tuple[Any, ...]]
+    if content.aggregated:
+        named = [(row["type"], row["count"]) for row in rows]
+    else:
+        named = [(row["name"], row["type"], row["op_id"] if row["opr_id"] is None else row["opr_id"]) for row in rows]
+    lines = (" ".join(cells.NOT_KNOWN if word is None else str(word) for word in words) for words in named)
+    return "".join(f"{escape.line(text)}\n" for text in lines)
 
 
 def _parquet(content: Content, output: Path) -> None:

@@ -400,6 +400,11 @@ def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, type
     assert (out.split(), err) == (expected, "")
 
 
+def test_names_of_operators_have_the_number_that_is_known(call, run):
+    out = call("ops", run.path, "--dump-only-opr")[1]
+    assert out.splitlines() == ["Default/Add-op0 Add 0", "Default/Mul-op0 Mul 1"]
+
+
 def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path):
     path = run.path.rename(tmp_path / "my run")
     out = call("report", path, "--section", "operators")[1]
@@ -408,7 +413,9 @@ def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path)
 
 def test_a_section_without_content_is_said_to_have_none(call, run):
     assert call("report", run.path, "--section", "causes", "--section", "causes") == (
-        0, "", "note: this run has nothing to show in the section `causes`\n"
+        0,
+        "",
+        "note: this run has nothing to show in the section `causes`\n",
     )
     assert call("report", run.path, "--section", "steps")[2] == ""
 
