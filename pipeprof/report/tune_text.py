@@ -284,9 +284,9 @@ def _by_hand(seen: Content) -> Section:
 
 def _process(contention: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
-    site = f", started at {contention['site']}" if contention["site"] else ""
+    site = f", started at {contention['site']}," if contention["site"] else ""
     verb = "takes" if contention["processes"] < 2 else "take"
-    cause = f"{process.label(contention)}{site}, {verb} {contention['cores']:.1f} cores, and none is idle"
+    cause = f"{process.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
     waits, own = contention["wait_cores"], contention["training_cores"]
     if waits is None or not own:
         return f"{cause}: no prediction of what its end brings"

@@ -41,7 +41,7 @@ def split_section(content: dict[str, Any]) -> Section:
         + ("; stage: the step without waiting for other pipeline stages, bubble: that waiting" if pipelined else "")
     )
     if len(rows) > len(longest):
-        section.notes.append(f"the {len(longest)} longest of {len(rows)} ranks; all of them: --format json")
+        section.notes.append(f"the {len(longest)} longest of {len(rows)}; all of them: --format json")
     return section
 
 

@@ -248,6 +248,12 @@ def test_a_process_that_spins_is_named_with_the_most_that_its_end_brings(waits, 
     assert told in text
 
 
+def test_a_process_that_nobody_knows_the_start_of_is_named_too():
+    process = HELPER | {"site": None, "wait_cores": None}
+    text = " ".join(text_of(content("nothing_to_gain", seen=seen(process=process))).split())
+    assert "the process `spin` takes 0.9 cores, and none is idle" in text
+
+
 def test_a_cache_that_was_tried_is_not_listed_and_one_that_could_not_be_says_why():
     text = text_of(content("nothing_to_gain", seen=seen(caches=[CACHE | {"tried": True}], outside=[])))
     assert "by hand" not in text
