@@ -173,7 +173,9 @@ def check(root: str, form: str, output: Path | None) -> None:
             document.show(content, baselines.checked_document, form, output)
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:
-        raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
+        raise RunError(
+            f"{len(bad)} of {format_count(len(rows), 'baseline')} in `{_shown(root)}` cannot be used: {', '.join(bad)}"
+        )
     if not rows:
         raise RunError(f"no baselines in `{_shown(root)}`", "pipeprof baseline write RUN --workload NAME")
 

@@ -8,6 +8,7 @@ import click
 
 from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.cli.run_argument import run_argument
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,9 @@ def compact(run: Path, *, quiet: bool) -> None:
         files = compacted(run, progress)
     if not quiet:
         same = f"one file for each table already: {files.after:,}"
-        say_named(same if files.before == files.after else f"{files.before:,} files became {files.after:,}")
+        say_named(
+            same if files.before == files.after else f"{format_count(files.before, 'file')} became {files.after:,}"
+        )
 
 
 def compacted(run: Path, progress: Callable[[str], None]) -> Compacted:

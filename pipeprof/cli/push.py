@@ -12,6 +12,7 @@ from pipeprof.cli.messages import progress_line, say, say_named
 from pipeprof.cli.run_argument import RunPath, complete_runs
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.signals import signals_held
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,8 @@ def upload(run: Path, url: str, *, force: bool, quiet: bool) -> None:
         keep(load(run))  # else a question over many runs would have to copy this one
         done = pushed(load(run), url, force=force, progress=progress)
     if not quiet:
-        there = f", {done.there:,} were there already" if done.there else ""
-        say_named(f"`{done.where}` is whole: {done.written:,} files uploaded{there}")
+        there = f", {done.there:,} there already" if done.there else ""
+        say_named(f"`{done.where}` is whole: {format_count(done.written, 'file')} uploaded{there}")
 
 
 def free_place(target: Path | str | None, *, force: bool) -> tuple[Path | None, str | None]:
