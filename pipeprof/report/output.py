@@ -31,7 +31,7 @@ def has_colours() -> bool:
 def write_text(text: str, output: Path | None) -> None:
     """Print the text, or write it to a temporary name and rename it. Raises UsageError when it cannot be written."""
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
+        click.echo(text, nl=bool(text) and not text.endswith("\n"))
         return
     with written_whole(output) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

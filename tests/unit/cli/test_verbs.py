@@ -403,6 +403,7 @@ def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, type
 def test_names_of_operators_have_the_number_that_is_known(call, run):
     out = call("ops", run.path, "--dump-only-opr")[1]
     assert out.splitlines() == ["Default/Add-op0 Add 0", "Default/Mul-op0 Mul 1"]
+    assert call("ops", run.path, "--dump-only-opr", "--print-only", "host") == (0, "", "")
 
 
 def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path):
