@@ -6,6 +6,7 @@ from the map's call over the parameter of the function around it to the user's o
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from pipeprof.experiment.tune.source import (
     UnclearError,
     call_at,
     calls_of,
+    calls_on,
     is_plain,
     read_source,
 )
@@ -50,10 +52,11 @@ class Sources:
             while (value := self._value(argument)) is not None and not is_plain(value):
                 argument, unchanged = self._given_by(argument, value, callers.pop(0) if callers else "")
                 as_it_is = as_it_is and unchanged
-                higher = [replace(argument, place=place) for place in callers]  # a decorator may be in between
-                called = next((at for at, one in enumerate([argument, *higher]) if self._is_called(one)), 0)
-                argument = [argument, *higher][called]
-                del callers[:called]
+                higher = [argument, *(replace(argument, place=place) for place in callers)]
+                passed = len(list(itertools.takewhile(self._hands_all_on, higher)))  # of decorators in between
+                if passed < len(higher) and self._is_called(higher[passed]):
+                    argument = higher[passed]
+                    del callers[:passed]
         except UnclearError as error:
             return argument, error.why
         return argument, "" if as_it_is else "on_the_way"
@@ -77,6 +80,12 @@ class Sources:
         except UnclearError as error:
             return error.why != "no_call"
         return True
+
+    def _hands_all_on(self, argument: Argument) -> bool:
+        """Whether something else is called there, with * or **, as decorators do."""
+        if self._is_called(argument):
+            return False
+        return any(one.star for call in calls_on(self._wrapper(argument.place), argument.place) for one in call.args)
 
     def _value(self, argument: Argument) -> libcst.BaseExpression | None:
         found = argument_at(self._call(argument), argument)

@@ -57,18 +57,20 @@ def read_source(path: Path) -> str:
     return read_file(path, MOST_BYTES).decode("utf-8")
 
 
-def call_at(wrapper: libcst.metadata.MetadataWrapper, place: str, names: Collection[str]) -> libcst.Call:
-    """The only call of one of these names at the line of a place (file:line). Raises UnclearError."""
+def calls_on(wrapper: libcst.metadata.MetadataWrapper, place: str) -> list[libcst.Call]:
+    """The calls whose name stands at the line of a place (file:line)."""
     import libcst  # noqa: PLC0415 - an extra
     from libcst import metadata  # noqa: PLC0415
 
     line = place.rpartition(":")[2]
     positions = wrapper.resolve(metadata.PositionProvider)
-    calls = [
-        node
-        for node in positions
-        if isinstance(node, libcst.Call) and _name_of(node) in names and line == str(positions[_named(node)].start.line)
-    ]
+    calls = [node for node in positions if isinstance(node, libcst.Call)]
+    return [one for one in calls if line == str(positions[_named(one)].start.line)]
+
+
+def call_at(wrapper: libcst.metadata.MetadataWrapper, place: str, names: Collection[str]) -> libcst.Call:
+    """The only call of one of these names at the line of a place (file:line). Raises UnclearError."""
+    calls = [one for one in calls_on(wrapper, place) if _name_of(one) in names]
     if len(calls) != 1:
         raise UnclearError("several_calls" if calls else "no_call")
     return calls[0]

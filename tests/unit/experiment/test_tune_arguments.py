@@ -96,6 +96,20 @@ def test_several_functions_and_a_decorator_hand_it_on(job):
     assert added(job("outer(rows)", library, line=7, between=3, workers=2)) == "outer(rows, workers=2)"
 
 
+def test_a_function_of_the_same_name_that_gives_a_value_of_its_own_is_not_passed_over(job):
+    """A registry: what the user calls does not set the operator."""
+    library = (
+        "def create_loader(rows, workers):\n    return rows.map(f, num_parallel_workers=workers)\n"
+        "MADE = {'folder': create_loader}\n"
+        "def create_loader(rows, workers=1):\n    return MADE['folder'](rows, workers=8)\n"
+    )
+    found = job("create_loader(rows)", library, line=2, between=5, workers=2)
+    assert found.diff == ""
+    [one] = found.by_hand
+    assert one.place.endswith("train.py:3")
+    assert one.what.endswith("loader.py:5")
+
+
 LEFT = {
     "computed": ("create_loader(rows, 16, workers=args.workers)", LOADER, 4, "expression", "create_loader(workers=2)"),
     "stars": ("create_loader(rows, **options)", LOADER, 4, "stars", "create_loader(workers=2)"),
