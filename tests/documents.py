@@ -20,7 +20,10 @@ FINAL = {
 }  # fmt: skip
 PATCH = {
     "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a = a.map(f)\n+a = a.map(f, num_parallel_workers=2)\n",
-    "by_hand": [{"place": "lib.py:7", "what": "num_parallel_workers=2", "why": "outside"}],
+    "by_hand": [
+        {"place": "lib.py:7", "what": "num_parallel_workers=2", "why": "outside", "detail": ""},
+        {"place": "train.py:8", "what": "num_parallel_workers=2", "why": "expression", "detail": "args.workers"},
+    ],
     "shared": ["train.py:9"],
 }
 SEEN = [

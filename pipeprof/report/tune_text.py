@@ -64,7 +64,9 @@ BATCHES = {
 }
 BY_HAND = {
     "same_line": "one line makes several such operators",
-    "outside": "it is no file of yours below the working directory: pass it to the library's function that makes it",
+    "outside": "its file is not below the working directory",
+    "library": "an installed library makes it: `collect --apply` changes it all the same",
+    "rest": "only together with the operator's other changes",
     "no_libcst": "the package libcst is missing: pip install 'pipeprof[tune]'",
     "unreadable": "its file cannot be read",
     "moves_lines": "the edit would move other lines",
@@ -82,6 +84,7 @@ BY_HAND = {
     "command": "in front of the command",
     "cache": "rows are kept by what makes them: a dict in the source, by index",
 }
+SAID = {"same_line": "; this one runs `{}`", "expression": ": `{}`"}  # of its detail
 
 
 def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
@@ -313,7 +316,8 @@ def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[
     diff = patch["diff"].splitlines()
     none = [] if diff else ["no line could be changed safely"]
     by_hand = [
-        f"{one['place'] + ': ' if one['place'] else ''}{one['what']} ({BY_HAND[one['why']]})"
+        f"{one['place'] + ': ' if one['place'] else ''}{one['what']} ({BY_HAND[one['why']]}"
+        f"{SAID[one['why']].format(one['detail']) if one.get('detail') else ''})"
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]

@@ -61,6 +61,14 @@ class Sources:
             return argument, error.why
         return argument, "" if as_it_is else "on_the_way"
 
+    def written(self, argument: Argument) -> str:
+        """What an argument is given in its call, in one line; "" where that is not clear."""
+        try:
+            value = self._value(argument)
+            return "" if value is None else " ".join(self._wrapper(argument.place).module.code_for_node(value).split())
+        except UnclearError:
+            return ""
+
     def _wrapper(self, place: str) -> metadata.MetadataWrapper:
         path = place.rpartition(":")[0]
         try:

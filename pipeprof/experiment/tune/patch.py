@@ -42,11 +42,15 @@ LIBRARIES = frozenset({"site-packages", "dist-packages"})  # folders of what is 
 
 @dataclass(frozen=True)
 class ByHand:
-    """A change that was not written into the source: where, what, and why not, as a code."""
+    """A change that was not written into the source: where, what, and why not, as a code.
+
+    `detail`: what is written there now (expression), or the operator that is meant (same_line); "" for none.
+    """
 
     place: str
     what: str
     why: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ def patch_of(
     return Patch("".join(diffs), (*made.by_hand, *_around(settings)), shared)
 
 
+def _is_installed(place: str) -> bool:
+    return not LIBRARIES.isdisjoint(Path(place).parts)
+
+
 class _Edits:
     """Texts of files with the settings that could be written into them, the places, and what is left."""
 
@@ -111,22 +119,24 @@ class _Edits:
                     why = "shared_argument"
                 why = why or self._edit(argument.place, partial(_with_value, argument, one.op_type, value))
                 tried.append((argument, f"{argument.keyword if argument.steps else keyword}={value}", why))
-        first = next((why for *_, why in tried if why), None)
-        if first is None:
+        if not any(why for *_, why in tried):
             self.done += [argument.place for argument, *_ in tried]
             return
         self.texts = before
-        left: dict[tuple[Argument, str], list[str]] = {}
-        for argument, what, why in tried:
-            left.setdefault((replace(argument, keyword=""), why or first), []).append(what)
-        self.by_hand += [self._left(one, argument, ", ".join(words), why) for (argument, why), words in left.items()]
+        calls: dict[Argument, list[tuple[Argument, str, str]]] = {}
+        for one_of in tried:
+            calls.setdefault(replace(one_of[0], keyword="", number=None), []).append(one_of)
+        for in_call in calls.values():
+            argument, _, why = next((each for each in in_call if each[2]), (in_call[0][0], "", "rest"))
+            self.by_hand.append(self._left(one, argument, ", ".join(what for _, what, _ in in_call), why))
 
     def put_batch_first(self, one: OperatorSetting, maps: int) -> None:
         """Write a batch in front of so many maps."""
         why = "same_line" if self.at_line[one.place, one.op_type] > 1 else ""
         why = why or self._edit(one.place, partial(_with_batch_first, place=one.place, maps=maps))
         if why:
-            self.by_hand.append(ByHand(one.place, f".batch() in front of {format_count(maps, 'map')}", why))
+            argument = Argument(one.place, calls_of(one.op_type), "")
+            self.by_hand.append(self._left(one, argument, f".batch() in front of {format_count(maps, 'map')}", why))
         else:
             self.done.append(one.place)
 
@@ -138,7 +148,7 @@ class _Edits:
             argument, why = self.sources.argument(row, setting)
         if not argument.steps and self.at_line[one.place, one.op_type] > 1:
             return argument, "same_line"
-        return argument, why if _own_name(argument.place, self.workdir) else "outside"
+        return argument, why if _own_name(argument.place, self.workdir) else _not_own(argument.place)
 
     def _sets_others(self, argument: Argument, setting: str, value: object) -> bool:
         """Whether an argument sets operators, too, that are not to have that value."""
@@ -150,17 +160,21 @@ class _Edits:
 
     def _left(self, one: OperatorSetting, argument: Argument, what: str, why: str) -> ByHand:
         """What is to be done by hand, at the line of the user's that is nearest to an argument."""
-        callers = (self.rows.get(one.node, {}).get("callers") or "").split("\n")
-        place = next((line for line in (argument.place, *callers) if _own_name(line, self.workdir)), argument.place)
+        lines = [argument.place, *(self.rows.get(one.node, {}).get("callers") or "").splitlines()]
+        own = [line for line in lines if _own_name(line, self.workdir)]
+        place = next(iter(own or [line for line in lines if not _is_installed(line)]), argument.place)
         if place != argument.place:
             return ByHand(place, f"{what} in the call that leads to {argument.place}", why)
-        return ByHand(place, f"{min(argument.names)}({what})" if argument.steps else what, why)
+        detail = one.name if why == "same_line" else ""
+        if why == "expression" and self.sources is not None:
+            detail = self.sources.written(argument)
+        return ByHand(place, f"{min(argument.names)}({what})" if argument.steps else what, why, detail)
 
     def _edit(self, place: str, edit: Callable[[str], str]) -> str:
         """Edit the text of the file that a place is in; returns why not, "" when it was done."""
         name = _own_name(place, self.workdir)
         if not name or self.sources is None:
-            return "no_libcst" if name else "outside"
+            return "no_libcst" if name else _not_own(place)
         import libcst  # noqa: PLC0415
 
         try:
@@ -183,7 +197,8 @@ def _around(settings: Settings) -> list[ByHand]:
             by_hand.append(ByHand(one.place, what, "cache"))
     if settings.prefetch is not None:
         what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
-        by_hand.append(ByHand(settings.site or "", what, "global"))
+        place = settings.site or ""  # a library's own loop is nothing to change
+        by_hand.append(ByHand("" if _is_installed(place) else place, what, "global"))
     by_hand += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
     if settings.runtime_threads is not None:
         what = f"mindspore.set_context(runtime_num_threads={settings.runtime_threads})"
@@ -200,6 +215,11 @@ def _own_name(place: str, workdir: Path) -> str:
         return ""
     name = path.relative_to(workdir.resolve())
     return "" if LIBRARIES & {*name.parts} else name.as_posix()
+
+
+def _not_own(place: str) -> str:
+    """Why a place is nothing that a patch can change."""
+    return "library" if _is_installed(place) else "outside"
 
 
 def _with_batch_first(text: str, place: str, maps: int) -> str:

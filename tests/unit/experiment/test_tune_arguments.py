@@ -126,16 +126,16 @@ LEFT = {
     "of an object": (
         "create_loader(rows, options)",
         "def create_loader(rows, options):\n    return rows.map(f, num_parallel_workers=options.workers)\n",
-        2, "outside", "num_parallel_workers=2 in the call that leads to",
+        2, "library", "num_parallel_workers=2 in the call that leads to",
     ),
     "of two": (
         "create_loader(rows, 1, 2)",
         "def create_loader(rows, n, m):\n    return rows.map(f, num_parallel_workers=n * m)\n",
-        2, "outside", "num_parallel_workers=2 in the call that leads to",
+        2, "library", "num_parallel_workers=2 in the call that leads to",
     ),
     "left out": (
         "create_loader(rows)", "def create_loader(rows):\n    return rows.map(f)\n", 2,
-        "outside", "num_parallel_workers=2 in the call that leads to",
+        "library", "num_parallel_workers=2 in the call that leads to",
     ),
     "another name": ("make(rows)", LOADER, 4, "no_call", "create_loader(workers=2)"),
 }  # fmt: skip
@@ -167,9 +167,33 @@ def test_an_argument_that_sets_an_operator_that_is_to_stay_is_left_alone(job):
 def test_all_arguments_of_an_operator_are_written_or_none(job):
     found = job("create_loader(rows, 16, processes=flag)", workers=2, processes=True)
     assert found.diff == ""
-    assert [(one.what, one.why) for one in found.by_hand] == [
-        ("create_loader(workers=2, processes=True)", "expression")
+    assert [(one.what, one.why, one.detail) for one in found.by_hand] == [
+        ("create_loader(workers=2, processes=True)", "expression", "flag")
     ]
+
+
+def test_an_argument_that_could_be_written_alone_has_a_reason_of_its_own(job):
+    library = (
+        "def create_loader(rows, n=None, processes=False):\n    n = n or 8\n"
+        "    return rows.map(f, num_parallel_workers=n, python_multiprocessing=processes)\n"
+    )
+    found = job("create_loader(rows)", library, line=3, workers=2, processes=True)
+    assert found.diff == ""
+    assert [(one.place.rpartition("/")[2], one.what[:36], one.why) for one in found.by_hand] == [
+        ("train.py:3", "num_parallel_workers=2 in the call t", "library"),
+        ("train.py:3", "create_loader(processes=True)", "rest"),
+    ]
+
+
+def test_a_batch_of_a_library_is_named_at_the_users_line(tmp_path):
+    place = f"{tmp_path}/site-packages/loader.py:9"
+    one = OperatorSetting(node=0, op_type="BatchOp", place=place, maps_after=1)
+    row = {"node": 0, "op_type": "BatchOp", "site": place, "callers": f"{tmp_path}/train.py:3"}
+    for workdir in (tmp_path, tmp_path / "elsewhere"):  # a script that lies elsewhere is the user's all the same
+        found = patch_of(Settings(operators=(one,)), workdir, (), [row])
+        assert [(one.place, one.what, one.why) for one in found.by_hand] == [
+            (f"{tmp_path}/train.py:3", f".batch() in front of 1 map in the call that leads to {place}", "library")
+        ]
 
 
 def test_operators_that_one_argument_sets_are_known(tmp_path):

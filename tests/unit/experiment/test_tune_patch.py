@@ -154,6 +154,17 @@ def test_a_line_that_makes_two_operators_is_left_alone(tmp_path):
     assert [one.why for one in found.by_hand] == ["same_line", "same_line"]
 
 
+def test_of_several_operators_of_a_line_the_one_that_is_meant_is_named(tmp_path):
+    (tmp_path / "train.py").write_text("for f in (one, two):\n    data = data.map(f)\n")
+    place = f"{tmp_path / 'train.py'}:2"
+    rows = [{"node": node, "site": place, "op_type": "MapOp"} for node in (1, 2)]
+    one = OperatorSetting(node=1, op_type="MapOp", name="two", place=place, workers=2)
+    found = patch_of(Settings(operators=(one,)), tmp_path, (), rows)
+    assert [(entry.what, entry.why, entry.detail) for entry in found.by_hand] == [
+        ("num_parallel_workers=2", "same_line", "two")
+    ]
+
+
 def test_operators_of_different_kinds_at_one_line_are_changed(tmp_path):
     text = "data = ds.GeneratorDataset(rows, ['x']).map(f).batch(8)\n"
     wanted = [("BatchOp", 1, 2, True), ("MapOp", 1, 3, None), ("GeneratorOp", 1, 4, False)]
@@ -197,6 +208,8 @@ def test_files_of_others_are_not_touched(tmp_path):
 
 
 def test_what_is_global_or_of_the_environment_is_named(tmp_path):
+    of_a_library = patch_of(Settings(site=f"{tmp_path}/site-packages/trainer.py:1", prefetch=64), tmp_path)
+    assert [(one.place, one.why) for one in of_a_library.by_hand] == [("", "global")]
     found = patch(tmp_path, "data = 1\n", prefetch=64, environment={"OMP_NUM_THREADS": "1"})
     assert [(one.why, one.what) for one in found.by_hand] == [
         ("global", "mindspore.dataset.config.set_prefetch_size(64)"), ("environment", "OMP_NUM_THREADS=1"),
@@ -252,7 +265,7 @@ def test_an_installed_library_below_the_working_directory_is_not_touched(tmp_pat
     (folder / "loader.py").write_text("data = data.map(f)\n")
     one = OperatorSetting(node=1, op_type="MapOp", place=f"{folder / 'loader.py'}:1", workers=2)
     found = patch_of(Settings(operators=(one,)), tmp_path)
-    assert (found.diff, [entry.why for entry in found.by_hand]) == ("", ["outside"])
+    assert (found.diff, [entry.why for entry in found.by_hand]) == ("", ["library"])
 
 
 def test_a_source_that_is_nested_too_deeply_is_named(tmp_path, monkeypatch):

@@ -21,7 +21,8 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "the first batches are the same, in the same order" in text
     assert "MapOp 1 `rotate`: workers 1 -> 2" in text
     assert "  +a = a.map(f, num_parallel_workers=2)" in text
-    assert "lib.py:7: num_parallel_workers=2 (it is no file of yours below the working directory: pass" in text
+    assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory)" in text
+    assert "train.py:8: num_parallel_workers=2 (the argument is computed: `args.workers`)" in text
     assert "note: train.py:9 makes operators of other pipelines, too" in text
     assert "Written into tuned: patch.diff" in text
     assert "pipeprof report tuned/look-0" in text
