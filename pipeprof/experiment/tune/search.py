@@ -34,7 +34,16 @@ from pipeprof.experiment.tune.goal import (
     take_verdict,
 )
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
-from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, open_state, save_state, sources_of
+from pipeprof.experiment.tune.state import (
+    Final,
+    Proven,
+    Trial,
+    new_state,
+    open_state,
+    refuse_elsewhere,
+    save_state,
+    sources_of,
+)
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
@@ -84,7 +93,7 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """Tune, or go on with a tuning that was interrupted; returns what was found and its folder.
 
     Raises UsageError without a command, and while a run of a killed call goes on; WorkloadError when the unchanged
-    command fails, MeasureError when its steps cannot be timed.
+    command fails, MeasureError when its steps cannot be timed, or the tuning was begun on another machine.
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
@@ -125,6 +134,7 @@ class Tuning:
         if self.state.state == "finished" and not self._reopened():
             self.say("this tuning is finished; nothing is run again")
             return
+        refuse_elsewhere(self.folder, self.state)
         spools = [path.relative_to(self.folder) for run in RUNS for path in self.folder.glob(f"{run}/{SPOOL}")]
         repetition.refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:

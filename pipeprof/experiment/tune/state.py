@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.errors import RunError
+from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.settings_file import Settings
+from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
 
@@ -109,7 +111,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
-    all rows were fingerprinted. `stop_after`: training steps after which each run ends.
+    all rows were fingerprinted. `stop_after`: training steps after which each run ends. `machine`: where it was begun.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -135,6 +137,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     proven: Proven | None = None
     sources: dict[str, str] = {}
     rows_s: float = 0.0
+    machine: dict[str, Any] = {}
 
     @property
     def settings(self) -> Settings:
@@ -188,6 +191,18 @@ def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
         raise RunError(f"`{changed}` has changed since the tuning in `{folder}` began", HINT)
     shutil.rmtree(folder / "look-0", ignore_errors=True)
     return new
+
+
+def refuse_elsewhere(folder: Path, state: TuneState) -> None:
+    """Note the machine before the first run. Raises MeasureError where runs were made on another one."""
+    here = fingerprint.machine()
+    differing = [entry["name"] for entry in differences(state.machine, here)]
+    if state.seen and state.machine and differing:
+        conditions = f"was begun under different conditions: {', '.join(differing)}"
+        raise MeasureError(
+            f"the tuning in `{folder}` {conditions}", f"times of two machines cannot be compared; {HINT}"
+        )
+    state.machine = here
 
 
 def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, str]:

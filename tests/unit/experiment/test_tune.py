@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tune_fake import SITE, FakeBench, by_workers, pipeline, workers_of
 
+from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
 from pipeprof.experiment.journal import SESSION
@@ -539,6 +540,23 @@ def test_a_tuning_goes_on_only_with_the_sources_that_it_began_with(tune, tmp_pat
     (tmp_path / "train.py").write_text("data = data.map(f, num_parallel_workers=2)\n")
     with pytest.raises(RunError, match=r"`train.py` has changed since the tuning"):
         tune(FakeBench(loop, by_workers(loop)))
+
+
+def test_a_tuning_goes_on_only_on_the_machine_that_it_was_begun_on(tune, monkeypatch):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    stopped = FakeBench(loop, by_workers(loop))
+    stopped.stop_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        tune(stopped)
+    here = fingerprint.machine()
+    monkeypatch.setattr(fingerprint, "machine", lambda: here | {"cpu_model": "another", "host": "there"})
+    with pytest.raises(MeasureError, match="was begun under different conditions: cpu_model, host") as caught:
+        tune(FakeBench(loop, by_workers(loop)))
+    assert "-o" in caught.value.hint
+    monkeypatch.setattr(fingerprint, "machine", lambda: here)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    monkeypatch.setattr(fingerprint, "machine", lambda: here | {"host": "there"})
+    assert tune(FakeBench(loop, by_workers(loop)))[0].final == state.final  # nothing is run
 
 
 def test_sources_are_all_files_that_lead_to_an_operator_or_hold_its_function(tmp_path):
