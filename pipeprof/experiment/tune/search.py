@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 TRIAL = Plan(2, 6)
 BUDGET_S = 600.0
 MOST_TRIALS = 24
+OVERTAKEN = ("slower", "no_gain", "hopeless", "undecided")  # what an accepted step may turn into a gain
 RUNS = ("look-*", "*/[ab]*", "*/rows/[ab]*")  # folders of runs
 
 
@@ -191,9 +192,8 @@ class Tuning:
 
     def _next(self) -> None:
         seen = self._look()
-        tried = {one.key for one in self.state.trials}
-        candidate = next(worth_trying(self._candidates(seen), tried), None)
-        if candidate is None or len(tried) >= MOST_TRIALS:
+        candidate = self._following(seen)
+        if candidate is None or len(self.state.trials) >= MOST_TRIALS:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.recorded.readers)
             cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
             ended: Ended = "nothing_left" if candidate is None else "trials"
@@ -202,6 +202,19 @@ class Tuning:
             self._end("budget")
         else:
             self._try(candidate, seen)
+
+    def _following(self, seen: Seen) -> Candidate | None:
+        """The candidate to try now.
+
+        What was no gain before the last accepted step, when something else limited, may be one: it is tried again where
+        a gain is predicted anew.
+        """
+        trials, possible = self.state.trials, self._candidates(seen)
+        last = max((number for number, one in enumerate(trials) if one.verdict == "accepted"), default=-1)
+        overtaken = {one.key for one in trials[: last + 1] if one.verdict in OVERTAKEN and self.wish.goal == "time"}
+        again = {one.key for one in possible if one.key in overtaken and not one.is_unknown}
+        tried = {one.key for one in trials if one.key not in again} | {one.key for one in trials[last + 1 :]}
+        return next(worth_trying(possible, tried), None)
 
     def _candidates(self, seen: Seen) -> list[Candidate]:
         """What could be tried on what was recorded last, with what the trials since then taught.

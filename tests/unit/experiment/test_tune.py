@@ -25,7 +25,7 @@ from pipeprof.experiment.tune.goal import is_hopeless
 from pipeprof.experiment.tune.result import content_of, write_files
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
-from pipeprof.experiment.tune.state import Final, Proven, Trial, sources_of
+from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, sources_of
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.report import tune_text
@@ -648,6 +648,34 @@ def test_a_file_that_cannot_be_replaced_is_an_error(tune, tmp_path):
     (tmp_path / "tuned" / "patch.diff").mkdir()
     with pytest.raises(MeasureError, match="cannot write into"):
         write_files(tmp_path / "tuned", content_of(state, tmp_path, allow_unchecked=False), "why")
+
+
+@pytest.mark.parametrize(
+    ("verdicts_before", "goal", "again"),
+    [
+        (("no_gain", "accepted"), "time", True),
+        (("slower", "accepted"), "time", True),
+        (("accepted", "no_gain"), "time", False),
+        (("no_gain", "accepted", "no_gain"), "time", False),
+        (("other_data", "accepted"), "time", False),
+        (("no_gain", "accepted"), "memory", False),
+    ],
+)
+def test_what_was_no_gain_while_another_operator_limited_is_tried_again(tmp_path, verdicts_before, goal, again):
+    loop = idle_pipeline() if goal == "memory" else pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    state = new_state(TuneWish(COMMAND, tmp_path, goal=goal))
+    seen = bench._seen(Settings())
+    tuning = search.Tuning(TuneWish(COMMAND, tmp_path, goal=goal), bench, tmp_path, state, print)
+    best = tuning._following(seen).key
+    state.trials = [
+        Trial(
+            key="2:workers=3" if word == "accepted" else best, what=[], prediction={}, settings=Settings(), verdict=word
+        )
+        for word in verdicts_before
+    ]
+    following = tuning._following(seen)
+    assert (following is not None and following.key == best) is again
 
 
 def test_operators_are_known_by_their_places_in_the_users_graph(tune, tmp_path):
