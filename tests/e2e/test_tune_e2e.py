@@ -190,7 +190,7 @@ def test_a_long_training_is_measured_by_its_first_steps(pipeprof_in, monkeypatch
     (home.folder / "train.py").write_text(SCRIPT.replace(LOOP, LONG), encoding="utf-8")
     monkeypatch.chdir(home.folder)
     bench = TuneBench([home.python, "train.py"], stop_after=30)
-    seen = bench.look(Settings(), home.folder / "look")  # of 120 steps
+    seen = bench.look(Settings(), home.folder / "look", None)  # of 120 steps
     assert {row["name"] for row in seen.ops} >= {"fetch_mask"}
     ran = bench.run(Settings(), home.folder / "runs", ("a", 0), None)
     assert 0.5 < ran.rate < 4.3  # 4 rows of 60 ms a batch

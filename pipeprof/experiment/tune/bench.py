@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
-from pipeprof.errors import MeasureError, PipeprofError
+from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, run_once
 from pipeprof.experiment.signals import signals_held
@@ -85,8 +85,11 @@ class Bench(Protocol):
     def now(self) -> float:
         """Seconds of a clock that only goes on."""
 
-    def look(self, settings: Settings, path: Path) -> Seen | None:
-        """Record the training with settings, or read what is recorded already; None: no pipeline fed it."""
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
+        """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
+
+        Raises WorkloadError for a command that fails or takes longer.
+        """
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
@@ -107,14 +110,14 @@ class TuneBench:
         """Seconds of a clock that only goes on."""
         return time.monotonic()
 
-    def look(self, settings: Settings, path: Path) -> Seen | None:
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
 
-        Raises WorkloadError when the command fails.
+        Raises WorkloadError for a command that fails or takes longer.
         """
         began = self.now()
         if not _is_complete(path):
-            self._record(settings, path)
+            self._record(settings, path, longest_s)
         return _seen(path, self.now() - began, settings.site)
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
@@ -155,13 +158,18 @@ class TuneBench:
         _check_applied(done, override)
         return done
 
-    def _record(self, settings: Settings, path: Path) -> None:
+    def _record(self, settings: Settings, path: Path, longest_s: float | None) -> None:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
         probe = ProbeOptions(override=override, stop_after=self.stop_after and RECORDED * self.stop_after)
-        trial = Trial(path, settings.command(self.command), probe, {"override": override})
-        failure = run_trial(trial).failure
+        trial = Trial(path, settings.command(self.command), probe, {"override": override}, longest_s=longest_s)
+        try:
+            failure = run_trial(trial).failure
+        except WorkloadError as error:
+            shutil.rmtree(path, ignore_errors=True)  # a part of the training, which the next call would take for it
+            hint = "end each run earlier with --steps, or give it more time with --budget"
+            raise WorkloadError(f"the command {error.message}", hint) from error
         if failure:
             raise trial.failed(f"the command failed in run `{path}`: {failure}")
 

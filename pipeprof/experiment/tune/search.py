@@ -248,7 +248,7 @@ class Tuning:
         if len(self.state.seen) <= number:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         path = self.folder / f"look-{number}"
-        seen = self.bench.look(self.state.settings, path)
+        seen = self.bench.look(self.state.settings, path, None if self.state.seen else self.left_s)
         if seen is None:
             shutil.rmtree(path, ignore_errors=True)  # it is made again when the script was changed, as the hint says
             raise MeasureError(

@@ -559,6 +559,24 @@ def test_a_tuning_goes_on_only_on_the_machine_that_it_was_begun_on(tune, monkeyp
     assert tune(FakeBench(loop, by_workers(loop)))[0].final == state.final  # nothing is run
 
 
+def test_the_first_recording_ends_with_the_budget(tune, tmp_path, monkeypatch):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    tune(bench, 3000.0)
+    assert bench.longest_looks[0] == pytest.approx(3000.0)
+    assert set(bench.longest_looks[1:]) == {None}
+
+    def late(trial):
+        (trial.path / "step").mkdir(parents=True)
+        raise trial.failed(f"took longer than {trial.longest_s:g} s and was ended")
+
+    monkeypatch.setattr(real_bench, "run_trial", late)
+    with pytest.raises(WorkloadError, match="the command took longer than 9 s and was ended") as caught:
+        real_bench.TuneBench(["true"]).look(Settings(), tmp_path / "look-0", 9.0)
+    assert "--budget" in caught.value.hint
+    assert not (tmp_path / "look-0").exists()
+
+
 def test_sources_are_all_files_that_lead_to_an_operator_or_hold_its_function(tmp_path):
     (tmp_path / "loader.py").write_text("")
     row = {"site": "lib/loader.py:9", "callers": "data.py:3\ntrain.py:7", "code": "augment.py:1"}
@@ -609,7 +627,7 @@ def test_each_recording_is_read_once(tune):
     bench, looked = FakeBench(loop, by_workers(loop)), []
     bench.breaks = lambda settings: any(one.workers == 4 for one in settings.operators)
     look = bench.look
-    bench.look = lambda settings, path: looked.append(path.name) or look(settings, path)
+    bench.look = lambda settings, path, longest_s: looked.append(path.name) or look(settings, path, longest_s)
     state, _ = tune(bench)
     assert len(state.trials) > 1
     assert looked == sorted(set(looked))
@@ -716,9 +734,9 @@ def test_the_budget_that_is_said_to_be_enough_is_so_though_recordings_are_read_f
     bench = FakeBench(loop, by_workers(loop))
     look = bench.look
 
-    def reading(settings, path):
+    def reading(settings, path, longest_s):
         bench.clock += 5.0
-        return look(settings, path)
+        return look(settings, path, longest_s)
 
     bench.look = reading
     again, _ = tune(bench, content_of(state, tmp_path, allow_unchecked=False)["next_budget_s"])

@@ -48,7 +48,7 @@ class FakeBench:
     def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
         self.loop, self.truth, self.noise, self.run_s = loop, truth, noise, run_s
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
-        self.clock, self.runs, self.looks = 0.0, [], []
+        self.clock, self.runs, self.looks, self.longest_looks = 0.0, [], [], []
         self.handed = lambda _settings, _number: ("one", "two")
         self.whole = lambda _settings, _number: [epoch()]
         self.reseeded = lambda _settings: [epoch("x", "reseeded")]
@@ -63,7 +63,8 @@ class FakeBench:
     def now(self):
         return self.clock
 
-    def look(self, settings, path):
+    def look(self, settings, path, longest_s=None):
+        self.longest_looks.append(longest_s)
         if path.exists():
             return self._seen(settings)
         path.mkdir(parents=True)
