@@ -139,13 +139,14 @@ def _parameter(wrapper: metadata.MetadataWrapper, value: libcst.BaseExpression) 
 
 
 def argument_at(call: libcst.Call, argument: Argument) -> libcst.Arg | None:
-    """The argument as it stands in its call; None where it is left out. Raises UnclearError for * and **."""
+    """The argument as it stands in its call; None where it is left out. Raises UnclearError where * or ** may be it."""
+    named = next((one for one in call.args if one.keyword and one.keyword.value == argument.keyword), None)
+    if named is not None:
+        return named
     if any(one.star for one in call.args):
         raise UnclearError("stars")
     by_place = [one for one in call.args if one.keyword is None]
-    if argument.number is not None and argument.number < len(by_place):
-        return by_place[argument.number]
-    return next((one for one in call.args if one.keyword and one.keyword.value == argument.keyword), None)
+    return by_place[argument.number] if argument.number is not None and argument.number < len(by_place) else None
 
 
 def set_together(rows: Iterable[Mapping[str, Any]]) -> Together:

@@ -81,7 +81,7 @@ def patch_of(
             made.put_batch_first(one, one.maps_after)
     diffs = [_diff(name, read_source(workdir / name), text) for name, text in sorted(made.texts.items())]
     shared = tuple(place for place in dict.fromkeys(made.done) if place in other_sites)
-    return Patch("".join(diffs), (*made.by_hand, *_around(settings)), shared)
+    return Patch("".join(diffs), tuple(dict.fromkeys([*made.by_hand, *_around(settings)])), shared)
 
 
 def _is_installed(place: str) -> bool:
@@ -115,6 +115,8 @@ class _Edits:
             value = getattr(one, setting)
             if value is not None:
                 argument, why = self._argument(one, setting)
+                if self.sources is not None and self.sources.written(argument) == str(value):
+                    continue
                 if argument.steps and not why and self._sets_others(argument, setting, value):
                     why = "shared_argument"
                 why = why or self._edit(argument.place, partial(_with_value, argument, one.op_type, value))

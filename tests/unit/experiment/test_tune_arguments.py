@@ -54,6 +54,7 @@ EDITS = {
     "added": ("create_loader(rows, 16)", {"workers": 2}, "create_loader(rows, 16, workers=2)"),
     "changed": ("create_loader(rows, 16, workers=1)", {"workers": 2}, "create_loader(rows, 16, workers=2)"),
     "of a module": ("loader.create_loader(rows, 16)", {"workers": 2}, "loader.create_loader(rows, 16, workers=2)"),
+    "given beside **": ("create_loader(rows, workers=1, **options)", {"workers": 2}, "create_loader(rows, workers=2, **options)"),
     "two": ("create_loader(rows, 16, workers=1)", {"workers": 2, "processes": True}, "create_loader(rows, 16, workers=2, processes=True)"),
 }  # fmt: skip
 
@@ -167,9 +168,19 @@ def test_an_argument_that_sets_an_operator_that_is_to_stay_is_left_alone(job):
 def test_all_arguments_of_an_operator_are_written_or_none(job):
     found = job("create_loader(rows, 16, processes=flag)", workers=2, processes=True)
     assert found.diff == ""
+    both = job("create_loader(rows, 16, workers=count)", beside=3, also=True, workers=2)
+    assert [one.what for one in both.by_hand] == ["create_loader(workers=2)"]  # not once for each operator
     assert [(one.what, one.why, one.detail) for one in found.by_hand] == [
         ("create_loader(workers=2, processes=True)", "expression", "flag")
     ]
+
+
+def test_what_a_library_writes_out_as_it_is_wanted_needs_no_change(job):
+    """A source in threads is to stay in threads, as mindone's loader has it."""
+    library = "def make(rows, n=1):\n    return rows.map(f, num_parallel_workers=n, python_multiprocessing=False)\n"
+    found = job("make(rows)", library, line=2, workers=2, processes=False)
+    assert found.by_hand == ()
+    assert added(found) == "make(rows, n=2)"
 
 
 def test_an_argument_that_could_be_written_alone_has_a_reason_of_its_own(job):
