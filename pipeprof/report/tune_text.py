@@ -76,7 +76,7 @@ BY_HAND = {
     "positional": "the argument may be given by its place",
     "expression": "the argument is computed",
     "on_the_way": "what becomes of it is computed on the way: look at what the next recording says",
-    "shared_argument": "the argument also sets operators that are to stay as they are",
+    "shared_argument": "the argument sets, or may set, more than that operator",
     "global": "it holds for every dataset that is made after it",
     "environment": "a variable of the command",
     "order": "the calls are not one after the other",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     Together = dict[tuple[int, str], frozenset[int]]
 
+HANDED_ON = (libcst.Arg, libcst.FormattedStringExpression)  # what a parameter is part of where it is only handed on
+
 
 @dataclass
 class Sources:
@@ -59,7 +61,27 @@ class Sources:
                     del callers[:passed]
         except UnclearError as error:
             return argument, error.why
-        return argument, "" if as_it_is else "on_the_way"
+        if not as_it_is:
+            return argument, "on_the_way"
+        return argument, "shared_argument" if argument.does_more else ""
+
+    def may_set(self, argument: Argument, row: Mapping[str, Any], setting: str) -> bool:
+        """Whether an argument of the user's sets that of an operator, or may: what led there is not all clear."""
+        other, why = self.argument(row, setting)
+        led = argument.place in (row.get("callers") or "").splitlines()
+        is_unclear = led and bool(why) and other.place != argument.place and self._is_local(other)
+        return other == argument or is_unclear
+
+    def _is_local(self, argument: Argument) -> bool:
+        """Whether what an argument is given may come from the function around it: no name of that is in a constant."""
+        try:
+            value = self._value(argument)
+        except UnclearError:
+            return True
+        scopes = self._wrapper(argument.place).resolve(metadata.ScopeProvider)
+        names = [] if value is None else matchers.findall(value, matchers.Name())
+        known = [(scope, one.value) for one in names if isinstance(one, libcst.Name) and (scope := scopes.get(one))]
+        return any(isinstance(made.scope, metadata.FunctionScope) for scope, name in known for made in scope[name])
 
     def written(self, argument: Argument) -> str:
         """What an argument is given in its call, in one line; "" where that is not clear."""
@@ -103,7 +125,7 @@ class Sources:
         """The argument of the call at a caller's line that a value is made of, and whether it is the very same."""
         wrapper = self._wrapper(argument.place)
         parents = wrapper.resolve(metadata.ParentNodeProvider)
-        parameter, unchanged = _parameter(wrapper, value)
+        parameter, made = _parameter(wrapper, value)
         function = parents[parents[parameter]]
         if not caller or not isinstance(function, libcst.FunctionDef):
             raise UnclearError("expression")
@@ -116,26 +138,37 @@ class Sources:
                 wrapper.module.code_for_node(one.decorator) == "staticmethod" for one in function.decorators
             )
             number = number if number is None or is_static else number - 1
-        return Argument(caller, frozenset(names), parameter.name.value, number, argument.steps + 1), unchanged
+        if parameter in function.params.posonly_params:
+            raise UnclearError("positional")
+        read = [one for made_at in made for one in made_at.references]
+        does_more = any(
+            one.scope is not made[0].scope or not isinstance(parents.get(one.node), HANDED_ON) for one in read
+        )
+        given = Argument(
+            caller, frozenset(names), parameter.name.value, number, argument.steps + 1, argument.does_more or does_more
+        )
+        return given, len(made) == 1 and isinstance(value, libcst.Name)
 
 
-def _parameter(wrapper: metadata.MetadataWrapper, value: libcst.BaseExpression) -> tuple[libcst.Param, bool]:
-    """The only parameter of the function around it that a value holds, as in `min(8, workers)`, and if it is just that.
+def _parameter(
+    wrapper: metadata.MetadataWrapper, value: libcst.BaseExpression
+) -> tuple[libcst.Param, list[metadata.Assignment]]:
+    """The only parameter of the function around it that a value holds, as in `min(8, workers)`, and where it is set.
 
     Raises UnclearError for none, for several, and for parts of one (`options.workers`).
     """
     scopes = wrapper.resolve(metadata.ScopeProvider)
-    held: dict[libcst.Param, bool] = {}
+    held: dict[libcst.Param, list[metadata.Assignment]] = {}
     for name in matchers.findall(value, matchers.Name()):
         scope = scopes.get(name)
         text = name.value if isinstance(name, libcst.Name) else ""
-        made = list(scope.assignments[text]) if isinstance(scope, metadata.FunctionScope) else []
-        nodes = [one.node for one in made if isinstance(one, metadata.Assignment)]
-        held.update((one, len(nodes) == 1) for one in nodes if isinstance(one, libcst.Param))
+        found = list(scope.assignments[text]) if isinstance(scope, metadata.FunctionScope) else []
+        made = [one for one in found if isinstance(one, metadata.Assignment)]
+        held |= {one.node: made for one in made if isinstance(one.node, libcst.Param)}
     if len(held) != 1 or matchers.findall(value, matchers.Attribute() | matchers.Subscript()):
         raise UnclearError("expression")
-    [(parameter, once)] = held.items()
-    return parameter, once and isinstance(value, libcst.Name)
+    [(parameter, made)] = held.items()
+    return parameter, made
 
 
 def argument_at(call: libcst.Call, argument: Argument) -> libcst.Arg | None:

@@ -157,7 +157,7 @@ class _Edits:
         return self.sources is not None and any(
             getattr(self.wanted.get(node), setting, None) != value
             for node, row in self.rows.items()
-            if self.sources.argument(row, setting) == (argument, "")
+            if self.sources.may_set(argument, row, setting)
         )
 
     def _left(self, one: OperatorSetting, argument: Argument, what: str, why: str) -> ByHand:

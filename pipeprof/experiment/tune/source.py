@@ -32,7 +32,7 @@ class UnclearError(Exception):
 class Argument:
     """An argument of the call of one of these names at a place (file:line); `number`: where it may stand without one.
 
-    `steps`: how many functions hand it on to the operator's own call.
+    `steps`: how many functions hand it on to the operator's own call; `does_more`: one of them reads it for more.
     """
 
     place: str
@@ -40,6 +40,7 @@ class Argument:
     keyword: str
     number: int | None = None
     steps: int = field(default=0, compare=False)
+    does_more: bool = field(default=False, compare=False)
 
 
 def calls_of(op_type: str) -> frozenset[str]:

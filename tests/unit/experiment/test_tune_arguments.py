@@ -21,7 +21,9 @@ def create_loader(rows, size, *, workers=None, processes=False):
 def job(tmp_path):
     """A library that is installed beside the user's project, and the project; returns what patches train.py."""
 
-    def run(call, library=LOADER, *, line=4, beside=None, also=False, between=None, outer=(), **setting):
+    def run(
+        call, library=LOADER, *, line=4, beside=None, also=False, between=None, between_beside=None, outer=(), **setting
+    ):
         """`beside`: the line of another map; `also`: it is to be set, too. `between`: a line of the library's."""
         packages, project = tmp_path / "lib" / "site-packages", tmp_path / "project"
         packages.mkdir(parents=True, exist_ok=True)
@@ -29,10 +31,13 @@ def job(tmp_path):
         loader, train = packages / "loader.py", project / "train.py"
         loader.write_text(library)
         train.write_text(f"from loader import create_loader\n\ndata = {call}\n")
-        callers = [*([f"{loader}:{between}"] if between else []), f"{train}:3", *outer]
         lines = {1: line} | ({2: beside} if beside else {})
+        led = {1: between, 2: between_beside or between}
+        callers = {
+            number: [*([f"{loader}:{led[number]}"] if led[number] else []), f"{train}:3", *outer] for number in lines
+        }
         rows = [
-            {"node": number, "op_type": "MapOp", "site": f"{loader}:{at}", "callers": "\n".join(callers)}
+            {"node": number, "op_type": "MapOp", "site": f"{loader}:{at}", "callers": "\n".join(callers[number])}
             for number, at in lines.items()
         ]
         wanted = [
@@ -173,6 +178,41 @@ def test_all_arguments_of_an_operator_are_written_or_none(job):
     assert [(one.what, one.why, one.detail) for one in found.by_hand] == [
         ("create_loader(workers=2, processes=True)", "expression", "flag")
     ]
+
+
+MORE = {
+    "adds to it": ("def make(rows, n=1):\n    rows = rows.map(f, num_parallel_workers=n)\n    return rows.map(g, num_parallel_workers=n + 1)\n", 3),
+    "a function in it": ("def make(rows, n=1):\n    rows = rows.map(f, num_parallel_workers=n)\n    def more():\n        return rows.map(g, num_parallel_workers=n)\n    return more()\n", 4),
+    "keeps it": ("class make:\n    def __init__(self, rows, n=1):\n        self.n = n\n        self.rows = rows.map(f, num_parallel_workers=n)\n", None),
+    "by another name": ("def make(rows, n=1):\n    return other(rows.map(f, num_parallel_workers=n), n)\ndef added(rows, n):\n    return rows.map(g, num_parallel_workers=n)\nother = added\n", 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MORE)
+def test_an_argument_that_does_more_than_set_the_operator_is_left_alone(job, case):
+    library, beside = MORE[case]
+    line = library[: library.index("map(f")].count("\n") + 1
+    between = 2 if case == "by another name" else None
+    found = job("make(rows)", library, line=line, beside=beside, between_beside=between, workers=2)
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["shared_argument"])
+
+
+def test_an_argument_that_is_also_told_is_followed(job):
+    library = "def make(rows, n=1):\n    print(f'{n} workers', n)\n    return rows.map(f, num_parallel_workers=n)\n"
+    assert added(job("make(rows)", library, line=3, workers=2)) == "make(rows, n=2)"
+
+
+def test_a_value_that_needs_no_argument_is_nothing_that_one_sets(job):
+    library = (
+        "CORES = 8\ndef make(rows, n=1):\n    rows = rows.map(f, num_parallel_workers=n)\n"
+        "    return rows.map(g, num_parallel_workers=min(CORES // 2, 4))\n"
+    )
+    assert added(job("make(rows)", library, line=3, beside=4, workers=2)) == "make(rows, n=2)"
+
+
+def test_an_argument_that_can_only_be_given_by_place_is_left_alone(job):
+    library = "def make(rows, n=1, /):\n    return rows.map(f, num_parallel_workers=n)\n"
+    assert job("make(rows)", library, line=2, workers=2).diff == ""
 
 
 def test_what_a_library_writes_out_as_it_is_wanted_needs_no_change(job):
