@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst
-from libcst import metadata
+from libcst import matchers, metadata
 
 from pipeprof.experiment.tune.source import UnclearError, call_at
 
@@ -60,17 +60,18 @@ def _has_comment(call: libcst.Call) -> bool:
 
 def _rotated(chain: Sequence[libcst.Call]) -> libcst.Call:
     """The same calls, the first of the list at the innermost place. What stands around the dots stays in its place."""
-    last = chain[-1].func
+    last, batch = chain[-1].func, chain[0]
     value = last.value if isinstance(last, libcst.Attribute) else last
+    inner = batch.with_changes(lpar=[], rpar=[])  # the brackets stay around all
     # Innermost first: the batch, then the maps in their order; each takes the place, with its dot, of another call.
-    for slot, call in zip(reversed(chain), [chain[0], *reversed(chain[1:])], strict=True):
+    for slot, call in zip(reversed(chain), [inner, *reversed(chain[1:])], strict=True):
         dotted, own = slot.func, call.func
         if not (isinstance(dotted, libcst.Attribute) and isinstance(own, libcst.Attribute)):
             raise TypeError("not a call of a method")
         value = call.with_changes(func=dotted.with_changes(value=value, attr=own.attr))
     if not isinstance(value, libcst.Call):
         raise TypeError("not a call")
-    return value
+    return value.with_changes(lpar=[*batch.lpar, *value.lpar], rpar=[*value.rpar, *batch.rpar])
 
 
 def _lines_moved(wrapper: metadata.MetadataWrapper, batch: libcst.Call, maps: int) -> libcst.CSTNode | None:
@@ -104,5 +105,7 @@ def _changes_itself(line: libcst.CSTNode, method: str) -> str:
     target, call = only.targets[0].target, only.value
     if not isinstance(target, libcst.Name) or not isinstance(call, libcst.Call) or _called(call) != method:
         return ""
+    if any(matchers.findall(argument, matchers.Name(target.value)) for argument in call.args):
+        return ""  # it may be something else in another place
     on = call.func.value if isinstance(call.func, libcst.Attribute) else None
     return target.value if isinstance(on, libcst.Name) and on.value == target.value else ""

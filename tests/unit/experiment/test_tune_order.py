@@ -47,6 +47,14 @@ def test_calls_of_a_chain_change_places(tmp_path):
     assert by_hand == []
 
 
+@pytest.mark.parametrize("maps", [1, 2])
+def test_a_chain_in_brackets_may_end_with_the_batch(tmp_path, maps):
+    text = CHAIN.replace("    .repeat(2)\n", "")
+    changed, by_hand = after(tmp_path, text, 6, maps)
+    assert changed == ["+    .batch(32)", "-    .batch(32)"]
+    assert by_hand == []
+
+
 def test_only_the_nearest_map(tmp_path):
     changed, _ = after(tmp_path, "data = make().map(f).map(g).batch(4)\n", 1, 1)
     assert changed == ["-data = make().map(f).map(g).batch(4)", "+data = make().map(f).batch(4).map(g)"]
@@ -65,6 +73,8 @@ def test_workers_of_the_same_batch_are_written_too(tmp_path):
         ("data = make().map(f).shuffle(9).batch(4)\n", 1, "order"),
         ("data = (\n    make()\n    .map(f)  # scale\n    .batch(4)\n)\n", 4, "order"),
         ("other = data.map(f)\ndata = other.batch(4)\n", 2, "order"),
+        ("data = data.map(f)\ndata = data.batch(part_of(data))\n", 2, "order"),
+        ("data = data.map(f, data.get_col_names())\ndata = data.batch(4)\n", 2, "order"),
         ("data = make().map(f).batch(4)\n", 2, "no_call"),
         ("data = make(.map(f).batch(4)\n", 1, "unreadable"),
     ],
