@@ -224,11 +224,8 @@ def test_what_a_library_writes_out_as_it_is_wanted_needs_no_change(job):
 
 
 def test_an_argument_that_could_be_written_alone_has_a_reason_of_its_own(job):
-    library = (
-        "def create_loader(rows, n=None, processes=False):\n    n = n or 8\n"
-        "    return rows.map(f, num_parallel_workers=n, python_multiprocessing=processes)\n"
-    )
-    found = job("create_loader(rows)", library, line=3, workers=2, processes=True)
+    library = "def create_loader(rows, processes=False):\n    return rows.map(f, python_multiprocessing=processes)\n"
+    found = job("create_loader(rows)", library, line=2, workers=2, processes=True)
     assert found.diff == ""
     assert [(one.place.rpartition("/")[2], one.what[:36], one.why) for one in found.by_hand] == [
         ("train.py:3", "num_parallel_workers=2 in the call t", "library"),
