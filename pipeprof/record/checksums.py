@@ -54,15 +54,27 @@ def seal(run: Run, reps: Collection[int] | None = None) -> None:
         return
     older = {name: part for name, part in (run.manifest.parts or {}).items() if name in paths and name not in fresh}
     try:
-        parts = older | {name: _part(path) for name, path in fresh.items()}
+        parts = older | {name: part_of(path) for name, path in fresh.items()}
     except OSError as error:
         raise RunError(f"cannot read `{error.filename}`: {error.strerror}", "open the run again") from error
     run.manifest.parts = {name: parts[name] for name in sorted(parts)}
 
 
-def noted(path: Path) -> Part:
+def part_of(path: Path) -> Part:
     """What the manifest notes about a file. Raises OSError when it cannot be read."""
-    return _part(path)
+    handle, size = _opened(path)
+    try:
+        most = limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks)
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, most of them holes", str(path))
+        footer, digest = _footer(handle, size), hashlib.sha256()
+        at = 0
+        while chunk := os.pread(handle, _CHUNK, at):
+            digest.update(chunk)
+            at += len(chunk)
+        return Part(bytes=size, footer=footer, sha256=digest.hexdigest())
+    finally:
+        os.close(handle)
 
 
 def forget(run: Run, reps: Collection[int]) -> None:
@@ -100,14 +112,14 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
 
     Nothing for a run without checksums: an older pipeprof wrote it.
     """
-    yield from _changes(run, stored(run), _part if everything else _glance)
+    yield from _changes(run, stored(run), part_of if everything else _glance)
 
 
 def problem_of(run: Run, table: str) -> str | None:
     """What the first of `changes` among a table's files is, in words; None when all are as they were written."""
     noted = {name: part for name, part in (run.manifest.parts or {}).items() if name.startswith(f"{table}/")}
     paths = {path.relative_to(run.path).as_posix(): path for path in run.files(table)}
-    return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, paths, _part)), None)
+    return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, paths, part_of)), None)
 
 
 def stored(run: Run) -> dict[str, Path]:
@@ -185,22 +197,6 @@ def _glance(path: Path) -> Part:
     handle, size = _opened(path)
     try:
         return Part(bytes=size, footer=_footer(handle, size), sha256="")
-    finally:
-        os.close(handle)
-
-
-def _part(path: Path) -> Part:
-    handle, size = _opened(path)
-    try:
-        most = limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks)
-        if size > most:
-            raise OSError(errno.EFBIG, f"it has {size:,} bytes, most of them holes", str(path))
-        footer, digest = _footer(handle, size), hashlib.sha256()
-        at = 0
-        while chunk := os.pread(handle, _CHUNK, at):
-            digest.update(chunk)
-            at += len(chunk)
-        return Part(bytes=size, footer=footer, sha256=digest.hexdigest())
     finally:
         os.close(handle)
 

@@ -199,7 +199,7 @@ def _switch(run: Run, tables: Sequence[str]) -> None:
     """Have the manifest note the new files in place of the recorded ones."""
     paths = {f"{table}/{COMPACT}": run.path / table / COMPACT for table in tables}
     others = {name: part for name, part in (run.manifest.parts or {}).items() if name.partition("/")[0] not in tables}
-    parts = others | {name: checksums.noted(path) for name, path in paths.items()}
+    parts = others | {name: checksums.part_of(path) for name, path in paths.items()}
     run.manifest.parts = {name: parts[name] for name in sorted(parts)}
     run.save()
 

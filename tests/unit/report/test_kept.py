@@ -181,7 +181,7 @@ def test_a_table_with_other_columns_holds_no_answers(answered, column):
     for changed in (rows.remove_column(number), rows.set_column(number, column, [pa.nulls(rows.num_rows)])):
         pq.write_table(changed, path)
         again = load(found.path)
-        again.manifest.parts[f"{kept.TABLE}/{compact.COMPACT}"] = checksums.noted(path)
+        again.manifest.parts[f"{kept.TABLE}/{compact.COMPACT}"] = checksums.part_of(path)
         again.save()
         assert kept.stored(load(found.path)) is None
         assert build(load(found.path))["steps"]["summary"]

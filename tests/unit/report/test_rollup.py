@@ -126,7 +126,7 @@ def test_one_with_other_columns_is_made_anew(run):
     path = run.path / FOLDER
     pq.write_table(pq.read_table(path).drop_columns(["gain"]), path)
     changed = load(run.path)
-    changed.manifest.parts[FOLDER] = checksums.noted(path)
+    changed.manifest.parts[FOLDER] = checksums.part_of(path)
     changed.save()
     assert rollup.rollup_of(load(run.path)).equals(expected)
 
