@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.escape import shell_word
 from pipeprof.inprocess.endings import message_of, say
 from pipeprof.inprocess.formats import chosen_formats, write_formats
 
@@ -44,7 +45,8 @@ class Results:
         try:
             path = recording.finish()
         except (PipeprofError, OSError) as error:
-            say(f"{message_of(error)}; the program goes on, `pipeprof report {recording.path}` tries again")
+            again = f"pipeprof report {shell_word(str(recording.path))}"
+            say(f"{message_of(error)}; the program goes on, `{again}` tries again")
             return False
         if path not in self._written:
             self._written.add(path)

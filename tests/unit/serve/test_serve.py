@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+from html import unescape
 from urllib.parse import quote
 
 import hostile
@@ -213,17 +214,18 @@ def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded):
 
 
 def test_a_recording_that_was_cut_off_is_named_and_not_changed(served, recorded, tmp_path):
-    for minute, name in enumerate(("first", "second", "cut")):
+    for minute, name in enumerate(("first", "second", "a cut")):
         run = recorded(name, minute)
     run.manifest.state = "running"
     run.save()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     ask = served()
-    assert "<p>cut: the recording was cut off" in ask("/")[2]
+    assert "<p>a cut: the recording was cut off" in ask("/")[2]
     status, _, text = ask("/history")
-    assert (status, "cut</code>: it is still being recorded" in text) == (200, True)
-    status, _, text = ask("/compare?run=cut&run=first")
+    assert (status, "a cut</code>: it is still being recorded" in text) == (200, True)
+    status, _, text = ask("/compare?run=a%20cut&run=first")
     assert (status, "the recording was cut off" in text) == (404, True)
+    assert f"pipeprof report '{tmp_path}/runs/a cut'" in unescape(text)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
