@@ -171,7 +171,7 @@ def _farewell(folder: Path, seconds: float) -> None:
     slow, fixed = (shell_word(str(folder / name)) for name in ("slow", "fixed"))
     print(f"\nAll of this took {seconds:.0f} s. What to type next:")
     lines = (
-        (f"pipeprof report {slow}", "everything that was measured"),
+        (f"pipeprof report {slow}", "what limits it, and what to do"),
         (f"pipeprof ops {fixed}", "the operators of the network"),
         (f'pipeprof sql {slow} "FROM stage"', "the tables behind it"),
         (f"pipeprof compare {slow} {fixed}", "the gate; one repetition of each is too few for a verdict"),
