@@ -56,12 +56,7 @@ _PIPELINE_ID = ("pipeline_id", "bigint", "", "the iterator's tree, from 0 in ord
 _OP_ID = ("op_id", "bigint", "", "operator of that pipeline; 0 is nearest the training loop")
 
 _ROLLUP = (
-    (
-        "kind",
-        "varchar",
-        "",
-        "of the steps that count: train, or warmup when the rank has no others; null without steps",
-    ),
+    ("kind", "varchar", "", "of the steps that count: train, or warmup when the rank has no other; null without steps"),
     ("steps", "bigint", "", "training steps, warm-up included"),
     ("timed_steps", "bigint", "", "those that the next three are from: outside op windows, as in step/summary"),
     ("median_ns", "double", "ns", "median step"),
@@ -103,12 +98,7 @@ TABLES: tuple[Table, ...] = (
         "step",
         "step of the training loop, or of an evaluation",
         ("step", "bigint", "", "position among all steps of the rank, in time order, from 0"),
-        (
-            "kind_step",
-            "bigint",
-            "",
-            "position among the rank's training steps (warmup and train), or among its eval steps",
-        ),
+        ("kind_step", "bigint", "", "position among the rank's training steps (warmup, train), or its eval steps"),
         ("kind", "varchar", "", "warmup (start-up, or a graph was compiled in it) | train | eval"),
         ("epoch", "bigint", "", "from 0; null when the source cannot tell"),
         ("pipeline_id", "bigint", "", "the dataset iterator that fed it; null when none did"),
@@ -309,12 +299,7 @@ TABLES: tuple[Table, ...] = (
         "cpu",
         "CPU sample",
         ("t_ns", "bigint", "ns", "end of the sampled interval"),
-        (
-            "scope",
-            "varchar",
-            "",
-            "host | process | pipeline_op | gil (the interpreter's lock: share of the time it was held)",
-        ),
+        ("scope", "varchar", "", "host | process | pipeline_op | gil (interpreter's lock: share of time it was held)"),
         ("name", "varchar", "", "what the process is: trainer, worker, launcher; null for others"),
         ("pid", "bigint", "", "of a process; null for others"),
         ("pipeline_id", "bigint", "", "of a pipeline operator or one of its worker processes; null for others"),
@@ -546,12 +531,7 @@ TABLES: tuple[Table, ...] = (
     _table(
         "rollup",
         "repetition of a rank: what reports on many runs need, computed from the other tables",
-        (
-            "made_of",
-            "varchar",
-            "",
-            "hash of the tables and of the rules' version: if it differs, the row is computed again",
-        ),
+        ("made_of", "varchar", "", "hash of tables and of the rules' version: if it differs, the row is made again"),
         *_ROLLUP,
     ),
     _table(
@@ -561,12 +541,7 @@ TABLES: tuple[Table, ...] = (
         ("query", "varchar", "", "name of the query"),
         ("asked", "varchar", "", "its parameters, as JSON"),
         ("place", "bigint", "", "position of the row, from 1; row 0 has the number of rows"),
-        (
-            "row_text",
-            "varchar",
-            "",
-            "values in the order of the query's columns, as JSON",
-        ),
+        ("row_text", "varchar", "", "values in the order of the query's columns, as JSON"),
     ),
     _table(
         "fleet_rank",
@@ -580,12 +555,7 @@ TABLES: tuple[Table, ...] = (
         ("workload", "varchar", "", "name of what was run: the script without its folder and ending"),
         ("source", "varchar", "", "collect | profile | import:KIND"),
         ("machine", "varchar", "", "class of the machine: CPU model, cores, memory, device"),
-        (
-            "conditions",
-            "varchar",
-            "",
-            "hash of machine, versions, settings: times are compared where it is equal",
-        ),
+        ("conditions", "varchar", "", "hash of machine, versions, settings: times are compared where it is equal"),
         ("host", "varchar", "", "name of the host, or a hash of it; null when not known"),
         ("revision", "varchar", "", "commit of the training's code; null when not known"),
         ("mindspore", "varchar", "", "version of MindSpore; null when not known"),
