@@ -242,12 +242,12 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
     own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
-    origins = {op_id: {name: row[name] for name in ("site", "callers")} for op_id, row in own_ops.items()}
+    origins = {op_id: {name: row.get(name) for name in ("site", "callers")} for op_id, row in own_ops.items()}
     ops = [{**row, **origins.get(row["op_id"], {})} for row in pipeline.load if row["node"] is not None]
     own = [row for row in storage if _is_of(row, pipeline.load)]
     advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]
-    lines = (f"{row['site'] or ''}\n{row['callers'] or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
+    lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
     leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
