@@ -68,7 +68,12 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     def override(self) -> dict[str, Any] | None:
         """What the probe is told (collect/probe/override.py); None where the pipeline stays as it is."""
         changes: list[dict[str, Any]] = [
-            {"node": one.node, "op_type": one.op_type, **{name: getattr(one, name) for name in CHANGEABLE}}
+            {
+                "node": one.node,
+                "op_type": one.op_type,
+                "name": one.name,
+                **{name: getattr(one, name) for name in CHANGEABLE},
+            }
             for one in self.operators
         ]
         if self.prefetch is not None:

@@ -148,6 +148,9 @@ def find(dataset, spec):
     actual = describe._kind(nodes[number])
     if kind and kind not in (actual, describe.READERS.get(actual)):
         return None, "operator %d is a %s, expected %s" % (number, actual, kind)
+    name = describe._details(nodes[number], actual)["name"]
+    if spec.get("name") and spec["name"] != name:
+        return None, "operator %d runs `%s`, expected `%s`" % (number, name, spec["name"])
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % actual
     return nodes[number], _why_not_moved(dataset, nodes[number], number, spec)

@@ -105,6 +105,13 @@ def test_only_the_copy_of_the_operator_changes(override, wish, rec):
     assert workers(dataset.build()) == [1, 1, 1, 1]  # nothing stays behind
 
 
+def test_an_operator_of_the_same_name_is_the_one_that_is_meant(override, wish):
+    dataset = chain()
+    dataset.children[0].operations = [len]
+    wish(node=1, op_type="MapOp", name="len", workers=2)
+    assert workers(build(override, dataset)) == [1, 2, 1, 1]
+
+
 def test_without_a_number_the_kth_of_its_type_is_meant(override, wish):
     wish(op_type="MapOp", ordinal=1, of=2, workers=3)
     assert workers(build(override, chain())) == [1, 1, 3, 1]
@@ -117,6 +124,7 @@ def test_without_a_number_the_kth_of_its_type_is_meant(override, wish):
         {"node": 9, "op_type": "MapOp"},
         {"node": None, "op_type": "MapOp", "of": 3},
         {"node": 0, "op_type": "BatchOp", "processes": True},
+        {"node": 1, "op_type": "MapOp", "name": "rotate"},
     ],
 )
 def test_what_does_not_fit_is_left_alone_and_said(override, wish, rec, spec):

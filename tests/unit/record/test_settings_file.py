@@ -28,6 +28,7 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
             {
                 "node": 1,
                 "op_type": "MapOp",
+                "name": "rotate",
                 "workers": 2,
                 "processes": None,
                 "maps_after": None,
