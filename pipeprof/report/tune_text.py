@@ -105,9 +105,7 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], [one for one in content["trials"] if one["verdict"] == "accepted"]
-    changes = "\n".join(
-        f"- {markdown_code(setting.change(item))}" for one in trials for item in one["what"] if _holds(item, content)
-    )
+    changes = "\n".join(f"- {markdown_code(setting.change(item))}" for item in _in_all(trials, content))
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     checked = BATCHES[final["batches"]]
@@ -118,6 +116,20 @@ def pull_request(content: Content) -> str:
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
         f"p = {_p_value(final)}. {checked.capitalize()}.\n"
     )
+
+
+def _in_all(trials: Sequence[Content], content: Content) -> list[dict[str, Any]]:
+    """What the accepted trials changed together, of the whole set: from the first value to the last."""
+    changed: dict[Any, dict[str, Any]] = {}
+    for item in (item for one in trials for item in one["what"] if _holds(item, content)):
+        where = item["op"] if item["op_id"] is None else item.get("node")
+        alone = {"maps_after", "cache"} & {*item["change"]}  # whose words leave no room for others
+        earlier = changed.setdefault((where, *alone), {**item, "change": {}})["change"]
+        for name, (old, new) in item["change"].items():
+            earlier[name] = [earlier.get(name, (old,))[0], new]
+            if earlier[name][0] == new != old:  # it is as it was in the beginning
+                del earlier[name]
+    return [item for item in changed.values() if item["change"]]
 
 
 def _holds(item: Mapping[str, Any], content: Content) -> bool:

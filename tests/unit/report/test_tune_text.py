@@ -28,6 +28,23 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "pipeprof report tuned/look-0" in text
 
 
+def test_an_operator_that_was_changed_twice_is_told_once_in_the_paragraph():
+    def what(change, node=1):
+        return [WHAT[0] | {"op": f"MapOp {node}", "op_id": node, "node": node, "change": change}]
+
+    first, second = (
+        what({"workers": [1, 2], "processes": [False, False]}),
+        what({"workers": [2, 4], "prefetch": [16, 2]}),
+    )
+    back = what({"prefetch": [2, 16]})
+    accepted = [trial("accepted", what=one) for one in (first, what({"maps_after": [0, 1]}), second, back)]
+    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH))
+    assert [line for line in text.splitlines() if line.startswith("-")] == [
+        "- `MapOp 1 'rotate': workers 1 -> 4, processes no`",
+        "- `MapOp 1 'rotate': in front of the map that feeds it`",
+    ]
+
+
 def test_what_would_need_leave_to_change_the_order_is_counted():
     seen = {"not_worth": [], "other_sites": [], "permuting": [WHAT, WHAT]}
     asked = "--allow-order would allow 2 more: the same rows, in another order"
