@@ -26,7 +26,7 @@ from pipeprof.verdict.capacity import (
     rate_with,
 )
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
-from pipeprof.verdict.readers import more_readers
+from pipeprof.verdict.readers import BY_FILE, more_readers
 from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
@@ -61,24 +61,31 @@ def candidates(
     made = recorded.changeable  # MindSpore puts operators of its own into a pipeline: the script cannot set those
     possible = [one for one in possible if made is None or all(change.op_id in made for change in one.changes)]
     distinct: dict[str, Candidate] = {}
-    for one in (_as_written(one, recorded.together) for one in possible):
+    by_file = {stage.op_id for stage in loop.stages if stage.op_type in BY_FILE}
+    for one in (_as_written(one, recorded.together, by_file) for one in possible):
         distinct.setdefault(one.key, one)
     return list(distinct.values())
 
 
-def _as_written(one: Candidate, together: Mapping[tuple[int, str], frozenset[int]]) -> Candidate:
-    """The candidate with all operators that the arguments set which would be written: the script cannot do less."""
+def _as_written(
+    one: Candidate, together: Mapping[tuple[int, str], frozenset[int]], by_file: Collection[int]
+) -> Candidate:
+    """The candidate with all operators that the arguments set which would be written: the script cannot do less.
+
+    `by_file`: readers that hand out another order with another number of workers.
+    """
     changes = {change.op_id: change for change in one.changes}
     for change in one.changes:
         for name in SETTINGS:
             value = getattr(change, name)
             for op_id in together.get((change.op_id, name), ()) if value is not None else ():
                 other = changes.get(op_id, Change(op_id))
-                changes[op_id] = other if getattr(other, name) is not None else replace(other, **{name: value})
-    if len(changes) == len(one.changes):
-        return one
+                changes[op_id] = replace(other, **{name: max(value, getattr(other, name) or value)})
     ordered = tuple(changes[op_id] for op_id in sorted(changes))
-    return replace(one, key="+".join(map(key_of, ordered)), changes=ordered)
+    if {*ordered} == {*one.changes}:
+        return one
+    permutes = one.permutes or any(change.workers and change.op_id in by_file for change in ordered)
+    return replace(one, key="+".join(map(key_of, ordered)), changes=ordered, permutes=permutes)
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
