@@ -61,6 +61,8 @@ class Sources:
                     del callers[:passed]
         except UnclearError as error:
             return argument, error.why
+        except RecursionError:
+            return argument, "unreadable"
         if not as_it_is:
             return argument, "on_the_way"
         return argument, "shared_argument" if argument.does_more else ""
@@ -76,7 +78,7 @@ class Sources:
         """Whether what an argument is given may come from the function around it: no name of that is in a constant."""
         try:
             value = self._value(argument)
-        except UnclearError:
+        except (UnclearError, RecursionError):
             return True
         scopes = self._wrapper(argument.place).resolve(metadata.ScopeProvider)
         names = [] if value is None else matchers.findall(value, matchers.Name())
@@ -88,7 +90,7 @@ class Sources:
         try:
             value = self._value(argument)
             return "" if value is None else " ".join(self._wrapper(argument.place).module.code_for_node(value).split())
-        except UnclearError:
+        except (UnclearError, RecursionError):
             return ""
 
     def _wrapper(self, place: str) -> metadata.MetadataWrapper:

@@ -244,6 +244,18 @@ def test_a_batch_of_a_library_is_named_at_the_users_line(tmp_path):
         ]
 
 
+def test_a_source_that_is_nested_too_deeply_is_named(job, monkeypatch):
+    """Such as a sum of 400 words, which is parsed, but not gone through."""
+    from pipeprof.experiment.tune import arguments
+
+    def too_deep(*_args):
+        raise RecursionError
+
+    monkeypatch.setattr(arguments, "call_at", too_deep)
+    found = job("create_loader(rows)", beside=3, workers=2)
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["library"])
+
+
 def test_operators_that_one_argument_sets_are_known(tmp_path):
     from pipeprof.experiment.tune.arguments import set_together
 
