@@ -22,7 +22,7 @@ JUDGED = ["map_py", "source_poll", "map_burst", "source_folder", "loop_2ms", "dr
 CAUSES = {
     "map_py": ("Input-bound", "The map `slow`", "computes in Python", "worker processes"),
     "source_poll": ("Input-bound", "The source `source`", "sleeps 100 ms", "Set num_parallel_workers of `source` to 1"),
-    "map_burst": ("Input-bound", "The map `slow`", "stalls now and then", "stalls of `slow` rarer"),
+    "map_burst": ("Input-bound", "The map `slow`", "stalls now and then", "worker processes"),
     "source_folder": ("Input-bound", "ImageFolderOp 3", "computes", "num_parallel_workers"),
     "loop_2ms": ("Not input-bound", "no operators were recorded", "record the operators"),
     "apart_batch": ("Input-bound", "The batch `collate`", "waiting", "num_parallel_workers"),
