@@ -26,7 +26,7 @@ def small_files(advice: Mapping[str, Any], load: Sequence[Row], facts: Sequence[
     shares = reading_shares(facts)
     for row in facts:
         read = row["read_bytes"]
-        by_file = row["op_type"] in FOLDERS or (row["op_type"] == SOURCE and read is not None)
+        by_file = row["op_type"] in FOLDERS or (row["op_type"] == SOURCE and bool(read))  # else it waits for no file
         if row["producers"] or row["op_id"] not in shares or not by_file or most < WORTH or (read or 0) > SMALL_FILE:
             continue
         made: Row = next((one for one in load if one["op_id"] == row["op_id"]), {})
