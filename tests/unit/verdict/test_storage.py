@@ -170,7 +170,9 @@ def test_small_files_are_worth_one_large_one_where_the_loop_waits_for_them():
     assert found["most"] > 1.05
 
 
-@pytest.mark.parametrize("source", [{"read_bytes": 5e6}, {"read_bytes": None}, {"read_bytes": 0.0}, {"wait_share": 0.0}])
+@pytest.mark.parametrize(
+    "source", [{"read_bytes": 5e6}, {"read_bytes": None}, {"read_bytes": 0.0}, {"wait_share": 0.0}]
+)
 def test_large_files_none_or_no_wait_are_not(source):
     assert small(**source) is None
 
