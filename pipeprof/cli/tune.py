@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -14,11 +14,17 @@ from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
+from pipeprof.experiment.tune import LEAST_RUN
 
 if TYPE_CHECKING:
     from pipeprof.verdict.tuning import Goal
 
-LEAST_RUN = 10  # training steps: a quarter of them is not timed
+
+def steps_or_all(ctx: click.Context, param: click.Parameter, text: str | None) -> int | Literal["all"] | None:
+    """The number of steps, or `all`; None for none. Raises BadParameter."""
+    if text is None:
+        return None
+    return "all" if text == "all" else click.IntRange(LEAST_RUN)(text, param, ctx)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -47,10 +53,10 @@ LEAST_RUN = 10  # training steps: a quarter of them is not timed
 )
 @click.option(
     "--steps",
-    type=click.IntRange(LEAST_RUN),
-    metavar="N",
+    metavar="N|all",
+    callback=steps_or_all,
     help="End each run after N training steps, a recording after 4 N, as if the script called sys.exit().  "
-    "[default: all steps]",
+    "[default: all if that takes no more than a twentieth of the budget, else what fits]",
 )
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option
@@ -62,7 +68,7 @@ def tune(
     allow_unchecked: bool,  # noqa: FBT001
     allow_order: bool,  # noqa: FBT001
     allow_random: bool,  # noqa: FBT001
-    steps: int | None,
+    steps: int | Literal["all"] | None,
     folder: Path | None,
     form: str,
     command: tuple[str, ...],
@@ -78,16 +84,18 @@ def tune(
     Records the training, tries the most promising settings (workers, worker processes, queues, rows kept in memory,
     threads of NumPy, OpenCV and MindSpore), each alternately with the best set so far, and finally compares the whole
     set with the original. Only proven settings are recommended, and only if the batches stay the same. The command is
-    run many times, so use a short training, or --steps. Repeat the command to continue an interrupted tuning. Exit
-    codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
+    run many times; each run of a long training ends after a part of its steps. Repeat the command to continue an
+    interrupted tuning. Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
-    from pipeprof.experiment.tune.bench import TuneBench
+    from pipeprof.experiment.tune.bench import TuneBench, recorded_s
     from pipeprof.experiment.tune.result import content_of, write_files
     from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import document, tune_text
 
     wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order, allow_random, steps)
-    state, result_folder = run_tune(wish, TuneBench(command, goal, steps), say_named)
+    needs_whole = steps == "all" or allow_order  # which compares whole epochs
+    bench = TuneBench(command, goal, record_s=None if needs_whole else recorded_s(budget))
+    state, result_folder = run_tune(wish, bench, say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(result_folder, content, tune_text.pull_request(content))
     shown = result_folder.name if folder is None else str(folder)

@@ -50,9 +50,10 @@ class ProbeOptions:
 
     `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
     ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `stop_after`: it ends
-    after so many training steps (probe/stop.py). `run_id`: whose record it is. `digest`: of so many first batches the
-    fingerprints are kept, `digest_all`: of whole epochs, `other_seed`: with other random numbers (probe/digest.py).
-    `graph_lines`: which lines operators of graphs come from (probe/graphs.py).
+    after so many training steps, and not before `stop_after_s` of them in seconds (probe/stop.py). `run_id`: whose
+    record it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs,
+    `other_seed`: with other random numbers (probe/digest.py). `graph_lines`: which lines operators of graphs come
+    from (probe/graphs.py).
     """
 
     queue_interval_ms: int = 100
@@ -64,6 +65,7 @@ class ProbeOptions:
     cached: Sequence[Mapping[str, Any]] | None = None
     slow_down: float | None = None
     stop_after: int | None = None
+    stop_after_s: float | None = None
     run_id: str | None = None
     digest: int = 0
     digest_all: bool = False

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 HOST_INTERVAL_S = 1.0
 _LAST_BYTES, _LAST_LINES = 1 << 16, 40
 _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
+_REFERS = "Refer to 'Dataset Pipeline Error Message'"
+_DATASET = re.compile(r"- Dataset Pipeline Error Message:\s*\n-+\s*\n(?:\[ERROR\] )?(\S.*)")
 _IGNORED = re.compile(r"^Exception ignored in: .*\nTraceback .*\n(?:[ \t].*\n)*\S.*(?:\n|\Z)", re.MULTILINE)
 
 
@@ -88,6 +90,8 @@ def run_trial(trial: Trial, *, processes: bool = False) -> Ended:
         wrote = load_processes(run.spool / "rep=0", Notes()) if processes else []
         if processes:
             run.manifest.options["override_applied"] = [event for one in wrote for event in one.all("override")]
+            stopped = [event["steps"] for one in wrote for event in one.all("stopped")]
+            run.manifest.options["stopped_after"] = min(stopped, default=None)
         finish(run)
     if expired.is_set():
         raise trial.failed(took_longer(trial.longest_s))
@@ -130,12 +134,15 @@ def last_words(path: Path) -> str:
     """What a log ends with, without secrets, as the end of a sentence about a command that failed; "" for none.
 
     That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
+    Where it refers to the message of the dataset further down, that one.
     What Python says that it ignores is none: MindSpore's cells have much of that when the process ends.
     """
     text = _IGNORED.sub("", file_end(path, _LAST_BYTES)[0].decode("utf-8", "replace"))
     lines = text.strip().splitlines()
     errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
-    return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
+    said = (errors or lines or [""])[-1].strip()
+    message = _DATASET.search(text, text.rfind(said)) if _REFERS in said else None
+    return f"; it said `{redacted(message[1] if message else said)[-200:]}`" if lines else ""
 
 
 @contextlib.contextmanager

@@ -92,7 +92,8 @@ def document(content: Content, written: Sequence[str] = (), folder: str = "") ->
     first, *more = _answer(content)
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
     by_hand = _for_speed(content)
-    sections += [_by_hand(by_hand), mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
+    sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after"))))
+    sections += [mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
     if folder and content["seen"]:
         last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
         said = f"What limits now, also outside of the data pipeline: pipeprof report {last}"
@@ -282,11 +283,13 @@ def _for_speed(content: Content) -> Content:
     return content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
 
 
-def _by_hand(seen: Content) -> Section:
+def _by_hand(seen: Content, *, ended_early: bool) -> Section:
     """What it promises of changes that no setting makes: caches, and parts of the run around the steps."""
-    lines = [_cache(one) for one in seen.get("caches", []) if not one.get("tried")]
-    if lines and seen.get("epochs", 1) < 2:
-        lines.append("(caches are tried where the command trains for two epochs or more)")
+    caches = [one for one in seen.get("caches", []) if not one.get("tried")]
+    lines = [_cache(one) for one in caches]
+    if not all(one["changes"] for one in caches) and (ended_early or seen.get("epochs", 1) < 2):
+        whole = ", with --steps all" if ended_early else ""
+        lines.append(f"(caches are tried where the command trains for two epochs or more{whole})")
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from pipeprof.experiment.runs import LIGHT
+from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record import store
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 
@@ -17,6 +23,14 @@ def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+def command_of(pipeprof, mode, steps):
+    """The job of two ranks; what they say is in the folder."""
+    msrun = Path(pipeprof.python).with_name("msrun")
+    words = ["--worker_num=2", "--local_worker_num=2", f"--master_port={free_port()}", "--join=True"]
+    script = pipeprof.script("distributed.py", mode, str(steps))[1:]
+    return [str(msrun), *words, f"--log_dir={pipeprof.folder / 'logs'}", *script]
 
 
 @pytest.fixture(scope="module", params=["graph", "jit", "pynative"])
@@ -31,24 +45,27 @@ def two_ranks(pipeprof_in):
     def record(mode, steps):
         if mode not in known:
             pipeprof = pipeprof_in("ranks-" + mode)
-            logs = pipeprof.folder / "logs"
-            msrun = Path(pipeprof.python).with_name("msrun")
-            words = [
-                "--worker_num=2",
-                "--local_worker_num=2",
-                f"--master_port={free_port()}",
-                f"--log_dir={logs}",
-                "--join=True",
-            ]
-            command = [str(msrun), *words, *pipeprof.script("distributed.py", mode, str(steps))[1:]]
-            recording = pipeprof.collect(command, "--schedule", "active=100")
-            texts = {path.name: path.read_text(errors="replace") for path in sorted(logs.glob("worker_*.log"))}
+            recording = pipeprof.collect(command_of(pipeprof, mode, steps), "--schedule", "active=100")
+            texts = {
+                path.name: path.read_text(errors="replace") for path in sorted(pipeprof.folder.rglob("worker_*.log"))
+            }
             assert recording.done.returncode == 0, (recording.done.stderr, texts)
             recording.logs = texts
             known[mode] = recording
         return known[mode]
 
     return record
+
+
+def test_ranks_that_are_ended_after_a_time_end_after_the_same_step(pipeprof_in):
+    """Each would wait for ever for the AllReduce of one that has left."""
+    home = pipeprof_in("ranks-ended")
+    probe = replace(LIGHT, stop_after=20, stop_after_s=1.0)
+    trial = Trial(home.folder / "run", command_of(home, "pynative", 20_000), probe, env=home.environment())
+    ended = run_trial(trial, processes=True)
+    assert ended.failure == ""
+    steps = Counter(row["rank"] for row in store.read(ended.run, "step").to_pylist())
+    assert steps[0] == steps[1] == ended.run.manifest.options["stopped_after"] >= 20
 
 
 def test_the_other_rank_is_a_part_of_the_job_and_nobody_takes_its_cpu(job):

@@ -189,9 +189,12 @@ def test_a_long_training_is_measured_by_its_first_steps(pipeprof_in, monkeypatch
     home = pipeprof_in("long")
     (home.folder / "train.py").write_text(SCRIPT.replace(LOOP, LONG), encoding="utf-8")
     monkeypatch.chdir(home.folder)
-    bench = TuneBench([home.python, "train.py"], stop_after=30)
-    seen = bench.look(Settings(), home.folder / "look", None)  # of 120 steps
+    bench = TuneBench([home.python, "train.py"], record_s=2.0)
+    seen = bench.look(Settings(), home.folder / "look", None)
     assert {row["name"] for row in seen.ops} >= {"fetch_mask"}
+    assert seen.ended_after >= 40  # steps of 0.25 s
+    assert bench.look(Settings(), home.folder / "look", None).ended_after == seen.ended_after
+    bench.stop_after = 30
     ran = bench.run(Settings(), home.folder / "runs", ("a", 0), None)
     assert 0.5 < ran.rate < 4.3  # 4 rows of 60 ms a batch
     assert len(ran.batches) == 8 + 6  # of the first and the second epoch

@@ -16,6 +16,7 @@ from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, run_once
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.experiment.tune import LEAST_RUN, RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
@@ -40,7 +41,7 @@ OTHERS = ("profiler", "neighbour")  # whose CPU time is not the job's
 SAMPLE = 8  # batches whose fingerprints are compared
 SLOWER = 4.0  # times the seconds of the slowest run so far: a candidate that takes longer hangs
 GRACE_S = 30.0
-RECORDED = 4  # times the steps of a short run: what a recording says of locks and stalls needs more of them
+PART, LEAST_S = 20, 20.0  # a longer training is recorded for that part of the budget, or for so many seconds
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Seen:
 
     `others`: lines that make operators of other pipelines, or lead there; `recorded`: what else it says of candidates;
     `outside`: large parts of the run that are no training step; `epochs`: how many it trained; `process`: one that
-    takes CPU that the training needs; `small_files`: a source that waits for them.
+    takes CPU that the training needs; `small_files`: a source that waits for them. `ended_after`: training steps after
+    which it was ended, None: by itself.
     """
 
     loop: Loop
@@ -62,6 +64,7 @@ class Seen:
     epochs: int = 1
     process: Mapping[str, Any] | None = None
     small_files: Mapping[str, Any] | None = None
+    ended_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class Ran:
 
 
 class Bench(Protocol):
-    """What the real one does, and what tests bring."""
+    """What the real one does, and what tests bring. `stop_after`: training steps after which each run ends."""
+
+    stop_after: int | None
 
     def now(self) -> float:
         """Seconds of a clock that only goes on."""
@@ -100,11 +105,17 @@ class Bench(Protocol):
         """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
 
 
-class TuneBench:
-    """Runs the command."""
+def recorded_s(budget_s: float) -> float:
+    """Seconds of training after which a recording is ended, and each run after a quarter of its steps."""
+    return max(LEAST_S, budget_s / PART)
 
-    def __init__(self, command: Sequence[str], goal: Goal = "time", stop_after: int | None = None) -> None:
-        self.command, self.goal, self.stop_after = list(command), goal, stop_after
+
+class TuneBench:
+    """Runs the command. `record_s`: seconds after which a recording is ended that no number of steps ends."""
+
+    def __init__(self, command: Sequence[str], goal: Goal = "time", record_s: float | None = None) -> None:
+        self.command, self.goal, self.record_s = list(command), goal, record_s
+        self.stop_after: int | None = None
 
     def now(self) -> float:
         """Seconds of a clock that only goes on."""
@@ -162,10 +173,11 @@ class TuneBench:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
-        probe = ProbeOptions(override=override, stop_after=self.stop_after and RECORDED * self.stop_after)
+        steps, seconds = (self.stop_after, None) if self.stop_after else (self.record_s and LEAST_RUN, self.record_s)
+        probe = ProbeOptions(override=override, stop_after=steps and RECORDED * steps, stop_after_s=seconds)
         trial = Trial(path, settings.command(self.command), probe, {"override": override}, longest_s=longest_s)
         try:
-            failure = run_trial(trial).failure
+            failure = run_trial(trial, processes=steps is not None).failure
         except WorkloadError as error:
             shutil.rmtree(path, ignore_errors=True)  # a part of the training, which the next call would take for it
             hint = "end each run earlier with --steps, or give it more time with --budget"
@@ -255,7 +267,10 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
     recorded = Recorded(caches, sizes, numa_nodes(), leaves, changeable, _set_together(ops))
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small)
+    ended = run.manifest.options.get("stopped_after")
+    return Seen(
+        loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small, ended
+    )
 
 
 def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], frozenset[int]]:

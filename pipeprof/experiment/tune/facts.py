@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import environment
 from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.candidate import WORTH, kept_rows
@@ -60,8 +61,12 @@ def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[
 
 
 def recorded_of(seen: Seen) -> Recorded:
-    """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next."""
-    return seen.recorded if seen.epochs > 1 else replace(seen.recorded, caches=())
+    """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next.
+
+    The runs of a training that is ended early take a part of the epochs of its recording.
+    """
+    least = 1.5 * RECORDED if seen.ended_after else 1
+    return seen.recorded if seen.epochs - 1 >= least else replace(seen.recorded, caches=())
 
 
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:

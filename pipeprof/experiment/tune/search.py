@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace as replace_fields
 
@@ -19,6 +19,7 @@ from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
+from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
 from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts
 from pipeprof.experiment.tune.goal import (
@@ -76,7 +77,7 @@ class TuneWish:
     `allow_order`: also try changes that hand out the same rows in another order. `allow_random`: also take those under
     which random operations draw other numbers.
     `goal`: a faster training, or one as fast that needs less memory or CPU time. `stop_after`: training steps after
-    which each run ends; None: with the training.
+    which each run ends; None: as the first recording suggests.
     """
 
     command: Sequence[str]
@@ -87,7 +88,7 @@ class TuneWish:
     goal: Goal = "time"
     allow_order: bool = False
     allow_random: bool = False
-    stop_after: int | None = None
+    stop_after: int | Literal["all"] | None = None
 
 
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
@@ -129,6 +130,7 @@ class Tuning:
 
     def __post_init__(self) -> None:
         self.began = self.bench.now() - self.state.spent_s
+        self.bench.stop_after = self.state.stop_after
 
     def to_the_end(self) -> None:
         """Try candidates as long as one may pay and there is time, then prove the whole set."""
@@ -260,6 +262,9 @@ class Tuning:
         if len(self.state.seen) <= number:
             self.state.sources = self.state.sources or sources_of(self.wish.workdir, self.wish.command, seen)
             self.state.look_s = max(self.state.look_s, seen.seconds)
+            if seen.ended_after and not self.state.stop_after:
+                self.state.stop_after = self.bench.stop_after = seen.ended_after // RECORDED
+                self.say(f"a long training: each run ends after {self.state.stop_after:,} steps")
             self.state.seen.append(seen_facts(seen, self.wish.goal))
             self._save()
         self.looked[number] = seen

@@ -13,6 +13,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.settings_file import Settings
@@ -152,7 +153,14 @@ class TuneState(msgspec.Struct, kw_only=True):
     @property
     def run_s(self) -> float:
         """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
-        return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
+        return max(self.run_seconds[-LAST:], default=PLAIN * (self.look_s - self._shorter_s))
+
+    @property
+    def _shorter_s(self) -> float:
+        """Seconds of training that a run is shorter than a recording, where both are ended."""
+        rate = self.seen[0]["rate"] if self.seen and self.stop_after else 0.0
+        left_out = (RECORDED - 1) * (self.stop_after or 0) / rate if rate else 0.0
+        return min(left_out, (1 - 1 / RECORDED) * self.look_s)
 
     @property
     def rows_run_s(self) -> float:
@@ -170,7 +178,8 @@ def new_state(wish: TuneWish) -> TuneState:
     text = msgspec.json.encode([list(wish.command), str(wish.workdir), __version__, *asked])
     return TuneState(
         tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command), started_at=now(),
-        goal=wish.goal, allow_order=wish.allow_order, allow_random=wish.allow_random, stop_after=wish.stop_after,
+        goal=wish.goal, allow_order=wish.allow_order, allow_random=wish.allow_random,
+        stop_after=None if wish.stop_after == "all" else wish.stop_after,
     )  # fmt: skip
 
 

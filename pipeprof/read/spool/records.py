@@ -143,6 +143,7 @@ _EVENTS = {
     "compiled": _event({"label": str, "owner": str, "shapes": list[list[At]], "begin": At, "end": At}),
     "thread": _event({"tid": Id}, {"label": str | None, "module": str | None, "ours": bool | None}),  # of Python's
     "warning": _event({"code": str, "message": str}),  # what the probe has to say to the user
+    "stopped": _event({"steps": Count}),  # the probe ended the training after so many steps
     "override_missed": _NOT_DONE,
     "stand_in_failed": _NOT_DONE,
     # The fingerprint of one of the first batches of an epoch that an iterator handed out.

@@ -8,6 +8,7 @@ import pytest
 from pipeprof.cli.collect import collect
 from pipeprof.cli.finite_range import FiniteRange
 from pipeprof.cli.misuse import words_of
+from pipeprof.cli.tune import steps_or_all
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,15 @@ def test_samples_that_would_never_come_are_refused(words, said):
     with pytest.raises(click.UsageError) as refused:
         collect.make_context("collect", [*words, "--", "true"])
     assert words_of(refused.value)[0] == f"invalid value for {said}"
+
+
+def test_steps_of_a_tuning_are_a_number_or_all():
+    command = click.Command("tune", params=[click.Option(["--steps"], callback=steps_or_all)])
+    answers = [
+        command.make_context("tune", words).params["steps"] for words in ([], ["--steps", "all"], ["--steps", "10"])
+    ]
+    assert answers == [None, "all", 10]
+    for given, said in (("9", "9, expected 10 or more"), ("most", "`most` is not a whole number")):
+        with pytest.raises(click.UsageError) as refused:
+            command.make_context("tune", ["--steps", given])
+        assert words_of(refused.value)[0] == f"invalid value for `--steps`: {said}"

@@ -19,6 +19,22 @@ mindspore/ccsrc/minddata/dataset/engine/datasetops/map_op/map_job.h(56).
 """
 
 
+DATASET = """RuntimeError: Exception thrown from dataset pipeline. Refer to 'Dataset Pipeline Error Message'.
+
+------------------------------------------------------------------
+- Dataset Pipeline Error Message:
+------------------------------------------------------------------
+[ERROR] Cannot batch tensors with different shapes in column 0.
+
+------------------------------------------------------------------
+- C++ Call Stack: (For framework developers)
+------------------------------------------------------------------
+mindspore/ccsrc/minddata/dataset/engine/datasetops/batch_op.cc(301).
+
+
+"""
+
+
 IGNORED = """Exception ignored in: <function Cell.__del__ at 0x7f4e3aca9bc0>
 Traceback (most recent call last):
   File "mindspore/nn/cell.py", line 1039, in __del__
@@ -30,6 +46,11 @@ AttributeError: 'NoneType' object has no attribute 'total_instance_count'
     ("text", "expected"),
     [
         (MINDSPORE, "; it said `ValueError: axes don't match array`"),
+        (DATASET, "; it said `Cannot batch tensors with different shapes in column 0.`"),
+        (
+            DATASET[:100],
+            "; it said `RuntimeError: Exception thrown from dataset pipeline. Refer to 'Dataset Pipeline Error Message'.`",
+        ),
         ("loading\nKilled\n", "; it said `Killed`"),
         ("ValueError: long ago\n" + "step\n" * 50 + "bye\n", "; it said `bye`"),
         ("ValueError: no such file\n" + IGNORED * 30, "; it said `ValueError: no such file`"),

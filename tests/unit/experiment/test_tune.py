@@ -25,7 +25,7 @@ from pipeprof.experiment.tune.goal import is_hopeless
 from pipeprof.experiment.tune.result import content_of, write_files
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
-from pipeprof.experiment.tune.state import Final, Proven, Trial, new_state, sources_of
+from pipeprof.experiment.tune.state import Final, Proven, Trial, TuneState, new_state, sources_of
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.report import tune_text
@@ -290,13 +290,13 @@ def test_an_unchanged_command_that_fails_ends_it(tune):
         tune(bench)
 
 
-@pytest.mark.parametrize("stop_after", [0, 1, 3, 7, 11, 14])
-def test_an_interrupted_tuning_goes_on_to_the_same_end(tune, stop_after):
+@pytest.mark.parametrize("interrupt_after", [0, 1, 3, 7, 11, 14])
+def test_an_interrupted_tuning_goes_on_to_the_same_end(tune, interrupt_after):
     loop = pipeline(6, 40, 20, consumer=100.0)
     bench = FakeBench(loop, by_workers(loop), noise=0.0)
     whole, _ = tune(bench, folder="whole")
     first = FakeBench(loop, by_workers(loop), noise=0.0)
-    first.stop_after = stop_after
+    first.interrupt_after = interrupt_after
     with pytest.raises(KeyboardInterrupt):
         tune(first)
     state, _ = tune(FakeBench(loop, by_workers(loop), noise=0.0))
@@ -545,7 +545,7 @@ def test_a_tuning_goes_on_only_with_the_sources_that_it_began_with(tune, tmp_pat
 def test_a_tuning_goes_on_only_on_the_machine_that_it_was_begun_on(tune, monkeypatch):
     loop = pipeline(6, 40, 6, consumer=100.0)
     stopped = FakeBench(loop, by_workers(loop))
-    stopped.stop_after = 3
+    stopped.interrupt_after = 3
     with pytest.raises(KeyboardInterrupt):
         tune(stopped)
     here = fingerprint.machine()
@@ -566,7 +566,7 @@ def test_the_first_recording_ends_with_the_budget(tune, tmp_path, monkeypatch):
     assert bench.longest_looks[0] == pytest.approx(3000.0)
     assert set(bench.longest_looks[1:]) == {None}
 
-    def late(trial):
+    def late(trial, **_options):
         (trial.path / "step").mkdir(parents=True)
         raise trial.failed(f"took longer than {trial.longest_s:g} s and was ended")
 
@@ -575,6 +575,39 @@ def test_the_first_recording_ends_with_the_budget(tune, tmp_path, monkeypatch):
         real_bench.TuneBench(["true"]).look(Settings(), tmp_path / "look-0", 9.0)
     assert "--budget" in caught.value.hint
     assert not (tmp_path / "look-0").exists()
+
+
+def test_runs_of_a_training_whose_recording_was_ended_take_a_quarter_of_its_steps(tune):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.ended_after, bench.interrupt_after = 410, 5
+    with pytest.raises(KeyboardInterrupt):
+        tune(bench)
+    again = FakeBench(loop, by_workers(loop))
+    again.ended_after = 408  # of the recordings with what was accepted, which are as long as 102 steps want them
+    state, said = tune(again)
+    assert set(bench.steps_of_runs + again.steps_of_runs) == {102} == {state.stop_after}
+    assert (state.final.verdict, len(state.seen)) == ("improved", 3)
+    assert not any("long training" in line for line in said)
+
+
+@pytest.mark.parametrize("asked", [50, "all"])
+def test_steps_that_the_user_chose_stay(tune, asked):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.ended_after = 200 if asked == 50 else None
+    state, _ = tune(bench, stop_after=asked)
+    assert set(bench.steps_of_runs) == {None if asked == "all" else 50} == {state.stop_after}
+
+
+@pytest.mark.parametrize(("rate", "runs"), [(25.0, 0.6 * (40 - 300 / 25)), (5.0, 0.6 * 10), (0.0, 0.6 * 40)])
+def test_the_first_run_is_expected_to_take_what_its_steps_leave_of_the_recording(rate, runs):
+    state = TuneState(tune="t", command=[], started_at="", look_s=40.0, stop_after=100, seen=[{"rate": rate}])
+    assert state.run_s == pytest.approx(runs)
+    state.stop_after = None
+    assert state.run_s == pytest.approx(0.6 * 40)
+    state.run_seconds = [9.0, 8.0]
+    assert state.run_s == 9.0
 
 
 def test_sources_are_all_files_that_lead_to_an_operator_or_hold_its_function(tmp_path):
@@ -590,7 +623,7 @@ def test_a_tuning_in_which_nothing_was_tried_begins_anew_with_a_changed_source(t
     (tmp_path / "train.py").write_text("steps = 1\n")
     loop = pipeline(6, 40, 6, consumer=100.0)
     short = FakeBench(loop, by_workers(loop))
-    short.stop_after = 0
+    short.interrupt_after = 0
     with pytest.raises(KeyboardInterrupt):
         tune(short)
     (tmp_path / "train.py").write_text("steps = 100\n")
@@ -715,7 +748,7 @@ def test_operators_are_known_by_their_places_in_the_users_graph(tune, tmp_path):
 def test_beside_a_run_that_outlived_a_kill_nothing_is_measured(tune, tmp_path, monkeypatch, run):
     loop = pipeline(6, 40, 6, consumer=100.0)
     first = FakeBench(loop, by_workers(loop))
-    first.stop_after = 1
+    first.interrupt_after = 1
     with pytest.raises(KeyboardInterrupt):
         tune(first)
     (tmp_path / "tuned" / run / "spool").mkdir(parents=True)

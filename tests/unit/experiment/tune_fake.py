@@ -42,7 +42,7 @@ class FakeBench:
     """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
 
     `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared, `reseeded(settings)`: with other seeds. `breaks`:
-    settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
+    settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `interrupt_after`: a run after which the process is interrupted, as by Ctrl-C. `ended_after`: steps after which a recording was ended.
     """
 
     def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
@@ -54,7 +54,8 @@ class FakeBench:
         self.reseeded = lambda _settings: [epoch("x", "reseeded")]
         self.compared = []
         self.breaks = lambda _settings: False
-        self.stop_after = None
+        self.interrupt_after = self.stop_after = self.ended_after = None
+        self.steps_of_runs = []
         self.need = lambda _settings: None
         self.caches, self.epochs = (), 1
         self.look_s, self.proof_noise = [], None
@@ -73,10 +74,11 @@ class FakeBench:
         return self._seen(settings)
 
     def run(self, settings, folder, name, longest_s):  # noqa: ARG002 - the real one takes it
-        if self.stop_after is not None and len(self.runs) >= self.stop_after:
+        if self.interrupt_after is not None and len(self.runs) >= self.interrupt_after:
             raise KeyboardInterrupt
         self.clock += self.run_s
         self.runs.append((folder.name, name, settings))
+        self.steps_of_runs.append(self.stop_after)
         if self.breaks(settings):
             raise WorkloadError("it does not pickle")
         noise = self.proof_noise if self.proof_noise and folder.name == "final" else self.noise
@@ -105,7 +107,15 @@ class FakeBench:
              "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
             for one in stages
         ]  # fmt: skip
-        return Seen(loop, ops, SITE, 2 * self.run_s, recorded=Recorded(self.caches), epochs=self.epochs)
+        return Seen(
+            loop,
+            ops,
+            SITE,
+            2 * self.run_s,
+            recorded=Recorded(self.caches),
+            epochs=self.epochs,
+            ended_after=self.ended_after,
+        )
 
 
 def workers_of(settings, node):

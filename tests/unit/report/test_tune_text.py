@@ -278,7 +278,11 @@ def test_a_cache_that_was_tried_is_not_listed_and_one_that_could_not_be_says_why
     large = [CACHE | {"bytes": 3 * 2**30}]
     text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=large, epochs=1))).split())
     assert "more than the 2.00 GiB that are tried" in text
-    assert "for two epochs or more" in text
+    assert "for two epochs or more)" in text
+    text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=large, epochs=1), stop_after=40)).split())
+    assert "for two epochs or more, with --steps all)" in text
+    random = [CACHE | {"changes": "random"}]
+    assert "two epochs" not in text_of(content("nothing_to_gain", seen=seen(caches=random, epochs=1), stop_after=40))
 
 
 def test_a_proven_cache_says_from_which_epoch_on():
