@@ -14,7 +14,7 @@ from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.experiment.tune import LEAST_RUN
+from pipeprof.experiment.pairs import LEAST_RUN
 
 if TYPE_CHECKING:
     from pipeprof.verdict.tuning import Goal

@@ -14,6 +14,7 @@ from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
 from pipeprof.errors import UsageError
+from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.verdict.speedup import MOST_PAIRS
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class _Command(click.Command):
 
 
 def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`--pairs`, `--max-pairs` and `--budget`: how often both sides are run."""
+    """`--pairs`, `--max-pairs`, `--budget` and `--steps`: how often both sides are run, and how long."""
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.option(
             "--pairs",
@@ -56,6 +57,12 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
             help=f"At most this many pairs; they are added until the answer is clear.  [default: {MOST_PAIRS}]",
         ),
         budget_option("Start no further pair that would not end within this time"),
+        click.option(
+            "--steps",
+            type=click.IntRange(LEAST_RUN),
+            metavar="N",
+            help="End each run after N training steps, as if the script called sys.exit().  [default: all steps]",
+        ),
     ]
 
     def add(verb: Callable[..., None]) -> Callable[..., None]:
@@ -93,7 +100,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 @COMMAND
 def whatif(
     run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
-    command: tuple[str, ...], **wish: Any,
+    steps: int | None, command: tuple[str, ...], **wish: Any,
 ) -> None:  # fmt: skip
     """Predict what other settings of a dataset operator would gain, then measure it.
 
@@ -111,7 +118,7 @@ def whatif(
     from pipeprof.report import document, speedup_text
 
     folder = path or default_name("pipeprof-whatif-")
-    plan = plan_of(least, most, budget, WHATIF_PAIRS)
+    plan = plan_of(least, most, budget, steps, WHATIF_PAIRS)
     content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
     document.show(content, speedup_text.whatif, form)
 
@@ -140,6 +147,7 @@ def headspace(
     least: int | None,
     most: int | None,
     budget: float | None,
+    steps: int | None,
     command: tuple[str, ...],
 ) -> None:
     """Measure how fast the training would be with a perfect data pipeline, or with one operator that costs nothing.
@@ -147,7 +155,7 @@ def headspace(
     \b
       pipeprof headspace -- python train.py --epochs 2
       pipeprof headspace -o bound --pairs 3 --format json -- python train.py
-      pipeprof headspace --max-pairs 16 --budget 30m -- python train.py
+      pipeprof headspace --steps 200 --budget 30m -- python train.py
       pipeprof headspace --op augment -- python train.py
       pipeprof headspace --run RUN --up-to 3
 
@@ -164,7 +172,7 @@ def headspace(
     if not command and run is None:
         raise UsageError("no command to run", "pipeprof headspace -- python train.py")
     folder = path or default_name("pipeprof-headspace-")
-    plan = plan_of(least, most, budget, HEADSPACE_PAIRS)
+    plan = plan_of(least, most, budget, steps, HEADSPACE_PAIRS)
     if wanted is None:
         content = headspace.run_headspace(command, plan, folder, say)
     else:
@@ -185,11 +193,11 @@ def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
     return Part(op, "alone", run) if op is not None else Part(up_to or "", "up_to", run)
 
 
-def plan_of(least: int | None, most: int | None, budget: float | None, usual: int) -> Plan:
+def plan_of(least: int | None, most: int | None, budget: float | None, steps: int | None, usual: int) -> Plan:
     """How many pairs to measure: what is not said follows from what is."""
     from pipeprof.experiment.pairs.series import Plan
 
     if least is not None and most is not None and most < least:
         raise UsageError(f"--pairs {least} is more than --max-pairs {most}", "give the least number with --pairs")
     fewest = least or min(usual, most or usual)
-    return Plan(fewest, most or max(fewest, MOST_PAIRS), budget)
+    return Plan(fewest, most or max(fewest, MOST_PAIRS), budget, steps)

@@ -96,7 +96,7 @@ def measure_pairs(
     while True:
         for side in sides(pairs):
             say(f"pair {pairs + 1}, {'unchanged' if side == 'a' else 'changed'}")
-            run = run_once(folder, command, side, pairs, probe_of(side, done))
+            run = run_once(folder, command, side, pairs, replace(probe_of(side, done), stop_after=plan.steps))
             say(f"  {run.rate.per_second:.2f} steps/s over {run.rate.steps} steps")
             done.append(run if pairs == 0 else run.without_marks())
         check(done[-2:])

@@ -98,14 +98,15 @@ def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kin
 
 @pytest.mark.measures
 def test_pairs_are_added_until_the_bound_is_decided(bound):
-    """One pair never decides; the first ones that agree do. On a machine that is very busy six may not be enough."""
+    """Of a training of 40 steps each run ends after 12. One pair never decides; the first ones that agree do. On a machine that is very busy six may not be enough."""
     home, _ = bound("loop", 16)
-    found, out = headspace(home, "loop", 12, most=6)
+    found, out = headspace(home, "loop", 40, options=("--steps", "12"), most=6)
     measured = found["measured"]
     answer = (measured["verdict"], measured["decided"], measured["stopped"])
     assert answer in (("faster", "above", "decided"), ("undecided", None, "pairs"))
     assert 2 <= measured["pairs"] <= 6
     assert measured["decided"] or measured["pairs"] == 6
+    assert {entry["training_steps"] for entry in found["runs"]} == {12}
     made = [f"{side}{number // 2}" for number, side in enumerate("abba" * 3)]
     assert [entry["name"] for entry in found["runs"]] == made[: 2 * measured["pairs"]]
     assert all((out / entry["path"] / "run.json").exists() for entry in found["runs"])

@@ -16,7 +16,8 @@ def plan_line(plan: Plan) -> str:
     """How many pairs of runs there will be."""
     number = str(plan.most) if plan.most == plan.least else f"{plan.least} to {plan.most}, until they decide"
     within = "" if plan.budget_s is None else f", within {format_ns(plan.budget_s * NS_PER_S)}"
-    return f"pairs of runs: {number}{within}"
+    ended = "" if plan.steps is None else f"; each run ends after {plan.steps:,} training steps"
+    return f"pairs of runs: {number}{within}{ended}"
 
 
 def standing_line(ratios: Sequence[float], spent_s: float, plan: Plan) -> str:

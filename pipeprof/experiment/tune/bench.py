@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
+from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, run_once
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
-from pipeprof.experiment.tune import LEAST_RUN, RECORDED
+from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention

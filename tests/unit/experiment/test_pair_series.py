@@ -29,15 +29,16 @@ def series(monkeypatch, tmp_path):
     def measure(a, b, plan=PLAN, band=GAIN, parts="even", check=None):
         rates, made = {"a": a, "b": b}, []
 
-        def run_once(folder, _command, side, pair, _probe):
+        def run_once(folder, _command, side, pair, probe):
             made.append(f"{side}{pair}")
+            assert probe.stop_after == plan.steps
             rate = rates[side][min(pair, len(rates[side]) - 1)]
             process = Process(Path(), {}, ["mark"], [{"e": "cached"}])
             return Measured(side, pair, folder / made[-1], Rate(rate, 50), 60, [process], PARTS[parts])
 
         monkeypatch.setattr(runs, "run_once", run_once)
         said = []
-        sides = (lambda _side, _done: None, check or (lambda _runs: None))
+        sides = (lambda _side, _done: runs.LIGHT, check or (lambda _runs: None))
         found = measure_pairs(tmp_path, ["train"], (plan, band), *sides, said.append)
         return found, made, said
 
@@ -49,6 +50,11 @@ def test_two_pairs_that_agree_are_enough(series):
     assert made == ["a0", "b0", "b1", "a1"]
     assert (found.stopped, found.answer.decided) == ("decided", "above")
     assert said[0] == "pairs of runs: 2 to 8, until they decide"
+
+
+def test_runs_that_are_ended_after_some_steps(series):
+    _, _, said = series([10.0], [20.0], plan_of(None, 2, None, 1_200, HEADSPACE_PAIRS))
+    assert said[0] == "pairs of runs: 2; each run ends after 1,200 training steps"
 
 
 def test_a_secret_of_the_command_is_not_in_the_result(series):
@@ -138,13 +144,13 @@ def test_a_change_is_judged_by_the_same_rule(series, b, answer, words):
     ("least", "most", "expected"), [(None, None, (2, 8)), (5, None, (5, 8)), (10, None, (10, 10)), (None, 1, (1, 1))]
 )
 def test_what_is_not_said_follows_from_what_is(least, most, expected):
-    plan = plan_of(least, most, None, HEADSPACE_PAIRS)
+    plan = plan_of(least, most, None, None, HEADSPACE_PAIRS)
     assert (plan.least, plan.most) == expected
 
 
 def test_more_at_least_than_at_most_is_refused():
     with pytest.raises(UsageError, match="--pairs 5 is more than --max-pairs 3"):
-        plan_of(5, 3, None, HEADSPACE_PAIRS)
+        plan_of(5, 3, None, None, HEADSPACE_PAIRS)
 
 
 def test_the_time_that_more_pairs_may_take_is_said(series):
