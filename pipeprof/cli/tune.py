@@ -56,7 +56,7 @@ def steps_or_all(ctx: click.Context, param: click.Parameter, text: str | None) -
     metavar="N|all",
     callback=steps_or_all,
     help="End each run after N training steps, a recording after 4 N, as if the script called sys.exit().  "
-    "[default: all if that takes no more than a twentieth of the budget, else what fits]",
+    "[default: all of a training that takes up to a twentieth of the budget, else a part]",
 )
 @folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option

@@ -174,7 +174,8 @@ class TuneBench:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
-        steps, seconds = (self.stop_after, None) if self.stop_after else (self.record_s and LEAST_RUN, self.record_s)
+        seconds = None if self.stop_after else self.record_s
+        steps = LEAST_RUN if seconds else self.stop_after
         probe = ProbeOptions(override=override, stop_after=steps and RECORDED * steps, stop_after_s=seconds)
         trial = Trial(path, settings.command(self.command), probe, {"override": override}, longest_s=longest_s)
         try:
