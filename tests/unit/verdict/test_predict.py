@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeprof.verdict.capacity import Change, Loop, Stage, poll_row_ns
 from pipeprof.verdict.predict import MARGIN, WIDEST, predict
-from pipeprof.verdict.workers import enough_workers, plan
+from pipeprof.verdict.workers import enough_workers
 
 MS = 1e6
 
@@ -260,17 +260,6 @@ def test_enough_workers_is_the_smallest_that_is_enough():
     assert enough_workers(loop(Stage(op_id=2, op_type="ImageFolderOp"), op(1)), 2) is None
 
 
-def test_a_plan_raises_the_slowest_until_the_training_is():
-    pipeline = loop(op(0, rate=50.0), op(1, rate=20.0), consumer=75.0)
-    assert plan(pipeline) == [Change(0, workers=2), Change(1, workers=4)]
-
-
-def test_a_plan_stops_when_the_cores_are_used_up():
-    busy = loop(op(1, rate=20.0, cores=1.0), consumer=1000.0, cores=2, process_cores=1.0)
-    assert plan(busy) == [Change(1, workers=2)]
-    assert plan(loop(source(row_ms=1.0), consumer=1e6)) == []
-
-
 RATES = st.floats(0.5, 5000.0)
 STAGES = st.builds(
     lambda kind, workers, rate, cores, nature: (kind, workers, rate, cores, nature),
@@ -315,10 +304,3 @@ def test_an_interval_holds_its_ratio_and_stays_below_the_consumer(pipeline, data
     assert found.high <= WIDEST * found.low * (1 + 1e-9)
     if pipeline.consumer is not None and not pipeline.is_contended:
         assert found.high * pipeline.rate <= pipeline.consumer * (1 + 1e-6) or found.high <= 1.0 + 1e-6
-
-
-@given(pipelines(sources=True))
-def test_a_plan_never_asks_for_more_than_there_is(pipeline):
-    now = {stage.op_id: stage.workers for stage in pipeline.stages}
-    for change in plan(pipeline):
-        assert now[change.op_id] < change.workers <= pipeline.cpu_count
