@@ -295,7 +295,7 @@ def _together(loop: Loop) -> list[Candidate]:
 
 def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
     """A batch in front of the maps that feed it, through shuffles, too: all of them, or the Python ones next to it."""
-    if batch.op_type != "BatchOp" or batch.node is None:
+    if batch.op_type != "BatchOp" or batch.node is None or batch.is_python:  # it has a function of rows itself
         return
     nodes = {stage.node: stage for stage in loop.stages}
     maps: list[Stage] = []

@@ -49,9 +49,10 @@ def test_the_prefetch_size_is_tried_once():
         (BATCH, replace(NEAR, is_python=False), SOURCE),
         (BATCH, replace(NEAR, uses_processes=True), SOURCE),
         (replace(BATCH, node=None), NEAR, SOURCE),
+        (replace(BATCH, is_python=True), NEAR, SOURCE),
         (replace(BATCH, op_id=2), replace(NEAR, op_id=0), SOURCE),
     ],
-    ids=["long rows", "few rows", "C++", "processes", "unknown place", "done already"],
+    ids=["long rows", "few rows", "C++", "processes", "unknown place", "per_batch_map", "done already"],
 )
 def test_where_it_is_not_tried(stages):
     assert tried(*stages) == []
