@@ -11,6 +11,7 @@ from . import describe, kept_rows, order, recorder, stand_in
 MARK = "_pipeprof_override"
 INSTEAD = "_pipeprof_instead"
 ENOUGH_NODES = 500
+NOT_PARSED = "the operator was not parsed"
 
 _hooked = []  # type: list[object]
 
@@ -108,7 +109,7 @@ def end(tree, wishes):
         if wanted.applied:
             wanted.tell(tree.number)
         else:
-            recorder.REC.event("override_missed", number=tree.number, why="the operator was not parsed")
+            recorder.REC.event("override_missed", number=tree.number, why=getattr(wanted, "why", NOT_PARSED))
 
 
 def _nodes(dataset):
@@ -227,6 +228,7 @@ def _parsed(node, wanted, getter_mode):
         elif not getter_mode and wanted.thread == threading.get_ident():
             node.__dict__[INSTEAD] = wanted.apply(node)
             return node.__dict__[INSTEAD]
-    except Exception:
+    except Exception as error:
+        wanted.applied, wanted.why = False, "%s: %s" % (type(error).__name__, error)
         recorder.REC.failed("override")
     return None

@@ -186,6 +186,20 @@ def test_a_build_that_fails_leaves_nothing_behind(override, wish, rec):
     assert events(rec, "override_missed")[0]["why"] == "the operator was not parsed"
 
 
+class Fussy(MapDataset):
+    def __setattr__(self, name, value):
+        if (name, value) == ("num_parallel_workers", 2):
+            raise ValueError("one is enough")
+        super().__setattr__(name, value)
+
+
+def test_what_could_not_be_changed_is_not_told_as_changed(override, wish, rec):
+    wish(node=1, op_type="MapOp", workers=2)
+    assert workers(build(override, BatchDataset(Fussy(GeneratorDataset())))) == [1, 1, 1]
+    assert events(rec, "override") == []
+    assert [line["why"] for line in events(rec, "override_missed")] == ["ValueError: one is enough"]
+
+
 def test_several_operators_change_together_or_not_at_all(override, wish, rec):
     wish(changes=[{"node": 1, "op_type": "MapOp", "workers": 2}, {"node": 3, "op_type": "GeneratorOp", "workers": 4}])
     assert workers(build(override, chain())) == [1, 2, 1, 4]
