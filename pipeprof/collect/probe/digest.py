@@ -65,8 +65,8 @@ class WholeEpochs:
         recorder.REC.closing.append(self._closed)
 
     def add(self, batch):
-        """Take a batch in."""
-        self.batches += 1
+        """Take a batch in. An epoch of which one could not be taken in is not told."""
+        self.batches, self.unseen = self.batches + 1, self.unseen + 1
         names = sorted(batch) if isinstance(batch, dict) else range(len(batch))
         rows = rows_of(batch)
         self.ordered.update(("%d rows of %s;" % (len(rows), list(names))).encode())
@@ -78,6 +78,7 @@ class WholeEpochs:
             # A sum, not an exclusive or: a row that is handed out twice must not look like none.
             self.sum = (self.sum + int.from_bytes(state.digest(), "big")) % MODULUS
             self.ordered.update(state.digest())
+        self.unseen -= 1
 
     def epoch_ended(self):
         """Tell the epoch; the next one begins."""
@@ -86,7 +87,7 @@ class WholeEpochs:
         self._begin()
 
     def _begin(self):
-        self.batches = self.rows = self.sum = 0
+        self.batches = self.unseen = self.rows = self.sum = 0
         self.columns = {}
         self.ordered = hashlib.blake2b(digest_size=16)
 
@@ -95,6 +96,8 @@ class WholeEpochs:
             self._tell(is_complete=False)
 
     def _tell(self, is_complete):
+        if self.unseen:
+            return
         facts = {"number": self.number, "site": self.site, "epoch": self.epoch, "whole": is_complete}
         facts.update(batches=self.batches, rows=self.rows, sum="%032x" % self.sum, ordered=self.ordered.hexdigest())
         facts["columns"] = [column.facts() for column in self.columns.values()]
@@ -157,6 +160,8 @@ def begin(number, site, hidden):
 
 def feed(state, value):
     """Feed a value into a hash: names, types, shapes and contents; returns how many bytes there were."""
+    if isinstance(value, (dict, list, tuple)):
+        state.update(b"%d of them;" % len(value))
     if isinstance(value, dict):
         return sum(feed(state, name) + feed(state, value[name]) for name in sorted(value))
     if isinstance(value, (list, tuple)):
@@ -167,7 +172,7 @@ def feed(state, value):
         data = value.tobytes()
         state.update(("%s %s;" % (value.dtype, value.shape)).encode())
     else:
-        data = repr(value).encode()
+        data = (repr(value) + ";").encode()
     state.update(data)
     return len(data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from importlib import import_module
@@ -51,6 +52,14 @@ ROW = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1, 2], np.int32)]
 )
 def test_other_batches_have_other_fingerprints(digest, other):
     assert of(digest, other) != of(digest, ROW)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [([1, 11], [11, 1]), ([[1, 2], [3]], [[1], [2, 3]]), ([{"a": 1}, {"b": 2}], [{"a": 1, "b": 2}, {}])],
+)
+def test_values_that_are_no_arrays_are_told_apart_by_where_they_stand(digest, one, other):
+    assert of(digest, one) != of(digest, other)
 
 
 def test_equal_batches_have_equal_ones_whatever_holds_them(digest):
@@ -207,6 +216,24 @@ def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(digest
     for call in rec.closing:
         call()
     assert [(one["whole"], one["batches"]) for one in epochs(rec)] == [(False, 1)]
+
+
+def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(digest, rec, seeds):
+    """Nor is it the same as another one of which nothing was read."""
+
+    class Broken:
+        def asnumpy(self):
+            raise TypeError("bfloat16")
+
+    rec._options = {"digest_all": True}
+    found = watched(digest, [batch_of(1, 2)])
+    for batch in (batch_of(3, 4), [Broken()], batch_of(5, 6)):
+        with contextlib.suppress(TypeError):
+            found.add(batch)
+    found.epoch_ended()
+    found.add(batch_of(7, 8))
+    found.epoch_ended()
+    assert [(one["epoch"], one["batches"]) for one in epochs(rec)] == [(0, 1), (2, 1)]
 
 
 @pytest.mark.parametrize(
