@@ -25,7 +25,7 @@ WRITE = (
 )
 READ = (
     'data = ds.MindDataset("train.mindrecord", ["image", "label"])',
-    'data = data.map(vision.Decode(), ["image"])',
+    'data = data.map(vision.Decode(), ["image"])  # RGB; cv2.imread gives BGR',
 )
 
 
