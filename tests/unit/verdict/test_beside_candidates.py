@@ -25,6 +25,7 @@ def keys(loop, **known):
         (MAP, 3_000_000, ["1:max_rowsize=5"]),  # 1.5 times 2.9 MiB
         (MAP, LARGE_ROW - 1, []),
         (replace(MAP, uses_processes=False), 3_000_000, []),
+        (replace(MAP, op_type="BatchOp"), 3_000_000, []),  # a script's is multiplied by the size of the batch
     ],
 )
 def test_memory_is_kept_for_large_rows_of_processes(stage, size, expected):
