@@ -8,6 +8,7 @@ that operator nor any before it works any more.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ MEMORY_ROW_NS = 35e3  # CPU time of a Python source for a row that it holds, of 
 WORTH = 1.02  # a cache that brings less is not recommended; of those within it of the best the smallest is
 KEEPS_ROWS = CHEAP | {"EpochCtrlOp"}  # operators that hand on the rows that they get
 NO_POINT = frozenset(["EpochCtrlOp", "RepeatOp"])  # nothing can be cached after these that could not be before
+# Names of what draws random numbers; of MindSpore's own it is not all that is called Random... (RandAugment, MixUp).
+RANDOM = re.compile(r"(?i:random|mixup|cutmix|cutout)|\b(?:[A-Z]\w*)?Aug")
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def _changes(op_type: str, name: str | None) -> str | None:
     """Why rows that were kept would not be what the operator makes the next time; None where nothing says so."""
     if op_type == "ShuffleOp":
         return "order"
-    return "random" if "random" in (name or "").lower() else None
+    return "random" if RANDOM.search(name or "") else None
 
 
 def _storage_speed(loop: Loop, facts: Sequence[Row], shares: Mapping[int, float]) -> float | None:

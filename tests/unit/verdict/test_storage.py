@@ -126,7 +126,15 @@ def test_no_cache_where_the_loop_limits():
     assert advice(load(wait=0.0, source_ms=1.0))["best"] is None
 
 
-@pytest.mark.parametrize(("op_type", "name", "why"), [("MapOp", "RandomCrop", "random"), ("ShuffleOp", None, "order")])
+@pytest.mark.parametrize(
+    ("op_type", "name", "why"),
+    [
+        ("MapOp", "RandomCrop", "random"),
+        ("MapOp", "Decode, RandAugment", "random"),
+        ("MapOp", "CutMixBatch", "random"),
+        ("ShuffleOp", None, "order"),
+    ],
+)
 def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
     rows, about = load(), facts()
     rows[3] |= {"op_type": op_type, "name": name}
@@ -134,6 +142,13 @@ def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
     found = advice(rows, about)
     assert [one["changes"] for one in found["points"]] == [None, why, why, why]
     assert found["best"] == 3
+
+
+@pytest.mark.parametrize("name", ["Decode, Normalize", "debug_gauges", "Laughter", None])
+def test_a_name_that_tells_of_no_random_numbers_changes_nothing(name):
+    rows = load()
+    rows[3] |= {"name": name}
+    assert {one["changes"] for one in advice(rows)["points"]} == {None}
 
 
 def test_several_sources_have_no_one_cache():
