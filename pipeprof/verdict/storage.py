@@ -123,7 +123,7 @@ def best_point(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     most = max((one["ratio"] for one in sound), default=0.0)
     if most < WORTH:
         return None
-    good = [one for one in sound if one["ratio"] * WORTH >= most]
+    good = [one for one in sound if one["ratio"] >= WORTH and one["ratio"] * WORTH >= most]
     return min(good, key=lambda one: (math.inf if one["bytes"] is None else one["bytes"], -one["op_id"]))
 
 

@@ -167,6 +167,13 @@ def test_a_pipeline_without_times_has_no_advice():
     assert storage_of([one | {"loop_rate": None} for one in load()], facts(), 4.0) == []
 
 
+def test_the_best_cache_pays():
+    """It is the smallest within 2 % of the fastest, but one that brings nothing is none."""
+    point = {"changes": None, "bytes": 10, "op_id": 1, "ratio": 1.0}
+    assert best_point([point, point | {"bytes": 90, "op_id": 0, "ratio": 1.02}])["op_id"] == 0
+    assert best_point([point | {"ratio": 1.02}, point | {"bytes": 90, "op_id": 0, "ratio": 1.03}])["op_id"] == 1
+
+
 def test_without_points_there_is_no_best():
     assert best_point([]) is None
 
