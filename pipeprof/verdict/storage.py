@@ -246,7 +246,7 @@ def _after(row: Row, size: float | None, fold: float | None) -> float | None:
         return None if fold is None else size * fold
     if row["op_type"] in KEEPS_ROWS:
         return size
-    return None if row["in_bytes"] is None or row["out_bytes"] is None else size - row["in_bytes"] + row["out_bytes"]
+    return _exchanged(size, row["in_bytes"], row["out_bytes"])
 
 
 def _before(row: Row, size: float | None, fold: float | None) -> float | None:
@@ -256,7 +256,12 @@ def _before(row: Row, size: float | None, fold: float | None) -> float | None:
         return None if not fold else size / fold
     if row["op_type"] in KEEPS_ROWS:
         return size
-    return None if row["in_bytes"] is None or row["out_bytes"] is None else size - row["out_bytes"] + row["in_bytes"]
+    return _exchanged(size, row["out_bytes"], row["in_bytes"])
+
+
+def _exchanged(size: float, off: float | None, on: float | None) -> float | None:
+    """The bytes of a row with some taken off and others put on: means of rows that differ, so the rest may be none."""
+    return None if off is None or on is None else max(size - off, 0.0) + on
 
 
 def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:

@@ -104,6 +104,14 @@ def test_sizes_are_known_from_the_batch_on_where_the_source_tells_none():
     assert [one["bytes"] for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
 
 
+def test_a_row_is_not_smaller_than_what_was_made_of_it():
+    """Sizes are means of rows that differ: a map may have been given larger ones than the source was seen to make."""
+    about = facts()
+    about[1] |= {"in_bytes": None, "out_bytes": None}
+    about[2] |= {"in_bytes": 1010, "out_bytes": 5}
+    assert advice(about=about)["points"][1]["row_bytes"] == 5
+
+
 def test_an_unknown_size_is_null():
     about = facts(out_bytes=None)
     about[2] |= {"in_bytes": None, "out_bytes": None}
