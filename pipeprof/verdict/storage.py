@@ -70,8 +70,9 @@ def _advice(loop: Loop, load: Sequence[Row], facts: Sequence[Row]) -> dict[str, 
              | {"cached": share} for share in SHARES]  # fmt: skip
     points = [] if _branches(facts) else list(_points(floor, load, facts, shares))
     best = best_point(points)
+    untimed = not shares and any(row["wait_share"] is None for row in facts if not row["producers"])
     return {
-        "split": split(floor, load, curve[-1]["ratio"], hand_over),
+        "split": split(floor, load, None if untimed else curve[-1]["ratio"], hand_over),
         "curve": curve,
         "points": points,
         "best": None if best is None else best["op_id"],
@@ -102,14 +103,16 @@ def cached(loop: Loop, stage: Stage, share: float) -> Stage:
     return replace(faster, rate=max(rate_with(faster, stage.workers) or 0.0, rate_now(loop, stage)))
 
 
-def split(loop: Loop, load: Sequence[Row], without_reading: float, hand_over: float) -> dict[str, float]:
+def split(loop: Loop, load: Sequence[Row], without_reading: float | None, hand_over: float) -> dict[str, float | None]:
     """The loop's waiting as shares of its time: for reading, for preparing, for the hand-over of batches made before.
 
-    `without_reading`: how many times as fast the loop would be with all data cached.
+    `without_reading`: how many times as fast the loop would be with all data cached; None where that is not known.
     """
     step_ns = 1e9 / (loop.rate or 1.0)
     wait: float = load[0]["wait_share"] or 0.0
     handed = min(hand_over / step_ns, wait)
+    if without_reading is None:
+        return {"wait": wait, "reading": None, "preparing": None, "hand_over": handed}
     reading = min(max(1 - 1 / without_reading, 0.0), wait - handed)
     return {"wait": wait, "reading": reading, "preparing": wait - handed - reading, "hand_over": handed}
 

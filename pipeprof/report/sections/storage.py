@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
@@ -27,27 +28,40 @@ HOW = (
     " GeneratorDataset: there, let the source keep its rows, or write them once, as MindRecord for instance"
 )
 SAME_ROWS = "A cache after an operator with Python of yours is right only if that gives the same for a row every time"
+NOTHING_READ = "No source waits for what it reads"
+NOT_TIMED = "What reading takes is not known: no operator that reads was timed"
 
 
 def storage_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
-    """The pipelines of the rank in focus, one after the other."""
+    """The pipelines of the rank in focus, one after the other; where there are several, each with its place."""
     section = Section("Storage and caches")
-    for pipeline in rows_at(content["storage"], focus):
-        section.strong.append(_split(pipeline["split"]))
-        if pipeline["readers"]:
-            section.blocks.append(_curve(pipeline["curve"]))
-        else:
-            section.notes.append("What reading takes is not known: no operator that reads was timed")
-        if pipeline["branches"]:
-            section.notes.append("Rows come from several sources: what one cache would bring cannot be said")
-        if pipeline["points"]:
-            section.strong.append(_best(pipeline))
-            section.blocks.append(_points(pipeline["points"]))
-            section.notes.append(HOW)
-        if any(point["python"] for point in pipeline["points"]):
-            section.notes.append(SAME_ROWS)
-        section.notes += [DOUBTS[code] for code in pipeline["doubts"]]
+    advice = rows_at(content["storage"], focus)
+    made = rows_at(content["pipeline"]["pipelines"], focus) if len(advice) > 1 else []
+    sites = {row["pipeline_key"]: f"Pipeline at {row['site'] or 'an unknown place'}: " for row in made}
+    for pipeline in advice:
+        _add(section, pipeline, sites.get(pipeline.get("pipeline_key"), ""))
+    section.notes = list(dict.fromkeys(section.notes))
     return section
+
+
+def _add(section: Section, pipeline: dict[str, Any], of: str) -> None:
+    """One pipeline; `of` stands in front of what is of it alone."""
+    caption = (of.rstrip(": "),) if of else ()
+    section.strong.append(of + _split(pipeline["split"]))
+    if pipeline["readers"]:
+        section.blocks.append(replace(_curve(pipeline["curve"]), caption=caption))
+    else:
+        is_known = pipeline["split"]["reading"] is not None
+        section.notes.append(of + (NOTHING_READ if is_known else NOT_TIMED))
+    if pipeline["branches"]:
+        section.notes.append(f"{of}Rows come from several sources: what one cache would bring cannot be said")
+    if pipeline["points"]:
+        section.strong.append(of + _best(pipeline))
+        section.blocks.append(replace(_points(pipeline["points"]), caption=caption))
+        section.notes.append(HOW)
+    if any(point["python"] for point in pipeline["points"]):
+        section.notes.append(SAME_ROWS)
+    section.notes += [of + DOUBTS[code] for code in pipeline["doubts"]]
 
 
 def operator(point: Mapping[str, Any]) -> str:
@@ -55,10 +69,10 @@ def operator(point: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in (point["op_type"], point["op_id"], point["name"]) if part not in (None, ""))
 
 
-def _split(split: dict[str, float]) -> str:
+def _split(split: dict[str, Any]) -> str:
     parts = [f"{format_ratio(split[name])} for {words}"
              for name, words in (("reading", "reading"), ("preparing", "preparing"), ("hand_over", "handing over"))
-             if split[name] > 0]  # fmt: skip
+             if (split[name] or 0.0) > 0]  # fmt: skip
     of_them = f": {', '.join(parts)}" if parts else ""
     return f"In the steady state the loop waits for data {format_ratio(split['wait'])} of its time{of_them}"
 

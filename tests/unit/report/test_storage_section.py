@@ -38,9 +38,14 @@ def test_the_tables_say_what_is_not_known():
 
 
 def test_without_a_timed_reader_there_is_no_curve():
-    found = section(readers=[])
+    unknown = {"wait": 0.42, "reading": None, "preparing": None, "hand_over": 0.01}
+    found = section(readers=[], split=unknown)
     assert len(found.blocks) == 1
     assert any("not known" in note for note in found.notes)
+    assert found.strong[0].endswith("waits for data 42.0 % of its time: 1.0 % for handing over")
+    found = section(readers=[], split=unknown | {"reading": 0.0, "preparing": 0.41})
+    assert "No source waits for what it reads" in found.notes
+    assert not any("not known" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,22 @@ def test_without_a_timed_reader_there_is_no_curve():
 )
 def test_what_makes_it_doubtful_is_said(more, told):
     assert any(told in note for note in section(**more).notes)
+
+
+def test_several_pipelines_are_told_apart_by_their_places():
+    one = {"rep": 0, "rank": 0, "pipeline_key": "a"}
+    split = {"wait": 0.4, "reading": None, "preparing": None, "hand_over": 0.0}
+    unknown = {"curve": [], "best": None, "readers": [], "branches": False, "doubts": []}
+    advice = unknown | {"split": split, "points": [POINT]}
+    made = [one | {"site": "train.py:7"}, one | {"pipeline_key": "b", "site": None}]
+    content = {"storage": [one | advice, one | advice | {"pipeline_key": "b"}], "pipeline": {"pipelines": made}}
+    found = storage_section(content, (0, 0))
+    assert [line.partition(" the ")[0] for line in found.strong[::2]] == [
+        "Pipeline at train.py:7: In",
+        "Pipeline at an unknown place: In",
+    ]
+    assert [block.caption for block in found.blocks] == [("Pipeline at train.py:7",), ("Pipeline at an unknown place",)]
+    assert len(found.notes) == len({*found.notes}) == 3
 
 
 def test_another_rank_has_a_section_of_its_own():

@@ -74,6 +74,12 @@ def test_the_hand_over_is_neither():
     assert found["reading"] == pytest.approx(1 - 10.8 / 16)
 
 
+def test_what_reading_takes_is_not_known_where_no_source_was_timed():
+    found = advice(about=facts(wait_share=None))["split"]
+    assert (found["wait"], found["reading"], found["preparing"]) == (pytest.approx(6 / 16), None, None)
+    assert advice(about=facts(wait_share=0.0))["split"]["reading"] == 0
+
+
 def test_partly_cached_rows_take_the_rest_of_the_time():
     assert [one["ratio"] for one in advice()["curve"]] == pytest.approx([1, 16 / 12, 1.6, 1.6, 1.6])
     assert [one["rate"] for one in advice()["curve"]][1] == pytest.approx(1000 / 12)
