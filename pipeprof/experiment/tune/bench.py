@@ -142,6 +142,9 @@ class TuneBench:
         batches.sort(key=lambda event: (event["number"], event["row"]))
         if any(one.cache for one in settings.operators) and not _later_epoch(batches):
             batches = []  # those of a first epoch are no proof that rows may be kept
+        if peak and not peak.bytes:
+            why = f"the memory of the processes of run `{done.path}` cannot be read"
+            raise MeasureError(why, "tune for --goal time or cores here")
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
         later = None if done.later_rate is None else done.later_rate.per_second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.pairs.series import Rate
+from pipeprof.experiment.peak import Peak
 from pipeprof.experiment.runs import Measured
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
@@ -511,6 +513,15 @@ def test_batches_of_a_first_epoch_prove_no_cache(tmp_path, monkeypatch, later, b
     monkeypatch.setattr(real_bench, "run_once", lambda *_args: done)
     cached = Settings(operators=(OperatorSetting(node=1, op_type="MapOp", cache=1 << 20),))
     assert real_bench.TuneBench(["true"]).run(cached, tmp_path, ("b", 0), None).batches == batches
+
+
+def test_memory_that_cannot_be_read_is_an_error_and_not_none(tmp_path, monkeypatch):
+    rate = SimpleNamespace(per_second=1.0)
+    done = SimpleNamespace(path=tmp_path, rate=rate, later_rate=rate, events=lambda _kind: [])
+    monkeypatch.setattr(real_bench, "run_once", lambda *_args: done)
+    monkeypatch.setattr(real_bench, "watched_memory", lambda: nullcontext(Peak()))
+    with pytest.raises(MeasureError, match=r"the memory of the processes of run .* cannot be read"):
+        real_bench.TuneBench(["true"], "memory").run(Settings(), tmp_path, ("a", 0), None)
 
 
 def test_a_tuning_keeps_no_secret_of_the_command(tmp_path):
