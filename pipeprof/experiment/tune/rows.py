@@ -80,7 +80,7 @@ def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch], *, order: 
     for number, (one, other) in enumerate(zip(plain, changed, strict=False), 1):
         if one.batches == other.batches and one.ordered == other.ordered:
             word: Batches = "same"
-        elif not (one.whole and other.whole) and (order or one.batches != other.batches):
+        elif _is_cut_short(one, other, order=order):
             continue
         elif (one.rows, one.sum) == (other.rows, other.sum):
             word = "permuted"
@@ -89,6 +89,16 @@ def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch], *, order: 
             return "other", f"epoch {number} has other rows than that of the original: {why} are the same"
         batches = worse(batches, word)
     return batches, ""
+
+
+def _is_cut_short(one: Epoch, other: Epoch, *, order: bool) -> bool:
+    """Whether the rows that only one of them has may be in the rest of the other, which nobody read.
+
+    In another `order` any of them may.
+    """
+    if one.batches != other.batches:
+        return not min(one, other, key=lambda epoch: epoch.batches).whole
+    return order and not (one.whole and other.whole)
 
 
 def compared_columns(
@@ -101,7 +111,7 @@ def compared_columns(
     """
     batches: Batches = "not_seen"
     for number, (one, seeded, other) in enumerate(zip(plain, reseeded, changed, strict=False), 1):
-        if not (one.whole and other.whole) and one.batches != other.batches:
+        if _is_cut_short(one, other, order=False):
             continue
         why = f"epoch {number} has other rows than that of the original: "
         if (one.rows, len(one.columns)) != (other.rows, len(other.columns)):

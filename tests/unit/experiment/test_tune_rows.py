@@ -41,6 +41,9 @@ COMMAND = ("python", "train.py")
             [msgspec.structs.replace(epoch("more", "more rows", whole=False), batches=13)],
             "not_seen",
         ),
+        # It went on where the original ended, or ended where that went on.
+        ([epoch()], [msgspec.structs.replace(epoch("more", "more rows", whole=False), batches=13)], "other"),
+        ([epoch(whole=False)], [msgspec.structs.replace(epoch("fewer", "fewer rows", 64), batches=8)], "other"),
         ([], [epoch()], "not_seen"),
     ],
 )
@@ -104,6 +107,12 @@ def test_where_every_column_is_random_there_is_nothing_to_hold_on_to():
     plain, seeded, changed = ([epoch("x", drawn, columns=[column("image", drawn)])] for drawn in ("1", "2", "3"))
     assert compared_columns(plain, seeded, changed, order=False) == ("not_reproducible", "")
     assert compared_columns([], seeded, changed, order=False) == ("not_seen", "")
+
+
+def test_random_rows_that_end_early_are_other_ones():
+    plain, changed = (msgspec.structs.replace(augmented(drawn), whole=drawn == "three") for drawn in ("one", "three"))
+    changed = msgspec.structs.replace(changed, batches=8, rows=64)
+    assert compared_columns([plain], SEEDED, [changed], order=True)[0] == "other"
 
 
 def test_an_epoch_that_drops_other_rows_under_another_seed_is_like_it():
