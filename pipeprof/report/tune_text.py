@@ -125,8 +125,10 @@ def _in_all(trials: Sequence[Content], content: Content) -> list[dict[str, Any]]
     for item in (item for one in trials for item in one["what"] if _holds(item, content)):
         where = item["op"] if item["op_id"] is None else item.get("node")
         alone = {"maps_after", "cache"} & {*item["change"]}  # whose words leave no room for others
-        earlier = changed.setdefault((where, *alone), {**item, "change": {}})["change"]
+        own = changed.setdefault((where, *alone), {**item, "change": {}})["change"]
         for name, (old, new) in item["change"].items():
+            everywhere = [one["change"] for one in changed.values() if name == "prefetch" and name in one["change"]]
+            earlier = everywhere[0] if everywhere else own  # it is of all operators
             earlier[name] = [earlier.get(name, (old,))[0], new]
             if earlier[name][0] == new != old:  # it is as it was in the beginning
                 del earlier[name]

@@ -45,6 +45,14 @@ def test_an_operator_that_was_changed_twice_is_told_once_in_the_paragraph():
     ]
 
 
+def test_the_prefetch_size_is_told_once_whatever_operator_it_was_tried_for():
+    changes = {1: [16, 64], 0: [64, 2]}
+    what = [WHAT[0] | {"op_id": node, "node": node, "change": {"prefetch": change}} for node, change in changes.items()]
+    accepted = [trial("accepted", what=[one]) for one in what]
+    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH))
+    assert [line for line in text.splitlines() if line.startswith("-")] == ["- `MapOp 1 'rotate': prefetch 16 -> 2`"]
+
+
 def test_what_would_need_leave_to_change_the_order_is_counted():
     seen = {"not_worth": [], "other_sites": [], "permuting": [WHAT, WHAT]}
     asked = "--allow-order would allow 2 more: the same rows, in another order"
