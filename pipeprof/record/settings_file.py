@@ -61,6 +61,19 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     cpus: Cores | None = None
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether rows are kept in memory: from the second epoch on, these are handed out again."""
+        return any(one.cache for one in self.operators)
+
+    @property
+    def must_be_same(self) -> bool:
+        """Whether only the very same rows prove it: a function that gets a batch may do something else with it.
+
+        And rows that are kept are those of the first epoch, with the random numbers that were drawn for it.
+        """
+        return self.keeps_rows or any(one.maps_after for one in self.operators)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is changed."""
         return self == Settings(site=self.site)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import markdown_code
 from pipeprof.report.answer import process
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
 from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
@@ -52,7 +53,7 @@ NOTHING_PROVEN = {
     "lacks_time": "undecided: nothing was proven in the time",
     "undecided": "undecided: the runs vary too much to tell whether a change helps; nothing is recommended",
     "failed": "not judged: every change that was tried failed",
-    "not_judged": "not judged: what was better hands out batches that cannot be compared; --allow-unchecked takes it",
+    "not_judged": "not judged: what may be better hands out batches that cannot be compared",
 }
 BATCHES = {
     "same": "the first batches are the same, in the same order",
@@ -105,17 +106,16 @@ def pull_request(content: Content) -> str:
     """A paragraph with figures for who reviews the change, as Markdown; "" when nothing is proven."""
     if content["verdict"] != "proven":
         return ""
-    final, trials = content["final"], [one for one in content["trials"] if one["verdict"] == "accepted"]
+    final, trials = content["final"], _came(content, "accepted")
     changes = "\n".join(f"- {markdown_code(setting.change(item))}" for item in _in_all(trials, content))
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
-    checked = BATCHES[final["batches"]]
     part = f", each ended after {content['stop_after']:,} training steps" if content.get("stop_after") else ""
     pairs = format_count(len(final["a"]), "pair")
     return (
         f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n"
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
-        f"p = {_p_value(final)}. {checked.capitalize()}.\n"
+        f"p = {_p_value(final)}. {capital(_checked(final))}.\n"
     )
 
 
@@ -154,9 +154,7 @@ def _answer(content: Content) -> list[str]:
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None or (verdict == "undecided" and not final["a"]):
-        came = {one["verdict"] for one in content["trials"]}
-        code = "lacks_time" if content["lacks_time"] else "failed" if came == {"failed"} else verdict
-        return [NOTHING_PROVEN[code], ended]
+        return [_nothing_proven(content), ended]
     gain = _figure(content)
     pairs = f"{format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
@@ -164,12 +162,38 @@ def _answer(content: Content) -> list[str]:
     elif verdict == "not_faster":
         head = f"not {'better' if less else 'faster'}: {gain}; nothing is recommended"
     elif verdict == "not_judged":
-        why = final["error"] or final.get("why") or BATCHES[final["batches"]]
-        head = f"not judged: {why}; nothing is recommended"
+        head = f"not judged: {final['error'] or _checked(final)}; nothing is recommended"
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
-    batches = "" if final["error"] else BATCHES[final["batches"]]
+    batches = "" if final["error"] or verdict == "not_judged" else _checked(final)
     return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
+
+
+def _came(content: Content, verdict: str) -> list[Mapping[str, Any]]:
+    """The trials that came out so."""
+    return [one for one in content["trials"] if one["verdict"] == verdict]
+
+
+def _nothing_proven(content: Content) -> str:
+    """The first line where the whole set was not timed."""
+    if content["verdict"] == "undecided":
+        return NOTHING_PROVEN["lacks_time" if content["lacks_time"] else "undecided"]
+    unchecked = _came(content, "unchecked")
+    if not unchecked and content["trials"]:
+        return NOTHING_PROVEN["failed"]
+    helped = [one for one in unchecked if not _changes(one["what"], "cache", "maps_after")]
+    helps = helped and not content.get("allow_unchecked")
+    return NOTHING_PROVEN["not_judged"] + ("; --allow-unchecked takes it" if helps else "")
+
+
+def _changes(what: Sequence[Mapping[str, Any]], *names: str) -> bool:
+    """Whether one of these settings is among what a trial changes."""
+    return any({*names} & {*item["change"]} for item in what)
+
+
+def _checked(final: Mapping[str, Any]) -> str:
+    """What is said of its batches."""
+    return str(final.get("why") or BATCHES[final["batches"]])
 
 
 def _figure(content: Content) -> str:
@@ -183,8 +207,8 @@ def _figure(content: Content) -> str:
 
 def _since(content: Content) -> str:
     """What is said of a cache: the first epoch, which fills it, is not in the figures."""
-    accepted = [item for one in content["trials"] if one["verdict"] == "accepted" for item in one["what"]]
-    return " from the second epoch on" if any("cache" in item["change"] for item in accepted) else ""
+    accepted = [item for one in _came(content, "accepted") for item in one["what"]]
+    return " from the second epoch on" if _changes(accepted, "cache") else ""
 
 
 def _ratio(estimate: Sequence[float | None]) -> str:

@@ -140,7 +140,7 @@ class TuneBench:
             done = self._run(settings, folder, name, longest_s, digest=SAMPLE)
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
-        if any(one.cache for one in settings.operators) and not _later_epoch(batches):
+        if settings.keeps_rows and not _later_epoch(batches):
             batches = []  # those of a first epoch are no proof that rows may be kept
         if peak and not peak.bytes:
             why = f"the memory of the processes of run `{done.path}` cannot be read"
@@ -156,8 +156,7 @@ class TuneBench:
         """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
         done = self._run(settings, folder, ("b", 0), longest_s, digest_all=True, other_seed=other_seed)
         epochs = epochs_of(done.events("epoch_digest"), settings.site)
-        has_cache = any(one.cache for one in settings.operators)
-        return [] if has_cache and len(epochs) < 2 else epochs  # a first epoch is no proof that rows may be kept
+        return [] if settings.keeps_rows and len(epochs) < 2 else epochs  # a first one is no proof for kept rows
 
     def _run(
         self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None, **options: Any

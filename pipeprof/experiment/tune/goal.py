@@ -37,7 +37,7 @@ def lacks_time(state: TuneState) -> bool:
 def has_looks(state: TuneState, final: Final) -> bool:
     """Whether more pairs of the proof may decide it."""
     is_open = not final.error and final.verdict in (None, "inconclusive") and len(final.a) < LOOKS[-1]
-    return is_open and state.may_take(final.batches, unchecked=True)
+    return is_open and state.may_take(final.batches, so_far=True)
 
 
 def decided_word(trial: Trial, goal: Goal) -> Word | None:

@@ -37,11 +37,12 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "goal": state.goal,
         "allow_order": state.allow_order,
         "allow_random": state.allow_random,
+        "allow_unchecked": allow_unchecked,
         "stop_after": state.stop_after,
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,
-        "lacks_time": lacks_time(state),
+        "lacks_time": lacks_time(state) or bool(state.made_again(unchecked=allow_unchecked)),
         "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH) + READING_S, 3),
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
@@ -86,7 +87,7 @@ def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
         if state.ended == "budget" or "undecided" in came:
             return "undecided"
         return "not_judged" if "unchecked" in came or came == {"failed"} else "nothing_to_gain"
-    unchecked = final.verdict != "improved"  # what is no gain needs no comparison
-    if final.error or not state.may_take(final.batches, unchecked=unchecked):
+    so_far = final.verdict != "improved"  # what is no gain needs no comparison
+    if final.error or not state.may_take(final.batches, so_far=so_far):
         return "not_judged"
     return "not_faster" if final.verdict in ("unchanged", "regressed") else "undecided"

@@ -154,7 +154,7 @@ class Tuning:
         Trials that the budget stopped, and those whose batches could not be compared once that is allowed, are made
         again.
         """
-        again = [one for one in self.state.trials if self._may_be_made_again(one)]
+        again = self.state.made_again(unchecked=self.wish.allow_unchecked)
         lacking = lacks_time(self.state)
         if self.left_s < seconds_for(self.state, ENOUGH) or not (again or lacking):
             return False
@@ -164,9 +164,6 @@ class Tuning:
             self.state.trials = [one for one in self.state.trials if one not in again]
             self.state.dropped += len(again)
         return True
-
-    def _may_be_made_again(self, trial: Trial) -> bool:
-        return trial.stopped == "budget" or (trial.verdict == "unchecked" and self.wish.allow_unchecked)
 
     def _fall_back(self) -> None:
         """What an earlier call proved stands where what came on top of it was not proven."""
@@ -257,7 +254,7 @@ class Tuning:
                 "no dataset pipeline fed the training, so there is nothing to tune",
                 "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
             )
-        if any(one.cache for one in self.state.settings.operators):
+        if self.state.settings.keeps_rows:
             seen = replace(seen, recorded=replace(seen.recorded, caches=()))
         if len(self.state.seen) <= number:
             self.state.sources = self.state.sources or sources_of(self.wish.workdir, self.wish.command, seen)
@@ -309,7 +306,7 @@ class Tuning:
                 stopped = stopped or "budget"
         if word == "accepted" and self._whole_epochs_may_tell(trial):
             trial.permutes = True
-            trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
+            self._compare_whole(trial, folder)
         trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
         trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
         trial.verdict = self._verdict(trial, word)
@@ -328,12 +325,16 @@ class Tuning:
 
     def _may_permute(self, trial: Trial, folder: Path) -> bool:
         """Whether what a candidate hands out are the rows of the original, in whole epochs; before it is timed."""
-        trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
+        self._compare_whole(trial, folder)
         trial.verdict = "unchecked" if trial.batches in UNKNOWN else "other_data"
-        return self._may_take(trial.batches)
+        return self._may_take(trial)
 
-    def _may_take(self, batches: Batches) -> bool:
-        return self.state.may_take(batches, unchecked=self.wish.allow_unchecked)
+    def _may_take(self, trial: Trial) -> bool:
+        return self.state.may_take(trial.batches, trial.settings, unchecked=self.wish.allow_unchecked)
+
+    def _compare_whole(self, trial: Trial, folder: Path) -> None:
+        trial.batches, why = self._whole_epochs(trial.settings, folder)
+        trial.error = "" if trial.batches == "random" else why  # the proof tells what is drawn
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
@@ -366,8 +367,8 @@ class Tuning:
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):
             return "other_data"  # where other random numbers are allowed, only those of a gain are told from other rows
-        if word == "accepted" and not self._may_take(trial.batches):
-            return "unchecked"
+        if word == "accepted" and not self._may_take(trial):
+            return "unchecked" if trial.batches in UNKNOWN else "other_data"
         return word or "undecided"
 
     def _prove(self) -> None:
@@ -378,9 +379,7 @@ class Tuning:
         if not self._compare_rows(final):
             return
         final.error = ""  # of an earlier call
-        while (
-            len(final.a) < LOOKS[-1] and not self._judge(final) and self.state.may_take(final.batches, unchecked=True)
-        ):
+        while len(final.a) < LOOKS[-1] and not self._judge(final) and self.state.may_take(final.batches, so_far=True):
             due = next(look for look in LOOKS if look > len(final.a))
             if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
                 break
@@ -389,8 +388,9 @@ class Tuning:
             except ChangedSideError as error:
                 final.error = error.message
                 break
-            batches = handed.add(*pair)
-            final.batches = final.batches if permutes else worse(final.batches, batches)
+            batches = worse(final.batches, handed.add(*pair))
+            if not permutes and batches != final.batches:
+                final.batches, final.why = batches, ""
             self._save()
             self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
         self._judge(final)
@@ -407,7 +407,7 @@ class Tuning:
                 return False
             final.rows_compared = True
             self._save()
-        return self.state.may_take(final.batches, unchecked=True)
+        return self.state.may_take(final.batches, so_far=True)
 
     def _judge(self, final: Final) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""

@@ -167,9 +167,31 @@ class TuneState(msgspec.Struct, kw_only=True):
         """The same of a run in which all rows are fingerprinted."""
         return max(self.run_s, self.rows_s)
 
-    def may_take(self, batches: Batches, *, unchecked: bool = False) -> bool:
-        """Whether a change that hands these out may be taken, with the leave that the user gave."""
-        return acceptable(batches, order=self.allow_order, unchecked=unchecked, draws=self.allow_random)
+    def may_take(
+        self, batches: Batches, of: Settings | None = None, *, unchecked: bool = False, so_far: bool = False
+    ) -> bool:
+        """Whether settings that hand these out (None: those accepted) may be taken, with the leave that the user gave.
+
+        `unchecked`: also where they cannot be compared. `so_far`: while nothing speaks against it. Settings that must
+        hand out the very same rows have no leave, except for another order of those that are not kept.
+        """
+        changed = self.settings if of is None else of
+        leave = not changed.must_be_same
+        return acceptable(
+            batches,
+            order=self.allow_order and not changed.keeps_rows,
+            unchecked=so_far or (unchecked and leave),
+            draws=self.allow_random and leave,
+        )
+
+    def made_again(self, *, unchecked: bool) -> list[Trial]:
+        """Trials that the budget stopped; and those that could not be compared, if `unchecked` ones may be taken."""
+        return [
+            one
+            for one in self.trials
+            if one.stopped == "budget"
+            or (one.verdict == "unchecked" and self.may_take(one.batches, one.settings, unchecked=unchecked))
+        ]
 
 
 def new_state(wish: TuneWish) -> TuneState:

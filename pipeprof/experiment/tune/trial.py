@@ -30,10 +30,11 @@ class ChangedSideError(Exception):
 
 def rates_of_sides(plain: Ran, changed: Ran, after: Settings) -> tuple[float, float]:
     """Steps/s of both; with a cache, which the first epoch fills, from the second epoch on."""
-    if not any(one.cache for one in after.operators):
+    if not after.keeps_rows:
         return plain.rate, changed.rate
     if plain.later is None or changed.later is None:
-        raise ChangedSideError("too few steps after the first epoch, which fills the cache: train for more epochs")
+        why = "too few steps after the first epoch, which fills the cache: each run has to train for more epochs"
+        raise ChangedSideError(why)
     return plain.later, changed.later
 
 
@@ -81,7 +82,7 @@ def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tu
     word, why = compared_epochs(state.original, changed, order=state.allow_order)
     if word not in ("permuted", "other"):
         return word, why
-    if word == "other" and state.allow_random:
+    if word == "other" and state.allow_random and not settings.must_be_same:
         state.reseeded = state.reseeded or bench.rows(unchanged, folders[0], None, other_seed=True)
         return compared_columns(state.original, state.reseeded, changed, order=state.allow_order)
     if state.reproducible is None:  # a second unchanged run says whether it is the change that does it

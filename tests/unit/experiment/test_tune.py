@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tune_fake import SITE, FakeBench, by_workers, pipeline, workers_of
+from tune_fake import SITE, FakeBench, by_workers, pipeline, with_a_cache, workers_of
 
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
@@ -111,27 +111,6 @@ def test_a_prediction_that_failed_corrects_those_of_the_same_settings(tune):
     corrected = [one.prediction for one in state.trials if one.prediction["learned"]]
     assert state.trials[0].predicted_wrong
     assert all(one["ratio"] < 2 for one in corrected)
-
-
-def with_a_cache(epochs):
-    """A slow map that workers do not help, and a cache behind it that makes all but the first epoch four times as fast."""
-    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0, kinds=("cpu", "cpu", "cpu")), lambda _settings: 25.0)
-    point = {
-        "bytes": 1000,
-        "changes": None,
-        "name": None,
-        "site": None,
-        "disk_ratio": None,
-        "row_bytes": 10,
-        "rows": 100,
-    }
-    bench.caches = [
-        point | {"op_id": 2, "op_type": "GeneratorOp", "ratio": 1.0},
-        point | {"op_id": 1, "op_type": "MapOp", "ratio": 4.0},
-    ]
-    bench.epochs = epochs
-    bench.later = lambda rate, settings: rate * (4 if any(one.cache for one in settings.operators) else 1)
-    return bench
 
 
 def test_a_cache_is_judged_by_the_epochs_after_the_one_that_fills_it(tune, tmp_path):
@@ -378,14 +357,14 @@ def test_what_was_proven_stays_when_more_time_proves_nothing_more(tune, tmp_path
     assert final_word(again, tmp_path) == "proven"
 
 
-def test_leave_that_is_given_later_counts(tune, tmp_path):
+def random_batches():
     loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda _settings, number: (f"random {number}",)
+    return bench
 
-    def random_batches():
-        bench = FakeBench(loop, by_workers(loop))
-        bench.handed = lambda _settings, number: (f"random {number}",)
-        return bench
 
+def test_leave_that_is_given_later_counts(tune, tmp_path):
     state, _ = tune(random_batches())
     assert final_word(state, tmp_path) == "not_judged"
     assert state.trials[0].verdict == "unchecked"
@@ -394,6 +373,17 @@ def test_leave_that_is_given_later_counts(tune, tmp_path):
     once_more, said = tune(random_batches(), allow_unchecked=True)
     assert "finished" in said[-1]
     assert len(once_more.trials) == len(again.trials)
+
+
+def test_who_gives_leave_without_time_learns_how_much_time_it_takes(tune, tmp_path):
+    state, _ = tune(random_batches())
+    again, said = tune(random_batches(), state.spent_s + 1.0, allow_unchecked=True)
+    assert "finished" in said[-1]
+    content = content_of(again, tmp_path, allow_unchecked=True)
+    assert (content["verdict"], content["lacks_time"]) == ("not_judged", True)
+    assert not content_of(again, tmp_path, allow_unchecked=False)["lacks_time"]
+    more, _ = tune(random_batches(), content["next_budget_s"], allow_unchecked=True)
+    assert "accepted" in {one.verdict for one in more.trials}
 
 
 def test_runs_that_vary_too_much_are_no_proof_that_nothing_is_to_be_gained(tune, tmp_path):

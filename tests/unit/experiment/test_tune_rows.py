@@ -9,15 +9,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tune_fake import SITE, FakeBench, by_workers, column, epoch, pipeline, workers_of
+from tune_fake import SITE, FakeBench, by_workers, column, epoch, pipeline, with_a_cache, workers_of
 
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs, epochs_of, worse
 from pipeprof.experiment.tune.search import TuneWish, run_tune
+from pipeprof.experiment.tune.state import new_state
 from pipeprof.experiment.tune.trial import is_proven
-from pipeprof.record.settings_file import Settings
+from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.verdict.candidate import Recorded
 
 COMMAND = ("python", "train.py")
@@ -255,6 +256,22 @@ def test_what_may_be_taken(batches, plain, with_order, unchecked):
     assert acceptable(batches, order=False, unchecked=True) == unchecked
 
 
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        ({"workers": 2}, {"same", "permuted", "random", "not_reproducible", "not_seen"}),
+        ({"maps_after": 1}, {"same", "permuted"}),  # with a batch a function may do something else
+        ({"cache": 9}, {"same"}),  # of each epoch, though nothing is drawn or shuffled any more
+    ],
+)
+def test_not_every_change_has_the_leave_that_was_given(tmp_path, change, allowed):
+    state = new_state(TuneWish(COMMAND, tmp_path, allow_order=True, allow_random=True))
+    settings = Settings(operators=(OperatorSetting(node=0, op_type="MapOp", **change),))
+    words = ["same", "permuted", "random", "not_reproducible", "not_seen", "other"]
+    assert {one for one in words if state.may_take(one, settings, unchecked=True)} == allowed
+    assert state.may_take("not_seen", settings, so_far=True)
+
+
 def test_an_epoch_that_nobody_read_to_its_end_proves_nothing_of_its_rows(tune):
     bench = reading()
     bench.whole = lambda settings, _number: [epoch(f"{workers_of(settings, 2)}", whole=False)]
@@ -318,6 +335,35 @@ def test_random_numbers_of_another_number_of_workers_need_leave(tune, tmp_path):
     assert is_proven(state)
     assert verdict(state, tmp_path) == "proven"
     assert bench.compared.count(Settings(site=SITE)) == 2  # as it is, and with other seeds: asked once
+
+
+def frozen(settings, _number):
+    """What is drawn for the rows, where nobody sees that it is: behind a cache every epoch gets that of the first."""
+    return "the first" if settings.keeps_rows else "new ones"
+
+
+def unlike(_settings, number):
+    return f"that of run {number}"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "leave", "came"), [(frozen, "allow_random", "other_data"), (unlike, "allow_unchecked", "unchecked")]
+)
+def test_no_leave_lets_every_epoch_have_the_random_numbers_of_the_first(tune, tmp_path, drawn, leave, came):
+    def keeping():
+        bench = with_a_cache(epochs=2)
+        bench.handed = lambda settings, number: (drawn(settings, number),)
+        bench.whole = lambda settings, number: [augmented(drawn(settings, number))]
+        bench.reseeded = lambda _settings: [augmented("seeded")]
+        return bench
+
+    state = tune(keeping(), **{leave: True})
+    assert [one.verdict for one in state.trials if "cache" in one.key] == [came]
+    assert state.settings.is_empty
+    bench = keeping()
+    assert tune(bench, **{leave: True}).trials == state.trials
+    assert bench.runs == []  # nor is it tried again and again
+    assert not content_of(state, tmp_path, allow_unchecked=True)["lacks_time"]
 
 
 def test_with_that_leave_labels_that_move_are_still_other_batches(tune, tmp_path):

@@ -129,3 +129,24 @@ def by_workers(loop):
         return min(loop.consumer, *(one.rate * workers_of(settings, one.op_id) for one in loop.stages))
 
     return truth
+
+
+def with_a_cache(epochs):
+    """A slow map that no workers help; a cache behind it makes all but the first epoch four times as fast."""
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0, kinds=("cpu", "cpu", "cpu")), lambda _settings: 25.0)
+    point = {
+        "bytes": 1000,
+        "changes": None,
+        "name": None,
+        "site": None,
+        "disk_ratio": None,
+        "row_bytes": 10,
+        "rows": 100,
+    }
+    bench.caches = [
+        point | {"op_id": 2, "op_type": "GeneratorOp", "ratio": 1.0},
+        point | {"op_id": 1, "op_type": "MapOp", "ratio": 4.0},
+    ]
+    bench.epochs = epochs
+    bench.later = lambda rate, settings: rate * (4 if settings.keeps_rows else 1)
+    return bench

@@ -159,7 +159,7 @@ def test_who_ran_out_of_time_learns_how_much_more_is_enough():
     [
         ("undecided", True, "undecided: nothing was proven in the time"),
         ("undecided", False, "undecided: the runs vary too much"),
-        ("not_judged", False, "not judged: what was better hands out batches that cannot be compared"),
+        ("not_judged", False, "not judged: what may be better hands out batches that cannot be compared"),
     ],
 )
 @pytest.mark.parametrize("final", [None, FINAL | {"a": [], "b": [], "ratio": None, "verdict": None}])
