@@ -152,6 +152,7 @@ def _answer(content: Content) -> list[str]:
         ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
+        brings += " with the same batches" if _came(content, "other_data") else ""
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None or (verdict == "undecided" and not final["a"]):
         return [_nothing_proven(content), ended]
@@ -259,6 +260,8 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
     wrong = ", outside the prediction" if one["predicted_wrong"] else ""
     saved = [] if need is None else ["-" if one["saved"] is None else f"x{1 / one['saved']:.2f}"]
     came = (SAVING if need else {}).get(one["verdict"], TRIALS[one["verdict"]])
+    if one["verdict"] == "unchecked" and one["ratio"] is None:
+        came = "its batches cannot be compared"
     if one["stopped"] == "budget" and one["verdict"] == "undecided":
         came = "the time was over before the pairs decided"
     what = setting.changes(one["what"])
@@ -285,8 +288,9 @@ def _permuting(content: Content) -> Section:
     """How many candidates were left out for the order of the rows, and what more may be allowed."""
     permuting = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
     said = [f"--allow-order would allow {len(permuting)} more: the same rows, in another order"] if permuting else []
-    came = {one["verdict"] for one in content["trials"]}
-    if not content.get("allow_random") and came & {"other_data", "unchecked"}:
+    late = (content["final"] or {}).get("batches") == "other"
+    differ = late or _came(content, "other_data") or _came(content, "unchecked")
+    if not content.get("allow_random") and differ:
         said.append("if random crops, flips or the like make the batches differ: --allow-random compares all but those")
     return Section("", notes=said)
 

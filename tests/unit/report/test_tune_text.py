@@ -172,6 +172,36 @@ def test_where_no_pair_was_run_no_figure_is_missed(verdict, lacks_time, begins, 
     assert ("the same command with --budget" in text) is lacks_time
 
 
+@pytest.mark.parametrize(
+    ("change", "allowed", "helps"),
+    [
+        ({"workers": [1, 2]}, False, True),
+        ({"workers": [1, 2]}, True, False),
+        ({"cache": [None, 2**31]}, False, False),
+        ({"maps_after": [0, 1]}, False, False),
+    ],
+)
+def test_leave_is_only_named_where_it_was_not_given_and_helps(change, allowed, helps):
+    tried = trial("unchecked", what=[WHAT[0] | {"change": change}])
+    text = text_of(content("not_judged", None, [tried], allow_unchecked=allowed, lacks_time=allowed))
+    assert ("; --allow-unchecked takes it\n" in text) is helps
+    assert text.startswith("not judged: what may be better hands out batches that cannot be compared")
+    assert ("the same command with --budget 3m or more goes on" in text) is allowed
+
+
+def test_what_was_not_timed_is_not_called_faster():
+    text = text_of(content("not_judged", None, [trial("unchecked", ratio=None, interval=None)]))
+    assert "not measured" in text
+    assert "faster" not in text
+
+
+def test_a_gain_by_other_batches_is_not_denied():
+    text = text_of(content("nothing_to_gain", None, [trial("other_data")]))
+    assert "makes this training faster with the same batches\n" in text
+    text = text_of(content("nothing_to_gain", None, [trial("no_gain")]))
+    assert "makes this training faster\n" in text
+
+
 def test_where_every_change_failed_it_is_said():
     text = text_of(content("not_judged", None, [trial("failed", ratio=None, error="it broke")]))
     assert text.startswith("not judged: every change that was tried failed\n")
@@ -196,6 +226,7 @@ def test_who_may_allow_random_numbers_learns_it_and_an_endless_interval_is_left_
     assert "--allow-random compares all but those" in text
     assert "x1.90 in 2 pairs" in text
     assert "--allow-random" not in text_of(content("nothing_to_gain", None, [tried], allow_random=True))
+    assert "--allow-random" in text_of(content("not_judged", FINAL | {"batches": "other"}))
 
 
 def test_the_paragraph_lists_what_is_in_the_proven_set_alone():
