@@ -104,11 +104,12 @@ def _is_cut_short(one: Epoch, other: Epoch, *, order: bool) -> bool:
 def compared_columns(
     plain: Sequence[Epoch], reseeded: Sequence[Epoch], changed: Sequence[Epoch], *, order: bool
 ) -> tuple[Batches, str]:
-    """What is left to compare where rows hold random numbers: `random` when all of it is the same; why, when not.
+    """What is left to compare where rows hold random numbers: `random` when that is the same; and which, or why not.
 
     `reseeded`: the original's epochs with other random numbers. `order`: another order of the rows is none of its
     business. `not_reproducible`: no column is without random numbers, so there is nothing to hold on to.
     """
+    drawn: dict[str, None] = {}
     batches: Batches = "not_seen"
     for number, (one, seeded, other) in enumerate(zip(plain, reseeded, changed, strict=False), 1):
         if _is_cut_short(one, other, order=False):
@@ -119,14 +120,17 @@ def compared_columns(
             return "other", f"{why}{found}, not {expected}"
         steady = [first.is_like(second) for first, second in zip(one.columns, seeded.columns, strict=False)]
         if not any(steady):
-            return "not_reproducible", ""
+            return "not_reproducible", f"epoch {number} has random numbers in every column, so nothing can be compared"
         for first, second, is_steady in zip(one.columns, other.columns, steady, strict=False):
             same = first.sum == second.sum and (order or first.ordered == second.ordered)
             if first.form != second.form or (is_steady and not same):
                 what = "values" if first.form == second.form else "types or shapes"
                 return "other", f"{why}the {what} of column `{first.name}`"
+            drawn |= {} if is_steady else {first.name: None}
         batches = "random"
-    return batches, ""
+    names = ", ".join(f"`{name}`" for name in drawn)
+    why = f"random operations draw other numbers in {names}; all else in the epochs is the same"
+    return batches, why if names else ""
 
 
 def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:

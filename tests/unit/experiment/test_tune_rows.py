@@ -101,12 +101,14 @@ PLAIN, SEEDED = [augmented("one")], [augmented("two")]
 def test_where_some_columns_are_random_the_others_are_compared(changed, order, expected):
     word, why = compared_columns(PLAIN, SEEDED, [changed], order=order)
     assert word == expected
-    assert bool(why) is (expected == "other")
+    assert why.startswith("random operations draw other numbers in `image`;") is (expected == "random")
+    assert why
 
 
 def test_where_every_column_is_random_there_is_nothing_to_hold_on_to():
     plain, seeded, changed = ([epoch("x", drawn, columns=[column("image", drawn)])] for drawn in ("1", "2", "3"))
-    assert compared_columns(plain, seeded, changed, order=False) == ("not_reproducible", "")
+    why = "epoch 1 has random numbers in every column, so nothing can be compared"
+    assert compared_columns(plain, seeded, changed, order=False) == ("not_reproducible", why)
     assert compared_columns([], seeded, changed, order=False) == ("not_seen", "")
 
 
@@ -332,6 +334,8 @@ def test_random_numbers_of_another_number_of_workers_need_leave(tune, tmp_path):
     state = tune(bench, folder="allowed", allow_random=True)
     assert workers_of(state.settings, 1) >= 4
     assert state.final.batches == "random"
+    assert state.final.why == "random operations draw other numbers in `image`; all else in the epochs is the same"
+    assert all(one.error == "" for one in state.trials if one.verdict == "accepted")
     assert is_proven(state)
     assert verdict(state, tmp_path) == "proven"
     assert bench.compared.count(Settings(site=SITE)) == 2  # as it is, and with other seeds: asked once

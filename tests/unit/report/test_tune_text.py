@@ -225,6 +225,8 @@ def test_who_may_allow_random_numbers_learns_it_and_an_endless_interval_is_left_
     text = " ".join(text_of(content("nothing_to_gain", None, [tried])).split())
     assert "--allow-random compares all but those" in text
     assert "x1.90 in 2 pairs" in text
+    proven = FINAL | {"batches": "random", "why": "random operations draw other numbers in `Image`"}
+    assert tune_text.pull_request(content("proven", proven, [trial("accepted")])).endswith("numbers in `Image`.\n")
     assert "--allow-random" not in text_of(content("nothing_to_gain", None, [tried], allow_random=True))
     assert "--allow-random" in text_of(content("not_judged", FINAL | {"batches": "other"}))
 
