@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import psutil
 from pipeprof.errors import RunError
 from pipeprof.record import lock
 from pipeprof.record.machine import host_name
+from pipeprof.record.plain_file import file_end
 from pipeprof.record.run import load
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)  # nobody has asked how: pid 1 of a container may never do so
+_HELLO = re.compile(rb'\{"pid": (\d{1,9})\b')
+_HELLO_BYTES = 1 << 18
 
 
 def being_recorded(folder: Path) -> bool:
@@ -61,15 +65,31 @@ def launcher_alive(run: Run) -> bool:
 
 
 def processes_alive(run: Run) -> list[int]:
-    """Process ids of recorded processes that still run."""
-    alive = []
-    for path in run.spool.glob("rep=*/proc-*"):
-        try:
-            pid = int(path.name.split("-")[1])
-            process = psutil.Process(pid)
-            mine = str(path.parent.resolve()) == process.environ().get("PIPEPROF_SPOOL")
-            if mine and process.status() not in _ENDED:
-                alive.append(pid)
-        except (psutil.Error, ValueError, OverflowError):
-            continue
-    return sorted(alive)
+    """Process ids of recorded processes that still run; of a repetition without any, those of watched Pythons.
+
+    A training in the background has recorded nothing yet while it imports MindSpore.
+    """
+    alive: set[str] = set()
+    for rep in run.spool.glob("rep=*"):
+        recorded = [path.name.split("-")[1] for path in rep.glob("proc-*")]
+        alive.update(pid for pid in recorded or _watched(rep) if _runs(pid, rep))
+    return sorted(int(pid) for pid in alive)
+
+
+def _watched(rep: Path) -> list[str]:
+    """Process ids of the Pythons that the probe has entered, the newest of very many."""
+    try:
+        data, _ = file_end(rep / "hello.jsonl", _HELLO_BYTES, inside=rep)
+    except OSError:
+        return []
+    return [pid.decode() for pid in _HELLO.findall(data)]
+
+
+def _runs(pid: str, rep: Path) -> bool:
+    """Whether a process runs, and is of this repetition."""
+    try:
+        process = psutil.Process(int(pid))
+        mine = str(rep.resolve()) == process.environ().get("PIPEPROF_SPOOL")
+        return mine and process.status() not in _ENDED
+    except (psutil.Error, ValueError, OverflowError):
+        return False

@@ -122,7 +122,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
                 manifest.tables[table] = manifest.tables.get(table, 0) + rows
         alive = processes_alive(run)
         manifest.options[UNFINISHED] = bool(alive)
-        _describe(run, results)
+        _describe(run, results, alive)
         _decide(run, results, alive)
         if manifest.state == "complete":
             manifest.take_state(before)
@@ -180,7 +180,7 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
     checksums.forget(run, reps)
 
 
-def _describe(run: Run, results: Sequence[Converted]) -> None:
+def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
     """Fill in what only the recorded processes knew, and what is missing."""
     manifest = run.manifest
     for result in results:
@@ -203,7 +203,7 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
     if manifest.options.get("ops") == "off":
         reasons["op"] = "switched off with --ops off"
     reasons["op"] = reasons["op"] or warned.get("ops_left_to_user")
-    why = _nothing_seen(results)
+    why = _nothing_seen(results, alive)
     manifest.not_measured = [
         NotMeasured(what=table, why=why if why and table not in ("memory", "cpu") else reasons.get(table) or text)
         for table, text in _EXPECTED.items()
@@ -227,9 +227,14 @@ def _not_applied(override: dict[str, Any] | None, processes: Sequence[Process]) 
     return f"the settings of the data pipeline were not applied: {why}"
 
 
-def _nothing_seen(results: Sequence[Converted]) -> str | None:
+def _nothing_seen(results: Sequence[Converted], alive: Sequence[int]) -> str | None:
     if any(result.rows.get("step") or result.rows.get("fetch") for result in results):
         return None
+    if alive:
+        return (
+            f"process {alive[0]} runs on in the background, and nothing of it was recorded yet: open the run when it "
+            "has ended, or let the command wait for it (msrun: --join=True)"
+        )
     if not any(result.hello for result in results):
         return (
             "no Python of the command was watched: it starts none, or it was started with -I, -E or -S, "

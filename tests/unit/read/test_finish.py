@@ -125,6 +125,36 @@ def test_the_spool_stays_while_a_recorded_process_still_runs(spooled, monkeypatc
     assert done.spool.is_dir()
 
 
+@pytest.fixture
+def background(spooled):
+    """A process that the command left behind, which has recorded nothing yet."""
+    folder = spooled.rep()
+    environment = os.environ | {"PIPEPROF_SPOOL": str(folder.resolve())}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=environment) as process:
+        folder.joinpath("hello.jsonl").write_text(f'{{"pid": {process.pid}, "ppid": 1}}\n', encoding="utf-8")
+        yield process
+        process.kill()
+
+
+def test_a_training_in_the_background_is_recorded_until_it_ends(spooled, background):
+    done = finish(spooled.run)
+    assert state(done) == ("partial", f"process {background.pid} was still running when the command ended")
+    assert "--join=True" in missing(done)["step"]
+    with pytest.raises(RunError, match="still being recorded"):
+        open_run(spooled.run.path)
+    spooled.process(pid=background.pid)
+    background.kill()
+    background.wait()
+    whole = open_run(spooled.run.path)
+    assert (state(whole), whole.manifest.tables["step"]) == (("complete", None), 3)
+    assert "nothing_seen" not in {warning.code for warning in whole.manifest.warnings}
+
+
+def test_where_a_training_was_recorded_other_pythons_may_run_on(spooled, background):
+    spooled.process()
+    assert state(finish(spooled.run)) == ("complete", None)
+
+
 def test_the_spool_stays_when_the_tables_cannot_be_written(spooled, monkeypatch):
     spooled.rep()
     spooled.process()
