@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
@@ -219,7 +221,7 @@ def _add_steps(
     tree: Mapping[int, pipelines.Pipeline],
     structures: Mapping[int, sections.Structure],
 ) -> None:
-    windows = sorted(recorded.windows)
+    in_windows = touching(recognised.steps, recorded.windows)
     for index, step in enumerate(recognised.steps):
         fp, bp = points.get(index, (None, None))
         source = "op" if fp is not None and step.start <= fp <= step.end else None
@@ -237,12 +239,21 @@ def _add_steps(
             bp_ns=None if bp is None else out.at(bp), end_ns=out.at(step.end),
             data_wait_ns=None if fp is None else fp - step.start,
             fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
-            fp_source=source, in_window=any(begin <= step.end and step.start <= end for begin, end in windows),
+            fp_source=source, in_window=in_windows[index],
             updates=step.updates or None, input_ns=step.input_ns,
             **{f"{name}_ns": length for name, length in lengths.items()},
         )  # fmt: skip
         out.steps += 1
         out.kind_steps[group] += 1
+
+
+def touching(steps: Sequence[Step], windows: Sequence[tuple[int, int]]) -> list[bool]:
+    """Whether each step has something in common with a window."""
+    ordered = sorted(windows)
+    begins = [begin for begin, _ in ordered]
+    ends = list(accumulate((end for _, end in ordered), max))
+    begun = [bisect_right(begins, step.end) for step in steps]
+    return [count > 0 and ends[count - 1] >= step.start for count, step in zip(begun, steps, strict=True)]
 
 
 def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str, Any]]) -> None:

@@ -17,7 +17,7 @@ from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Proces
 from pipeprof.units import NS_PER_MS, ns_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.spool.steps import Step
@@ -43,6 +43,9 @@ class Pipeline:
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
     records: list[minddata.FetchRecord] = field(default_factory=list)
+    taken: Sequence[Mapping[str, Any]] = ()  # what was taken of MindSpore's records of its batches
+    last_fetch_ns: int | None = None
+    spacing_ms: int = 0  # of its last readings; 0: as it began
     is_sampled: bool = False
 
 
@@ -58,6 +61,8 @@ def add_pipelines(
     closed = {int(event["number"]): event for event in process.all("closed")}
     sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
     epochs_of = _epoch_batches(process)
+    last_fetches = _last_fetches(process)
+    spacings, taken = (_by_number(process.all(name)) for name in ("spacing", "batches"))
     pipelines: dict[int, Pipeline] = {}
     trees: dict[str, list[minddata.PipelineOp]] = {}
     for event in process.all("iterator"):
@@ -65,6 +70,8 @@ def add_pipelines(
         role = "hidden" if event.get("hidden") else roles.get(number, "other")
         nodes = flatten(event.get("graph") or {})
         pipeline = Pipeline(number, event, out.pipelines, nodes, _key(event, role))
+        pipeline.taken, pipeline.last_fetch_ns = taken.get(number, ()), last_fetches.get(number)
+        pipeline.spacing_ms = max((one["ms"] for one in spacings.get(number, ())), default=0)
         out.pipelines += 1
         pipelines[number] = pipeline
         queues = _add_samples(process, out, pipeline, trees, warnings)
@@ -101,11 +108,28 @@ def _epoch_batches(process: Process) -> dict[int, int]:
     return longest
 
 
+def _last_fetches(process: Process) -> dict[int, int]:
+    """When the last fetch from each iterator ended."""
+    last: dict[int, int] = {}
+    for mark in process.marks:
+        if mark.kind == Kind.FETCH:
+            last[mark.subject] = max(mark.end, last.get(mark.subject, mark.end))
+    return last
+
+
+def _by_number(events: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
+    """Events by the iterator that they are of."""
+    grouped: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for event in events:
+        grouped[event["number"]].append(event)
+    return grouped
+
+
 def add_fetches(
     process: Process, out: RankRows, pipelines: Mapping[int, Pipeline], step_of: Mapping[Mark, int]
 ) -> None:
     """Write one row per batch, with what the dataset itself recorded about it where it did."""
-    records = {number: _fetch_records(process, pipeline) for number, pipeline in pipelines.items()}
+    records = {number: _fetch_records(pipeline) for number, pipeline in pipelines.items()}
     for mark in process.marks:
         if mark.kind != Kind.FETCH or mark.flag & ~OTHER_THREAD or mark.subject not in pipelines:
             continue
@@ -149,9 +173,8 @@ def _add_samples(
     trees.setdefault(pipeline.key, data.ops)
     _add_executed(out, pipeline, data.ops)
     active = _active(process, pipeline)
-    spacing = max((event["ms"] for event in process.all("spacing") if event["number"] == pipeline.number), default=0)
-    if spacing:
-        minddata.thin_out(data, spacing * NS_PER_MS)
+    if pipeline.spacing_ms:
+        minddata.thin_out(data, pipeline.spacing_ms * NS_PER_MS)
     for op in data.ops:
         _add_op_samples(out, pipeline.pipeline_id, op, data.times, active)
     return "recorded"
@@ -202,9 +225,8 @@ def _add_op_samples(
 
 def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
     """From the iterator's creation, or the recording's, to its last fetch: samples of an idle tree say nothing."""
-    fetches = [mark.end for mark in process.marks if mark.kind == Kind.FETCH and mark.subject == pipeline.number]
     begin = max(int(pipeline.event["begin"]), int(process.about.get("started", 0)))
-    return begin, max(fetches, default=begin)
+    return begin, begin if pipeline.last_fetch_ns is None else pipeline.last_fetch_ns
 
 
 def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> tuple[minddata.MindData | None, str]:
@@ -231,14 +253,13 @@ def newest_save(folder: Path) -> Path | None:
     return max(saves, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
-def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
+def _fetch_records(pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
     """What MindSpore recorded of each batch: taken from it as the training ran, and in its last save."""
     if pipeline.event.get("queues"):
         return {}
     record_of = {record.batch - 1: record for record in pipeline.records}
-    for event in process.all("batches"):
-        if event["number"] == pipeline.number:
-            record_of.update((record.batch - 1, record) for record in _taken(event))
+    for event in pipeline.taken:
+        record_of.update((record.batch - 1, record) for record in _taken(event))
     return record_of
 
 

@@ -7,9 +7,10 @@ import json
 
 import pytest
 
-from pipeprof.read.spool.convert import assign_ranks, convert_rep, user_points
+from pipeprof.read.spool.convert import assign_ranks, convert_rep, touching, user_points
 from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.process import Kind, load_processes
+from pipeprof.read.spool.steps import Step
 from pipeprof.record import store
 from pipeprof.record.run import Manifest
 
@@ -236,3 +237,10 @@ def test_a_launcher_that_imports_mindspore_is_no_other_rank(spooled):
     convert_rep(spooled.run, 0)
     rows = store.read(spooled.run, "cpu_use").to_pylist()
     assert [(row["part"], row["pid"]) for row in rows] == [("launcher", 4_000_001), ("trainer", 4_000_002)]
+
+
+@pytest.mark.parametrize("windows", [[], [(3, 5)], [(2, 3), (0, 9)], [(4, 4), (6, 6), (8, 20)]])
+def test_a_step_is_in_a_window_that_it_touches(windows):
+    steps = [Step("train", start, start + 2) for start in range(0, 12, 2)]
+    touched = [any(begin <= step.end and step.start <= end for begin, end in windows) for step in steps]
+    assert touching(steps, windows) == touched

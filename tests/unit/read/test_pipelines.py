@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.convert import convert_rep
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.process import Kind, load_processes
 from pipeprof.record import store
 
 MS = 1_000_000
@@ -35,16 +35,18 @@ def tree(spooled):
         marks = [(1, 0, 1, 0, fetch_end - 1000, fetch_end), (10, 0, 2, 0, fetch_end, fetch_end + 100)]
         folder = spooled.process(events=[iterator, *lines, *events], marks=marks)
         for name, (ops, stamps) in saves.items():
-            save = folder / "tree-1" / name
-            save.mkdir(parents=True)
-            save.joinpath("pipeline_profiling_0.json").write_text(json.dumps({"op_info": ops}), encoding="utf-8")
-            save.joinpath("minddata_cpu_utilization_0.json").write_text(
-                json.dumps({"time_stamp": stamps, "op_info": []}), encoding="utf-8"
-            )
+            write_save(folder / "tree-1" / name, ops, stamps)
         convert_rep(spooled.run, 0)
         return spooled.run
 
     return make
+
+
+def write_save(folder, ops, stamps):
+    folder.mkdir(parents=True)
+    folder.joinpath("pipeline_profiling_0.json").write_text(json.dumps({"op_info": ops}), encoding="utf-8")
+    cpu = {"time_stamp": stamps, "op_info": []}
+    folder.joinpath("minddata_cpu_utilization_0.json").write_text(json.dumps(cpu), encoding="utf-8")
 
 
 def sampled(sizes, kinds=("BatchOp", "MapOp", "GeneratorOp")):
@@ -248,3 +250,42 @@ def test_readings_that_became_rarer_are_as_rare_from_the_beginning(tree):
     run = tree({"final-1": (sampled(list(range(8))), stamps)}, events=[*spacing, {**spacing[0], "number": 2, "ms": 30}])
     found = [(row["t_ns"], row["depth"]) for row in rows(run, "queue") if row["op_id"] == 0]
     assert [((at - found[0][0]) // MS, depth) for at, depth in found] == [(0, 0), (6, 3), (14, 5), (22, 6), (30, 7)]
+
+
+class Counted(list):
+    """Lists that count how often one of them is gone through."""
+
+    passes = 0
+
+    def __iter__(self):
+        Counted.passes += 1
+        return super().__iter__()
+
+
+def test_many_iterators_are_read_in_as_many_passes_as_one(spooled, monkeypatch):
+    """A loop that makes one in each epoch has as many of them as epochs."""
+
+    def load(folder, notes):
+        processes = load_processes(folder, notes)
+        for process in processes:
+            process.marks, process.events = Counted(process.marks), Counted(process.events)
+        return processes
+
+    monkeypatch.setattr("pipeprof.read.spool.convert.load_processes", load)
+    passes = []
+    for rep, count in enumerate((1, 5)):
+        numbers = range(1, 1 + count)
+        spooled.rep(rep, end=100 * MS)
+        iterators = [
+            {"e": "iterator", "t": BEGIN + 10, "number": number, "begin": BEGIN, "end": BEGIN + 10, "hidden": False,
+             "site": "train.py:9", "epochs": 1, "queues": "", "graph": GRAPH}
+            for number in numbers
+        ]  # fmt: skip
+        marks = [(Kind.FETCH, 0, number, 0, 40 * MS - 1000, 40 * MS) for number in numbers]
+        folder = spooled.process(rep=rep, events=iterators, marks=marks)
+        for number in numbers:
+            write_save(folder / f"tree-{number}" / "final-1", sampled([1, 2, 3]), [10, 20, 30])
+        Counted.passes = 0
+        convert_rep(spooled.run, rep)
+        passes.append(Counted.passes)
+    assert passes[0] == passes[1]
