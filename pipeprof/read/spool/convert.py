@@ -69,8 +69,10 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     end = int(
         ended.get("monotonic") or max([zero, *(one.last_ns for one in processes), *(one["t"] for one in samples)])
     )
+    here = run.manifest.fingerprint.get("host")
+    over = max([end, *(one.last_ns for one in processes if one.about.get("host") == here)])  # some outlive the command
     entry = Rep(
-        rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
+        rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=over - zero, exit_code=ended.get("status")
     )
     if entry.exit_code:
         entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)
@@ -87,7 +89,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
             steps_of.append((process, _add_process(run.manifest, process, out, points)))
             last = _unseen_until(process, end, saw_end="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
-        add_whole_run(steps_of, out, end)
+        add_whole_run(steps_of, out, over)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
         host.add_host(samples, out, mine, others)

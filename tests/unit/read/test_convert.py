@@ -244,3 +244,13 @@ def test_a_step_is_in_a_window_that_it_touches(windows):
     steps = [Step("train", start, start + 2) for start in range(0, 12, 2)]
     touched = [any(begin <= step.end and step.start <= end for begin, end in windows) for step in steps]
     assert touching(steps, windows) == touched
+
+
+def test_a_training_that_outlives_the_command_counts_to_its_end(spooled):
+    spooled.run.manifest.fingerprint["host"] = "machine"
+    spooled.rep(end=100)
+    spooled.process(started=1_100, steps=3)
+    convert_rep(spooled.run, 0)
+    parts = store.read(spooled.run, "run_part").to_pylist()
+    assert [rep.dur_ns for rep in spooled.run.manifest.reps] == [sum(row["dur_ns"] for row in parts)] == [605]
+    assert {"first_steps", "training"} <= {row["part"] for row in parts}
