@@ -51,6 +51,7 @@ class Recorder:
         self._options_text = options
         self._options = None
         self.off = False
+        self.is_child = False  # made by a fork before it recorded anything
         self.waiting = False  # off for now: iterators are still told apart, for later
         self.folder = None
         self.pid = os.getpid()
@@ -148,6 +149,8 @@ class Recorder:
         self.periodic += [threads.Look(), self.live]
         thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
         thread.start()
+        if self.is_child:
+            _end_with_multiprocessing()
 
     def _about(self):
         import platform
@@ -263,11 +266,27 @@ class Recorder:
         if self.folder is not None:
             self.off = True
             return
-        self.pid, self.started = os.getpid(), now()
+        self.pid, self.started, self.is_child = os.getpid(), now(), True
 
 
 def _wrapped(kind, flag, subject, number, begin, end):
     return MARK.pack(kind, flag, subject & 0xFFFFFFFF, number & 0xFFFFFFFF, begin, end)
+
+
+def _end_with_multiprocessing():
+    """A forked child of multiprocessing leaves by `os._exit`: it runs no exit handlers, only finalizers of its own."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing import util
+
+        util.Finalize(None, _end_child, exitpriority=100)  # before worker processes of datasets are ended
+
+
+def _end_child():
+    windows = sys.modules.get(__package__ + ".windows")
+    if windows is not None:
+        windows.WINDOWS.exit()
+    REC.close()
 
 
 def _tell_failure(root):

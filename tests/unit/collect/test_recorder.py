@@ -261,3 +261,18 @@ if pid:
     (process,) = reader.load_processes(tmp_path / "spool", Notes())
     assert [mark.number for mark in process.marks] == [7, 8]
     assert len(process.all("bye")) == 1
+
+
+def test_a_forked_process_of_multiprocessing_ends_as_others_do(script, tmp_path):
+    """It leaves by `os._exit`, without the exit handlers."""
+    program = script + (
+        "import multiprocessing\n"
+        "def train():\n    recorder.REC.open()\n    recorder.REC.mark(1, 0, 0, 7, 1, 2)\n"
+        "child = multiprocessing.get_context('fork').Process(target=train)\n"
+        "child.start()\nchild.join()\nsys.exit(child.exitcode)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    (process,) = reader.load_processes(tmp_path / "spool", Notes())
+    assert [mark.number for mark in process.marks] == [7]
+    assert len(process.all("bye")) == 1
