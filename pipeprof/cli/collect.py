@@ -174,6 +174,7 @@ def collect(
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)
+        status = 128 - status  # process 1 of a container cannot end itself by a signal
     sys.exit(status)
 
 
