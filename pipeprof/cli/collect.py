@@ -131,7 +131,7 @@ def collect(
     Put it in front of your usual command, which keeps its input, output, signals, working directory and exit code.
     `pipeprof report` and other verbs use the newest run unless you name one.
     """  # noqa: D301
-    from pipeprof.collect.launch import ProbeOptions, die_like
+    from pipeprof.collect.launch import ProbeOptions, command_path, die_like
     from pipeprof.collect.live import watched
     from pipeprof.collect.session import create_run, parse_schedule, record
 
@@ -146,6 +146,7 @@ def collect(
     stored_options = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
     settings = _settings(apply_file)
     if settings is not None:
+        command_path(command)  # refused as without settings: `taskset` and `env`, put in front of it, are there
         stored_options["override"] = settings.override()
         command = tuple(settings.command(command))
     file = _live_file(live, force=options["force"])
