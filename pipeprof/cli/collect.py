@@ -195,16 +195,19 @@ def _live_file(live: str | None, *, force: bool) -> Path | None:
 
 def _finish(run: Run, url: str | None, options: dict[str, Any]) -> None:
     """Make the tables of a run, sum it up, and upload it where that is wanted."""
-    from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
-
     quiet = options["quiet"]
     try:
+        from pipeprof.read.spool.finish import finish  # brings threads: not while signals are passed on
+
         with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
             finish(run, keep_spool=options["keep_spool"], progress=progress)
         sum_up(run, quiet=quiet)
         upload_to(url, run.path, force=options["force"], quiet=quiet)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
+    except ImportError as error:  # Arrow that refuses the NumPy of the training, say
+        again = f"mend the installation, then: pipeprof report {shlex.quote(str(run.path))}"
+        tell_error(f"cannot make the tables of `{run.path}`: {error}", again)
 
 
 def _settings(path: Path | None) -> Settings | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 
 def test_where_no_signal_can_end_us_the_exit_code_is_a_shells(verb, monkeypatch):
@@ -18,3 +19,11 @@ def test_a_command_that_does_not_exist_is_refused_with_settings_as_without(verb,
     code, _, err = verb("collect", "-o", "run", "--apply", "settings.json", "--", "no-such-command")
     assert (code, err.splitlines()[0]) == (2, "error: command not found: `no-such-command`")
     assert not tmp_path.joinpath("run").exists()
+
+
+def test_a_library_that_cannot_be_loaded_behind_the_command_leaves_its_exit_code(verb, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pipeprof.read.spool.finish", None)
+    code, _, err = verb("collect", "-o", "run", "--", "sh", "-c", "exit 5")
+    assert code == 5
+    assert [line.partition(" ")[0] for line in err.splitlines()] == ["error:", "hint:"]
+    assert "then: pipeprof report run" in err
