@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,11 +125,11 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
         if not _is_anothers(spool, options.run_id):
             _write(spool / "exit.json", facts | {"run_id": options.run_id})
     finally:
-        _drain_signals(watched)
+        late = _drain_signals(watched)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if not _is_anothers(spool, options.run_id):
         _pass_on_leftovers(spool)
-    return outcome
+    return replace(outcome, interrupted=outcome.interrupted or late)
 
 
 def die_like(status: int) -> None:
@@ -156,8 +156,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 due = time.monotonic() + interval_s
             info = signal.sigtimedwait(watched, min(POLL_S, max(0.0, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
-                ignored = signal.getsignal(info.si_signo) is signal.SIG_IGN  # under `nohup`, say; it comes all the same
-                interrupted = interrupted or (info.si_signo in _ENDING and not ignored)
+                interrupted = interrupted or _asks_to_end(info.si_signo)
                 if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, info.si_signo)
@@ -175,9 +174,17 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 return Outcome(code, interrupted), facts
 
 
-def _drain_signals(watched: set[signal.Signals]) -> None:
-    while signal.sigtimedwait(watched, 0) is not None:
-        pass
+def _asks_to_end(number: int) -> bool:
+    """Whether a signal is to end the recording: not one that is ignored, under `nohup`, say, and comes all the same."""
+    return number in _ENDING and signal.getsignal(number) is not signal.SIG_IGN
+
+
+def _drain_signals(watched: set[signal.Signals]) -> bool:
+    """Take those that came when the command had ended; returns whether one is to end the recording."""
+    ends = False
+    while (info := signal.sigtimedwait(watched, 0)) is not None:
+        ends = ends or _asks_to_end(info.si_signo)
+    return ends
 
 
 def _launch_facts(run_id: str | None) -> dict[str, object]:
