@@ -98,7 +98,8 @@ def command_path(command: Sequence[str]) -> str:
 
 def not_started(command: Sequence[str], error: OSError) -> UsageError:
     """The error of a command that the system does not start."""
-    hint = "its first line must name an interpreter (#!/usr/bin/env python3)" if error.errno == errno.ENOEXEC else ""
+    script = error.errno in (errno.ENOEXEC, errno.ENOENT)  # the file itself was found
+    hint = "its first line must name an interpreter that exists (#!/usr/bin/env python3)" if script else ""
     return UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint)
 
 

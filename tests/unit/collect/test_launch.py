@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 
+import pytest
+
 from pipeprof.collect import launch
 from pipeprof.collect.launch import ProbeOptions, run_command
+from pipeprof.errors import UsageError
 
 
 def test_a_signal_that_comes_when_the_command_has_just_ended_is_not_lost(tmp_path, monkeypatch):
@@ -21,3 +24,12 @@ def test_a_signal_that_comes_when_the_command_has_just_ended_is_not_lost(tmp_pat
     monkeypatch.setattr(launch, "_write", late)
     outcome = run_command(["true"], tmp_path, ProbeOptions(), 1.0)
     assert (outcome.status, outcome.interrupted) == (0, True)
+
+
+def test_a_script_whose_interpreter_does_not_exist_is_refused_with_the_reason(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("#!/no/such/python\n", encoding="utf-8")
+    script.chmod(0o755)
+    with pytest.raises(UsageError, match="cannot start") as refused:
+        run_command([str(script)], tmp_path, ProbeOptions(), 1.0)
+    assert "an interpreter that exists" in refused.value.hint
