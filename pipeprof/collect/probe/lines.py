@@ -77,7 +77,9 @@ class Lines:
             self._hook = None
 
     def _called(self, frame, _event, _argument):
-        return self._line if self._hook is not None and self._is_shown(frame.f_code) else None
+        is_shown = self._hook is not None and self._is_shown(frame.f_code)
+        _look_again(frame)
+        return self._line if is_shown else None
 
     def _line(self, frame, event, _argument):
         if self._hook is None:
@@ -92,6 +94,8 @@ class Lines:
             self._hook = None
             recorder.REC.failed("lines")
             return None
+        finally:
+            _look_again(frame)
         return self._line
 
     def _add(self, frame):
@@ -134,6 +138,15 @@ class Lines:
             library = name.startswith(self._library) and "site-packages" not in name
             is_own = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
         return is_own
+
+
+def _look_again(frame):
+    """Have the interpreter know what threads and signal handlers wrote into a frame while its line was waited for.
+
+    Up to Python 3.10 it writes the variables that the frame shares with closures back as they were before the call.
+    """
+    if sys.version_info < (3, 11) and (frame.f_code.co_cellvars or frame.f_code.co_freevars):
+        frame.f_locals  # noqa: B018 - reading it is what counts
 
 
 LINES = Lines()

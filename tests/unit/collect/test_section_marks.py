@@ -217,3 +217,24 @@ def test_a_process_that_is_forked_in_a_step_is_not_run_line_by_line(probe, rec, 
     traced = sys.gettrace() is not None
     lines.stop()
     assert (traced, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) == (True, 0)
+
+
+def test_what_is_written_into_a_function_while_its_line_is_waited_for_stays(probe, rec, watched):
+    """By a handler of a signal, or a thread: `stop = True`."""
+    handlers, lines = [], probe.lines.Lines()
+
+    def train():
+        stop = False
+
+        def handler():
+            nonlocal stop
+            stop = True
+
+        handlers.append(handler)
+        return stop
+
+    rec.open()
+    lines.start(lambda: handlers and handlers.pop()())
+    stopped = train()
+    lines.stop()
+    assert stopped
