@@ -1,6 +1,14 @@
 """Counts the steps of a training while it runs, with the rules that the reader applies afterwards."""
 
+import _thread
+import threading
+
 from . import recorder, windows
+
+FETCHED_AHEAD = (
+    "another thread than the one that trains reads batches: the time that this takes counts as waiting for data, "
+    "although the training may not have waited"
+)
 
 
 class Loop:
@@ -8,6 +16,7 @@ class Loop:
 
     def __init__(self):
         self.model = 0
+        self.thread = threading.main_thread().ident  # the one that trains
         self.inside = 0  # nested calls belong to the outermost one
         self.calls = 0  # outermost calls that have begun
         self.updates_seen = False
@@ -20,9 +29,18 @@ class Loop:
         self.open = []  # how the trainings and evaluations of Model that go on will end
         self.left = []  # how those end that an exception has left: told once the process goes on
 
+    def called(self, updates):
+        """The network or an optimizer is called: the thread that updates trains, before that any one that calls."""
+        if updates or not self.updates_seen:
+            self.thread = _thread.get_ident()
+
     def before_fetch(self, tree):
         """The loop asks for a batch: whatever was updated since the last one was a step."""
         if self.model:
+            return
+        if _thread.get_ident() != self.thread:  # it fetches ahead, and ends no step
+            if self.updates_seen:
+                recorder.REC.warn("fetched_ahead", FETCHED_AHEAD)
             return
         if self.left:
             self.end_left()

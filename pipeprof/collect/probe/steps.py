@@ -251,6 +251,7 @@ def _install_gradient(pynative):
         rec = recorder.REC
         if not rec.off and not LOOP.model and not LOOP.inside:
             try:
+                LOOP.called(False)
                 rec.open()
                 begin = recorder.now()
                 rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
@@ -314,6 +315,7 @@ def _timed(original, self, args, kwargs, key, flag, decide):
             rec.open()
         if LOOP.left:
             LOOP.end_left()
+        LOOP.called(updates)
         updated = updates and not LOOP.model  # otherwise the callbacks of Model tell the steps
         if updated:
             LOOP.before_update(number)

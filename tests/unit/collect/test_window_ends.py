@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 import types
 from importlib import import_module
 
@@ -49,6 +51,39 @@ def test_a_validation_loop_ends_the_window(probe, counted):
     assert counted.paused == 0  # a batch of another data set may lead to an update
     loop.before_fetch(tree(1))
     assert counted.paused == 1
+
+
+def in_a_thread(call, *args):
+    """The ident of a thread that has made a call; the threads of the fixtures do nothing."""
+    idents, over = [], threading.Event()
+
+    def run():
+        call(*args)
+        idents.append(threading.get_ident())
+        over.set()
+
+    _thread.start_new_thread(run, ())
+    assert over.wait(10)
+    return idents[0]
+
+
+def test_a_thread_that_fetches_ahead_ends_no_step_and_is_told_of(probe, rec, counted, monkeypatch):
+    loop, steps, warned = probe.loop.Loop(), [], []
+    counted.step_done = lambda: steps.append(threading.get_ident())
+    monkeypatch.setattr(rec, "warn", lambda code, _text: warned.append(code))
+    for _ in range(3):
+        in_a_thread(loop.before_fetch, tree(0))
+        step(loop)
+    assert steps == [threading.get_ident()] * 3
+    assert set(warned) == {"fetched_ahead"}
+
+
+def test_the_thread_that_updates_is_the_one_that_trains(probe, rec):
+    optimizer = type("Optimizer", (), {"__call__": lambda _self, _gradients: None})
+    probe.steps.install_optimizer(types.SimpleNamespace(Optimizer=optimizer))
+    assert probe.steps.LOOP.thread == threading.get_ident()
+    trains = in_a_thread(optimizer(), "gradients")
+    assert probe.steps.LOOP.thread == trains
 
 
 @pytest.mark.parametrize("trees", [(0, 1), (0, 0, 0), (0, 1, 1)], ids=["two data sets", "accumulation", "both"])
