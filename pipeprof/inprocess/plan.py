@@ -33,7 +33,8 @@ def plan_of(
     device: bool = False,
 ) -> Plan:
     """What is recorded. Raises UsageError for activities and intervals that cannot be."""
-    parts, notes = chosen([*(activities or ["cpu"]), "CUDA"] if device else activities)
+    parts, notes = chosen((activities or "cpu") if device else activities)
+    notes += chosen(["CUDA"])[1] if device else []
     if not 1 <= queue_interval_ms <= LONGEST_MS:
         raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected 1 to {LONGEST_MS}")
     if schedule is not None and not callable(schedule):

@@ -275,6 +275,12 @@ def test_settings_of_a_program_for_torch_are_taken_and_what_they_do_not_do_is_sa
     assert found.options["ops"] == "all"
 
 
+def test_a_single_activity_may_be_named_beside_a_device(folder):
+    with pipeprof.profile(out="run", activities="host", use_cuda=True):
+        pass
+    assert load("run").manifest.options["activities"] == ["host"]
+
+
 def test_without_an_activity_its_tables_are_off(folder):
     with pipeprof.profile(out="run", activities=["host"]):
         pass
