@@ -6,7 +6,7 @@ import sys
 
 from pipeprof import escape
 from pipeprof.collect.probe.redact import redacted
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import PipeprofError, is_interruption
 
 
 def ends_well(error: BaseException | None) -> bool:
@@ -21,8 +21,10 @@ def reason(error: BaseException) -> str:
 
 
 def message_of(error: Exception) -> str:
-    """What went wrong, in one line."""
-    return error.message if isinstance(error, PipeprofError) else str(error)
+    """What went wrong, in one line. Raises KeyboardInterrupt where that is behind it."""
+    if is_interruption(error):
+        raise KeyboardInterrupt from error
+    return error.message if isinstance(error, PipeprofError) else str(error) or type(error).__name__
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.errors import UsageError
 from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
@@ -251,7 +251,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             self._current = Recording(
                 path, self._plan, about, force=self._force, add=self._further, warming=self._action is WARMUP
             )
-        except (PipeprofError, OSError) as error:
+        except Exception as error:  # what goes wrong in recording never reaches the training
             if not self._begun:
                 raise
             self._gave_up, self._action = True, NONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
 from pipeprof.inprocess.endings import message_of, say
 from pipeprof.inprocess.formats import chosen_formats, write_formats
@@ -44,7 +44,7 @@ class Results:
         """Whether a run has its tables; why not, is said: what goes wrong in recording ends no training."""
         try:
             path = recording.finish()
-        except (PipeprofError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - pyarrow that refuses the training's NumPy, say
             again = f"pipeprof report {shell_word(str(recording.path))}"
             say(f"{message_of(error)}; the program goes on, `{again}` tries again")
             return False
@@ -58,7 +58,7 @@ class Results:
         for name in self._formats:
             try:
                 write_formats(path, [name])
-            except (PipeprofError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - as above
                 say(f"no `{path.name}.{name}`: {message_of(error)}")
 
     def _why_nothing(self) -> str:

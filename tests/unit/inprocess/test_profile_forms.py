@@ -175,6 +175,17 @@ def test_tables_that_cannot_be_made_do_not_end_the_training(folder, monkeypatch,
         assert run.manifest.state == "complete"
 
 
+def test_a_library_that_cannot_be_loaded_does_not_end_the_training(folder, monkeypatch, capfd):
+    """Arrow is loaded behind the block, and may refuse the NumPy that the training needs."""
+
+    def fails(*_args):
+        raise ImportError("pyarrow requires NumPy 2.0 or newer")
+
+    monkeypatch.setattr("pipeprof.read.spool.finish.convert_rep", fails)
+    steps(pipeprof.profile(out="run", **ONE), 1)
+    assert "pipeprof: pyarrow requires NumPy 2.0 or newer; the program goes on" in capfd.readouterr().err
+
+
 def test_a_schedule_that_never_got_to_a_cycle_is_said(folder, capfd):
     profile = pipeprof.profile(out="runs", schedule=pipeprof.schedule(skip_first=3, wait=1, warmup=1, active=1))
     with profile:
