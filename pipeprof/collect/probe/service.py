@@ -70,7 +70,7 @@ def make_sampler(swap):
     """A Sampler, or None with a warning that says why service times cannot be measured."""
     rec = recorder.REC
     if not rec.options.get("service", True):
-        rec.warn("service_off", "switched off with --no-service")
+        rec.warn("service_off", "service times were switched off")
         return None
     if os.environ.get("VLOG_v"):
         rec.warn("service_off", "VLOG_v is set by the user, so the timing lines were left alone")

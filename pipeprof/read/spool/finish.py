@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pipeprof.read.spool.process import Process
     from pipeprof.record.note import Note
-    from pipeprof.record.run import Rank, State
+    from pipeprof.record.run import Manifest, Rank, State
 
 _EXPECTED = {
     "step": "no training step was seen",
@@ -200,8 +200,7 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
                 manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank
     warned = {warning.code: warning.message for warning in manifest.warnings}
     reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
-    if manifest.options.get("ops") == "off":
-        reasons["op"] = "switched off with --ops off"
+    reasons |= _switched_off(manifest)
     reasons["op"] = reasons["op"] or warned.get("ops_left_to_user")
     why = _nothing_seen(results, alive)
     manifest.not_measured = [
@@ -215,6 +214,17 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
         missed = _not_applied(manifest.options.get("override"), result.processes)
         if missed:
             manifest.warn("not_applied", missed, rep=result.rep.rep)
+
+
+def _switched_off(manifest: Manifest) -> dict[str, str | None]:
+    """Tables that the user did not want, with how that was said."""
+    said = {"op": ("ops", "off", "--ops off"), "op_service": ("service", False, "--no-service")}
+    of_profile = "not among the activities of the profile" if manifest.source == "profile" else None
+    return {
+        table: of_profile or f"switched off with {word}"
+        for table, (option, off, word) in said.items()
+        if manifest.options.get(option) == off
+    }
 
 
 def _not_applied(override: dict[str, Any] | None, processes: Sequence[Process]) -> str | None:

@@ -426,6 +426,22 @@ def test_what_was_not_measured_says_why(spooled):
     assert "step" not in why
 
 
+@pytest.mark.parametrize(
+    ("source", "op", "service"),
+    [
+        ("collect", "switched off with --ops off", "switched off with --no-service"),
+        ("profile", *["not among the activities of the profile"] * 2),
+    ],
+)
+def test_what_was_switched_off_says_how(spooled, source, op, service):
+    spooled.run.manifest.source = source
+    spooled.run.manifest.options |= {"ops": "off", "service": False}
+    spooled.rep()
+    spooled.process()
+    why = missing(finish(spooled.run))
+    assert (why["op"], why["op_service"]) == (op, service)
+
+
 def test_a_command_without_python_is_explained(spooled):
     spooled.rep().joinpath("hello.jsonl").unlink()
     done = finish(spooled.run)
