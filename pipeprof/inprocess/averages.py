@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MEMORY = ("memory_bytes", "self_memory_bytes")
-COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category", *MEMORY)
+WORK = "computation"
+COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category", *MEMORY, WORK)
 # Columns of other profilers that the program's own recorder does not fill: ordering by one is no error.
 NOT_RECORDED = (
     "device_self_ns", "device_total_ns", "device_mean_ns", "device_memory_bytes", "self_device_memory_bytes",
-    "computation",
 )  # fmt: skip
 USER = "user"
 SHOWN = 20  # rows at a prompt
@@ -35,6 +35,7 @@ class Average:
     `category`: `op`, or `user` for spans of `record_function`. `in_shapes` and `stack` are texts, empty when the table
     is not grouped by them or they were not recorded. Memory is allocated less freed, in bytes, by the change of the
     framework's pool around operators; None without `profile_memory`. Spans have that of the operators in them.
+    `computation`: operations of the executions of which they are known; None where they are of none, and of spans.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Average:
     stack: str = ""
     memory_bytes: int | None = None
     self_memory_bytes: int | None = None
+    computation: float | None = None
 
     @property
     def mean_ns(self) -> float:
@@ -56,10 +58,19 @@ class Average:
 class KeyAverages:
     """The rows, most own time first; iterate over it, or print `table()`."""
 
-    def __init__(self, rows: Sequence[Average], *, shapes: bool = False, stacks: bool = False, note: str = "") -> None:
+    def __init__(
+        self,
+        rows: Sequence[Average],
+        *,
+        shapes: bool = False,
+        stacks: bool = False,
+        flops: bool = False,
+        note: str = "",
+    ) -> None:
         self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.name, row.in_shapes, row.stack))
         self._shapes = shapes
         self._stacks = stacks
+        self._flops = flops
         self._note = note
 
     def __iter__(self) -> Iterator[Average]:
@@ -77,9 +88,9 @@ class KeyAverages:
         """The rows as text, `row_limit` at most (-1: all).
 
         `sort_by`: a column (`self_ns`, `total_ns`, `mean_ns`, `count`, `name`) or torch's name for it
-        (`self_cpu_time_total`, `cpu_memory_usage`, ...), largest first; `+` in front: smallest first. For columns of
-        devices, which are not recorded here, and of memory without `profile_memory`, the order is that of `self_ns`,
-        and the table says so. Raises UsageError for any other.
+        (`self_cpu_time_total`, `cpu_memory_usage`, `total_flops`, ...), largest first; `+` in front: smallest first.
+        For columns of devices, which are not recorded here, of memory without `profile_memory`, and of operations where
+        none are known, the order is that of `self_ns`, and the table says so. Raises UsageError for any other.
         """
         from pipeprof.inprocess.table import render  # noqa: PLC0415
 
@@ -92,11 +103,11 @@ class KeyAverages:
             measured.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
             rows = [*measured, *(row for row in rows if getattr(row, order.column) is None)]
         shown = rows if row_limit < 0 else rows[:row_limit]
-        text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
+        text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks, flops=self._flops)
         return f"{text}{note}\n" if note else text
 
     def _has(self, column: str) -> bool:
-        filled = column not in MEMORY or any(row.memory_bytes is not None for row in self.rows)
+        filled = column not in (*MEMORY, WORK) or any(getattr(row, column) is not None for row in self.rows)
         return column not in NOT_RECORDED and filled
 
     def __repr__(self) -> str:
@@ -109,10 +120,12 @@ class KeyAverages:
         from pipeprof.inprocess.table import html  # noqa: PLC0415
 
         note = f"<p>{escape(self._note)}</p>" if self._note else ""
-        return html(self.rows[:SHOWN], self.self_ns, len(self.rows), shapes=self._shapes, stacks=self._stacks) + note
+        some, count = self.rows[:SHOWN], len(self.rows)
+        table = html(some, self.self_ns, count, shapes=self._shapes, stacks=self._stacks, flops=self._flops)
+        return table + note
 
 
-def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> KeyAverages:
+def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0, flops: bool = False) -> KeyAverages:
     """The averages of a run: operators by type, and the spans of `record_function` by name."""
     group = "shape" if shapes else "stack" if stack_depth else "name"
     run = open_run(path)
@@ -120,6 +133,7 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
         groups = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     memory: dict[tuple[str, str, str], list[int]] = {}
+    work: dict[tuple[str, str, str], float] = {}
     for row in groups:
         key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")
         for index, name in enumerate(("count", "self_ns", "total_ns")):
@@ -128,15 +142,17 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
             of_group = memory.setdefault(key, [0, 0])
             of_group[0] += row["memory_bytes"]
             of_group[1] += row["self_memory_bytes"] or 0
-    rows = [
-        Average(name, count, own, total, "op", in_shapes, stack, *memory.get((name, in_shapes, stack), ()))
-        for (name, in_shapes, stack), (count, own, total) in sums.items()
-    ]
+        if row[WORK] is not None:
+            work[key] = work.get(key, 0.0) + row[WORK]
+    rows = []
+    for key, (count, own, total) in sums.items():
+        taken, own_taken = memory.get(key, (None, None))
+        rows.append(Average(key[0], count, own, total, "op", key[1], key[2], taken, own_taken, work.get(key)))
     rows += [
         Average(name, count, own, total, USER, "", stack, taken)
         for (name, stack), (count, own, total, taken) in user_spans(run, stack_depth).items()
     ]
-    return KeyAverages(rows, shapes=shapes, stacks=bool(stack_depth))
+    return KeyAverages(rows, shapes=shapes, stacks=bool(stack_depth), flops=flops)
 
 
 def type_of(name: str) -> str:

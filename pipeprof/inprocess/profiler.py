@@ -42,6 +42,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     profile_memory  also the framework's memory pool, and its change around each operator
     with_stack      spans keep the Python stack they were opened in, operators the lines that launched them: in
                     PyNative the first step runs line by line for that, which is slow
+    with_flops      `key_averages()` has the operations of each row, counted from shapes; switches record_shapes on
     schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
     on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
@@ -50,7 +51,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     queue_interval_ms   time between two samples of the dataset's queues
     force           replace existing runs
     add             add a repetition, this execution of the program, to an existing run
-    use_cuda        as activity `CUDA`; with experimental_config accepted so that programs for torch.profiler run
+    use_cuda        as activity `CUDA`; with experimental_config and with_modules (calls of modules are always recorded)
+                    accepted so that programs for torch.profiler run
 
     Raises UsageError for invalid settings, also on entering the block (such as a run that already exists). What goes
     wrong in recording never reaches the training.
@@ -64,6 +66,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         record_shapes: bool = False,
         profile_memory: bool = False,
         with_stack: bool = False,
+        with_flops: bool = False,
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[[Any], Any] | None = None,
         formats: str | Iterable[str] = (),
@@ -71,10 +74,11 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         force: bool = False,
         add: bool = False,
         use_cuda: bool = False,
+        with_modules: object = None,
         experimental_config: object = None,
     ) -> None:
-        super().__init__(formats)
-        del experimental_config
+        super().__init__(formats, flops=with_flops)
+        del with_modules, experimental_config
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
@@ -83,8 +87,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self.step_num = 0
         memory = profile_memory or MEMORY in self._formats
         self._plan = plan_of(
-            activities, schedule, memory=memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
-            stacks=with_stack, device=use_cuda,
+            activities, schedule, memory=memory, queue_interval_ms=queue_interval_ms,
+            shapes=record_shapes or with_flops, stacks=with_stack, device=use_cuda,
         )  # fmt: skip
         self._stacks = with_stack
         self._schedule = schedule or always

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class Results:
     """The runs of a profile, each opened when it is first asked for."""
 
-    def __init__(self, formats: str | Iterable[str] = ()) -> None:
+    def __init__(self, formats: str | Iterable[str] = (), *, flops: bool = False) -> None:
         self._formats = chosen_formats(formats)
+        self._flops = flops
         self._recordings: list[Recording] = []
         self._written: set[Path] = set()
         self._opened: tuple[Path, OpenRun] | None = None
@@ -105,7 +106,8 @@ class Results:
 
         if not self._recordings and self._left_to_another():
             return KeyAverages([], note=self._why_nothing())
-        return key_averages(self.path, shapes=group_by_input_shape, stack_depth=group_by_stack_n)
+        shapes, depth = group_by_input_shape, group_by_stack_n
+        return key_averages(self.path, shapes=shapes, stack_depth=depth, flops=self._flops)
 
     def export(self, formats: str | Iterable[str]) -> list[Path]:
         """Write files of the newest run beside it, as the setting `formats` does of each run; returns their paths.

@@ -20,16 +20,25 @@ if TYPE_CHECKING:
 NAME_WIDTH, SHAPE_WIDTH, FRAME_WIDTH = 55, 80, 75  # from which on a text goes on in the next line
 HEAD = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
 MEMORY = ("CPU Mem", "Self CPU Mem")
+FLOPS = "Total FLOPs"
 ANY_WIDTH = 10_000  # who prints it is not known
 
 
-def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = False, stacks: bool = False) -> str:
+def render(
+    rows: Sequence[Average],
+    all_ns: int,
+    count: int,
+    *,
+    shapes: bool = False,
+    stacks: bool = False,
+    flops: bool = False,
+) -> str:
     """The rows as text; shares are of `all_ns`, the own time of all `count` rows."""
-    head, memory = _head(rows, shapes=shapes, stacks=stacks)
+    head, memory = _head(rows, shapes=shapes, stacks=stacks, flops=flops)
     lines = [
         [
             _wrapped(row.name, NAME_WIDTH),
-            *_figures(row, all_ns, memory=memory),
+            *_figures(row, all_ns, memory=memory, flops=flops),
             *([_wrapped(row.in_shapes, SHAPE_WIDTH)] if shapes else []),
             *(["\n".join(_wrapped(frame, FRAME_WIDTH) for frame in row.stack.split("\n"))] if stacks else []),
         ]
@@ -43,26 +52,35 @@ def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = F
     return "\n".join(text) + "\n"
 
 
-def html(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = False, stacks: bool = False) -> str:
+def html(
+    rows: Sequence[Average],
+    all_ns: int,
+    count: int,
+    *,
+    shapes: bool = False,
+    stacks: bool = False,
+    flops: bool = False,
+) -> str:
     """The rows of `render` as an HTML table, for notebooks."""
-    head, memory = _head(rows, shapes=shapes, stacks=stacks)
+    head, memory = _head(rows, shapes=shapes, stacks=stacks, flops=flops)
     body = []
     for row in rows:
         further = [*([row.in_shapes] if shapes else []), *([row.stack] if stacks else [])]
-        cells_of_row = [row.name, *_figures(row, all_ns, memory=memory), *further]
+        cells_of_row = [row.name, *_figures(row, all_ns, memory=memory, flops=flops), *further]
         body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells_of_row) + "</tr>")
     more = [f"<p>{count - len(rows)} more rows</p>"] if count > len(rows) else []
     return "\n".join([*page.table(head, body), *more])
 
 
-def _head(rows: Sequence[Average], *, shapes: bool, stacks: bool) -> tuple[list[str], bool]:
+def _head(rows: Sequence[Average], *, shapes: bool, stacks: bool, flops: bool) -> tuple[list[str], bool]:
     """The columns, and whether memory is among them: where it was recorded."""
     memory = any(row.memory_bytes is not None for row in rows)
+    work = [FLOPS] if flops else []
     texts = [*(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
-    return [*HEAD[:-1], *(MEMORY if memory else ()), HEAD[-1], *texts], memory
+    return [*HEAD[:-1], *(MEMORY if memory else ()), HEAD[-1], *work, *texts], memory
 
 
-def _figures(row: Average, all_ns: int, *, memory: bool) -> list[str]:
+def _figures(row: Average, all_ns: int, *, memory: bool, flops: bool) -> list[str]:
     return [
         f"{100 * row.self_ns / all_ns:.2f}%" if all_ns else cells.NOT_KNOWN,
         cells.time(row.self_ns),
@@ -71,6 +89,7 @@ def _figures(row: Average, all_ns: int, *, memory: bool) -> list[str]:
         cells.time(row.mean_ns),
         *([cells.size(row.memory_bytes), cells.size(row.self_memory_bytes)] if memory else []),
         str(row.count),
+        *([cells.amount(row.computation, "FLO")] if flops else []),
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 import pipeprof
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner, recording, user_spans
-from pipeprof.inprocess.averages import Average, KeyAverages
+from pipeprof.inprocess.averages import Average, KeyAverages, key_averages
 from pipeprof.record.run import load
 
 ONE = {"activities": ["ops"]}  # no thread that samples the machine: faster
@@ -286,3 +286,32 @@ def test_own_times_of_spans_that_overlap_in_part_are_their_own():
     ]
     own = {row["name"]: time for row, time in user_spans._own_times(rows, [(12, 3), (130, 4)])}
     assert own == {"a": 80, "b": 86, "in a": 17, "in b": 10, "after": 5}
+
+
+def test_operations_are_those_of_all_executions(make_run):
+    run = make_run(
+        {
+            "op": [{"op_id": 0, "start_ns": at, "dur_ns": 5, "self_ns": 5} for at in (0, 9)],
+            "op_info": [{"op_id": 0, "name": "MatMul#1", "type": "MatMul", "flops": 1000}],
+        }
+    )
+    run.manifest.state = "complete"
+    run.save()
+    (row,) = key_averages(run.path)
+    assert (row.name, row.computation) == ("MatMul", 2000)
+
+
+def test_operations_are_shown_where_they_were_asked_for_and_order_the_table():
+    rows = [Average("span", 1, 9, 9, "user"), Average("Mul", 1, 8, 8, computation=2e3), Average("Sub", 1, 1, 1)]
+    rows.append(Average("MatMul", 1, 7, 7, computation=4e6))
+    lines = KeyAverages(rows, flops=True).table(sort_by="total_flops").splitlines()
+    assert "Total FLOPs" in lines[0]
+    assert [line.split()[0] for line in lines[2:6]] == ["MatMul", "Mul", "span", "Sub"]
+    assert [line.split()[-2:] for line in lines[2:4]] == [["4.00", "MFLO"], ["2.00", "KFLO"]]
+    assert "Total FLOPs" not in KeyAverages(rows).table()
+
+
+def test_with_flops_the_shapes_of_all_calls_are_recorded(folder):
+    with pipeprof.profile(out="run", with_flops=True, **ONE):
+        pass
+    assert load("run").manifest.options["record_shapes"]

@@ -268,7 +268,7 @@ def test_a_device_that_is_not_recorded_here_is_said(folder):
 
 
 def test_settings_of_a_program_for_torch_are_taken_and_what_they_do_not_do_is_said(folder):
-    with pipeprof.profile(out="run", use_cuda=True, experimental_config=object()):
+    with pipeprof.profile(out="run", use_cuda=True, with_modules=True, experimental_config=object()):
         pass
     found = load("run").manifest
     assert any("activity CUDA" in warning.message for warning in found.warnings)
