@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -194,9 +194,18 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         The block of a generator or coroutine lasts from its first step to its end. A call from within itself, or from
         another thread meanwhile, belongs to the block that is there.
         """
-        profiled = around(function, lambda: nullcontext() if self._started == os.getpid() else self)
+        profiled = around(function, self._block_of_call)
         profiled.profile = self  # type: ignore[attr-defined]
         return profiled
+
+    def _block_of_call(self) -> ExitStack:
+        """A block that has begun, or the one that is there."""
+        block = ExitStack()
+        with self._lock:
+            if self._started != os.getpid():
+                self.start()
+                block.push(self.__exit__)
+        return block
 
     def arm(self) -> None:
         """Set the hooks before `start`, so that iterators made in between are known."""

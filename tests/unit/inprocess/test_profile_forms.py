@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+import threading
 import traceback
 
 import pytest
@@ -315,3 +317,29 @@ def test_with_flops_the_shapes_of_all_calls_are_recorded(folder):
     with pipeprof.profile(out="run", with_flops=True, **ONE):
         pass
     assert load("run").manifest.options["record_shapes"]
+
+
+def test_calls_that_begin_at_once_share_a_block(folder, monkeypatch):
+    inside, over, others = threading.Event(), threading.Event(), []
+
+    @pipeprof.profile(out="run", **ONE)
+    def work():
+        inside.set()
+        if threading.current_thread() in others:
+            over.wait(10)
+
+    def getpid(real=os.getpid):
+        """Where a call looks whether there is a block, another one begins."""
+        if not others:
+            others.append(threading.Thread(target=work))
+            others[0].start()
+            inside.wait(0.2)  # not when the other one waits for this one
+        return real()
+
+    monkeypatch.setattr(os, "getpid", getpid)
+    try:
+        work()
+    finally:
+        over.set()
+        others[0].join()
+    assert work.profile.paths
