@@ -12,12 +12,16 @@ if TYPE_CHECKING:
 
 
 class ProfilerActivity(str, Enum):
-    """Parts of a recording. CPU stands for all three others."""
+    """Parts of a recording. CPU stands for OPS, PIPELINE and HOST; devices are accepted, and noted as not recorded."""
 
     CPU = "cpu"
     OPS = "ops"  # operator executions
     PIPELINE = "pipeline"  # the dataset: queues, service times, fetches
     HOST = "host"  # CPU and memory of the machine and of this process
+    NPU = "npu"
+    GPU = "gpu"
+    CUDA = "cuda"
+    XPU = "xpu"
 
 
 ALL = frozenset([ProfilerActivity.OPS, ProfilerActivity.PIPELINE, ProfilerActivity.HOST])

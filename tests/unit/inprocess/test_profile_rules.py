@@ -262,9 +262,10 @@ def test_a_callback_finds_the_formats_and_can_ask_for_more(folder):
 
 
 def test_a_device_that_is_not_recorded_here_is_said(folder):
-    with pipeprof.profile(out="run", activities=["CPU", "NPU"]):
+    with pipeprof.profile(out="run", activities=["CPU", "NPU", pipeprof.ProfilerActivity.CUDA]):
         pass
-    assert any("activity NPU" in warning.message for warning in load("run").manifest.warnings)
+    said = [warning.message for warning in load("run").manifest.warnings]
+    assert [any(f"activity {name}" in message for message in said) for name in ("NPU", "CUDA")] == [True, True]
 
 
 def test_settings_of_a_program_for_torch_are_taken_and_what_they_do_not_do_is_said(folder):
