@@ -250,7 +250,7 @@ def _nothing_seen(results: Sequence[Converted], alive: Sequence[int]) -> str | N
             "no Python of the command was watched: it starts none, or it was started with -I, -E or -S, "
             "with its own PYTHONPATH, or in a container"
         )
-    if not any(result.processes for result in results):
+    if not any(process.first("import") for result in results for process in result.processes):
         return "no MindSpore training was seen: no dataset iterator, callback, optimizer or graph call"
     return "MindSpore was used, but no dataset was iterated and no training step was seen"
 

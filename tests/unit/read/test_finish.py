@@ -460,6 +460,14 @@ def test_mindspore_without_training_is_explained(spooled):
     assert missing(finish(spooled.run))["step"].startswith("MindSpore was used, but no dataset was iterated")
 
 
+def test_a_profiled_block_without_mindspore_is_explained(spooled):
+    spooled.rep()
+    file = spooled.process(marks=[]) / "events.jsonl"
+    about = file.read_text(encoding="utf-8").splitlines()[0]
+    file.write_text(about + "\n", encoding="utf-8")
+    assert missing(finish(spooled.run))["step"].startswith("no MindSpore training was seen")
+
+
 def test_what_only_the_process_knew_reaches_the_fingerprint(spooled):
     spooled.rep()
     spooled.process(events=[{"e": "context", "t": 1_300, "device_target": "CPU", "mode": "1", "numpy": "2.0"}])
