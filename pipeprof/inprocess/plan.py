@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import LONGEST_MS
@@ -15,6 +14,7 @@ from pipeprof.inprocess.recording import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
 
 def always(_step: int) -> ProfilerAction:
@@ -35,8 +35,8 @@ def plan_of(
     """What is recorded. Raises UsageError for activities and intervals that cannot be."""
     parts, notes = chosen((activities or "cpu") if device else activities)
     notes += chosen(["CUDA"])[1] if device else []
-    if not 1 <= queue_interval_ms <= LONGEST_MS:
-        raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected 1 to {LONGEST_MS}")
+    if type(queue_interval_ms) is not int or not 1 <= queue_interval_ms <= LONGEST_MS:
+        raise UsageError(f"queue_interval_ms is {queue_interval_ms!r}, expected 1 to {LONGEST_MS}")
     if schedule is not None and not callable(schedule):
         raise UsageError("schedule is not a function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
     ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts
@@ -70,10 +70,11 @@ def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:
     ending = f"-rank{rank}" if several and rank else ""
     if out is None:
         return default_name("pipeprof-profiles-" if scheduled else "pipeprof-profile-", ending).absolute()
-    path = out.with_name(out.name + ending) if out.name + ending else out
+    path = out.absolute()  # `.` alone has no name
+    path = path.with_name(path.name + ending) if path.name else path
     if uses > 1 and not scheduled:
         path = path.with_name(f"{path.name}-{uses}")
-    return Path(path).absolute()
+    return path
 
 
 def _schedule_facts(schedule: Callable[[int], ProfilerAction] | None) -> Any:

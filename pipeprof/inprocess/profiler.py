@@ -82,6 +82,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise UsageError("on_trace_ready is not a function", "it is called with the profile after each cycle")
         if force and add:
             raise UsageError("force replaces a run, add adds to it: both cannot be", "leave one of them out")
         self.step_num = 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.read.spool.finish import open_run
+from pipeprof.report.output import check_free
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +24,7 @@ def write_trace(run: Path, path: str | os.PathLike[str]) -> None:
     except ImportError as error:
         raise UsageError("this pipeprof cannot write timelines: install one that has `pipeprof timeline`") from error
     try:
+        check_free(Path(path), force=True)
         timeline.write(open_run(run), Path(path), timeline.Choice())
     except UsageError as error:
         raise UsageError(error.message, error.hint.replace("with -o", "as the path")) from error

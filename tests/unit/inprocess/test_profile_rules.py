@@ -137,6 +137,8 @@ def test_inside_another_profile_there_is_no_second_run(folder, capfd):
         _ = inner.path
     assert len(inner.key_averages()) == 0
     assert "this profile is inside another one" in inner.key_averages().table()
+    with pytest.raises(UsageError, match="it is a folder"):
+        outer.export_chrome_trace(".")
     inner.export_chrome_trace(folder / "inner.json")
     assert not folder.joinpath("inner.json").exists()
     assert "no timeline" in capfd.readouterr().err
@@ -175,6 +177,12 @@ def test_a_process_of_a_distributed_job_has_a_folder_of_its_own(folder, monkeypa
         pass
     assert first.path.name.endswith("-rank3")
     assert second.path.name.endswith("-rank3")
+    made = folder / "here"
+    made.mkdir()
+    monkeypatch.chdir(made)
+    with pipeprof.profile(out=".") as third:
+        pass
+    assert third.path == folder / "here-rank3"
 
 
 def test_step_and_results_belong_to_a_block():
@@ -223,6 +231,9 @@ def test_steps_may_come_from_another_thread(folder):
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "expected 1 to 60000"),
         ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
+        ({"queue_interval_ms": "100"}, "'100', expected 1 to 60000"),
+        ({"queue_interval_ms": 1.5}, "1.5, expected 1 to 60000"),
+        ({"on_trace_ready": "traces"}, "on_trace_ready is not a function"),
         ({"schedule": 3}, "schedule is not a function"),
         ({"force": True, "add": True}, "force replaces a run, add adds to it"),
         ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
