@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MARK = "pipeprof"
 DEFAULT = ".pipeprof"
 RUN, NUMBERS = "run", "benchmark"
-_LONGEST = 150
+_LONGEST = 150  # bytes
 _ODD = re.compile(r"[^\w.=+-]")
 
 
@@ -121,8 +122,9 @@ def folder_of(item: pytest.Item) -> Path:
     base = item.config.getoption("pipeprof_dir") or item.config.getini("pipeprof_dir") or DEFAULT
     name = re.sub(r"[^\w.=+-]+", "-", item.nodeid.replace("::", "-").replace(".py", "")).strip("-.")
     parameters = item.nodeid.partition("[")[2].removesuffix("]")
-    if len(name) > _LONGEST or _ODD.search(parameters):
-        name = f"{name[-_LONGEST:]}-{hashlib.sha256(item.nodeid.encode()).hexdigest()[:8]}"
+    in_bytes = os.fsencode(name)
+    if len(in_bytes) > _LONGEST or _ODD.search(parameters):
+        name = f"{in_bytes[-_LONGEST:].decode(errors='ignore')}-{hashlib.sha256(item.nodeid.encode()).hexdigest()[:8]}"
     return Path(item.config.rootpath, base, name)
 
 
