@@ -20,7 +20,7 @@ from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
-from pipeprof.report.fleet.gather import gather
+from pipeprof.report.fleet.gather import gather, once_each
 from pipeprof.report.history import rows as history_rows
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
@@ -91,8 +91,8 @@ class Site:
         """What all runs below the folder lose, and because of what."""
         with self._one:
             unlisted: list[str] = []
-            rows = gather((self.folder,), _nobody, unlisted=unlisted.append)
-            content = content_of(rows, [printable(str(self.folder))], MOST_ROWS, unlisted=unlisted)
+            rows, twice = once_each(gather((self.folder,), _nobody, unlisted=unlisted.append))
+            content = content_of(rows, [printable(str(self.folder))], MOST_ROWS, twice, unlisted)
         return pages.with_way_home(text(fleet_sections.document(content), "html"))
 
     def _listed(self, name: str) -> Listed:

@@ -187,6 +187,13 @@ def test_what_all_runs_lose_is_a_page(served, recorded):
     assert (status, "2 runs in " in text) == (200, True)
 
 
+def test_a_copy_of_a_run_counts_once_as_it_does_for_the_verb(served, recorded, tmp_path):
+    shutil.copytree(recorded("first", 1).path, tmp_path / "runs" / "copy")
+    text = served()("/fleet")[2]
+    assert "1 run in " in text
+    assert "1 run is there twice and counted once" in text
+
+
 def test_pages_about_the_same_run_are_told_apart(served, recorded):
     recorded("only")
     ask = served()
