@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import socket
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -71,7 +72,7 @@ def app(site: Site, token: str, port: int) -> Starlette:
     routes = [
         Route("/", _answer(lambda _request: site.home())),
         Route("/run/{name:path}", _answer(lambda request: site.run(request.path_params["name"]))),
-        Route("/compare", _answer(lambda request: site.compare(request.query_params.getlist("run")))),
+        Route("/compare", _answer(lambda request: site.compare([*map(unquote, request.query_params.getlist("run"))]))),
         Route("/history", _answer(lambda _request: site.history())),
         Route("/fleet", _answer(lambda _request: site.fleet())),
     ]
@@ -88,6 +89,9 @@ def _answer(make: Callable[[Request], str]) -> Callable[[Request], Response]:
         except PipeprofError as error:
             status = 400 if isinstance(error, UsageError) else 404 if isinstance(error, RunError) else 422
             return HTMLResponse(pages.problem("This page cannot be made", error.message, error.hint), status)
+        except OSError as error:  # a run was moved or removed meanwhile
+            said = f"{error.strerror or error}: `{error.filename}`"
+            return HTMLResponse(pages.problem("This page cannot be made", said, "Begin with the list of runs."), 404)
 
     return answer
 

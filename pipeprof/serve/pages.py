@@ -49,7 +49,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
 def _row(row: dict[str, Any]) -> str:
     name, began, state, step, verdict, said = runs.cells(row)
     shown, key = escape(name), escape(quote(row["name"], safe=""))
-    box = f'<input type="checkbox" name="run" value="{escape(row["name"])}" aria-label="compare {shown}">'
+    box = f'<input type="checkbox" name="run" value="{key}" aria-label="compare {shown}">'
     order = "" if row["step_ns"] is None else f' data-value="{row["step_ns"]}"'
     return (
         f"<tr><td>{box if row['verdict'] else ''}</td>"

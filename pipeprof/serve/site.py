@@ -62,8 +62,9 @@ class Site:
         if one.run.manifest.state == "running":
             if is_running(one.run):
                 watch = self._watched.setdefault(one.run.manifest.run_id, Watch(one.run))
-                return pages.live(name, next(watch.looks()))
-            raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(str(one.path))}")
+                with self._one:
+                    return pages.live(name, next(watch.looks()))
+            raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(as_argument(str(one.path)))}")
         refuse_changed(one.run)
         run = one.run
         return self._page("run", (one,), lambda: html.of_run(run, build(run)))

@@ -249,6 +249,37 @@ def test_a_run_that_is_recorded_now_is_looked_at_again(served, recorded, monkeyp
     assert '<meta http-equiv="refresh" content="5">' in ask("/run/now")[2]
 
 
+def test_a_run_that_is_removed_while_its_page_is_made_is_an_error_in_words(served, recorded, monkeypatch):
+    run = recorded("first", 1)
+    monkeypatch.setattr("pipeprof.serve.site.refuse_changed", lambda run: shutil.rmtree(run.path))
+    status, _, text = served()("/run/first")
+    assert status == 404
+    assert f"No such file or directory: <code>{run.path}/run.json</code>" in text
+
+
+def test_looks_at_runs_that_are_recorded_are_made_one_at_a_time(recorded, monkeypatch, tmp_path):
+    at_once = []
+    monkeypatch.setattr("pipeprof.serve.site.is_running", lambda _run: True)
+    monkeypatch.setattr("pipeprof.serve.pages.live", lambda *_: "")
+    run = recorded("now")
+    run.manifest.state = "running"
+    run.save()
+    site = Site(tmp_path / "runs")
+    monkeypatch.setattr("pipeprof.serve.site.Watch.looks", lambda _self: iter([at_once.append(site._one.locked())]))
+    site.run("now")
+    assert at_once == [True]
+
+
+@pytest.mark.parametrize("name", ["tab\tbed", "50%", "%2541", "a b", "op::warning::late"])
+def test_runs_of_any_name_can_be_ticked_and_compared(served, recorded, name):
+    recorded("base", 1)
+    recorded(name, 2, 20)
+    ask = served()
+    values = [unescape(value) for value in re.findall(r'name="run" value="([^"]*)"', ask("/")[2])]
+    status, _, _ = ask("/compare?" + "&".join(f"run={quote(value)}" for value in values))
+    assert (status, len(values)) == (200, 2)
+
+
 def test_hostile_names_are_text(served, recorded):
     names = (name.encode("utf-8", "surrogateescape" if "\udcff" in name else "replace") for name in NAMES)
     folders = [os.fsdecode(name) for name in names if not set(name) & set(b"/\0") and len(name) < 200]
