@@ -115,7 +115,10 @@ def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tupl
     listed = sorted(runs_in(folder), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
-        if not recover and one.run is not None and not one.run.is_settled():
+        if one.run is None:
+            left_out.append({"path": str(one.path), "problem": one.problem})
+            continue
+        if not recover and not one.run.is_settled():
             left_out.append({"path": str(one.path), "problem": _NOT_WHOLE})
             continue
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,18 +27,26 @@ class Listed(NamedTuple):
 def runs_in(folder: Path) -> list[Listed]:
     """The run that a folder is, or the runs directly in it, newest first; damaged ones too.
 
-    Raises RunError when the folder is not there or cannot be read.
+    A folder in it that may not be looked into is one of them, with that as its problem. Raises RunError when the folder
+    itself is not there or cannot be read.
     """
     try:
-        inside = [path for path in folder.iterdir() if path.joinpath(MANIFEST).is_file()]
+        inside = [path for path in folder.iterdir() if _may_be_run(path)]
+        own = [folder] if folder.joinpath(MANIFEST).is_file() else []
     except OSError as error:
         raise RunError(
             f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
         ) from error
-    own = [folder] if folder.joinpath(MANIFEST).is_file() else []
     return sorted(
         (_listed(path) for path in own or inside), key=lambda one: (one.began, _changed(one.path)), reverse=True
     )
+
+
+def _may_be_run(path: Path) -> bool:
+    try:
+        return path.joinpath(MANIFEST).is_file()
+    except PermissionError:
+        return True
 
 
 def folders_of_runs(folder: Path) -> list[Path]:
@@ -64,7 +73,7 @@ def began(run: Run, otherwise: float) -> float:
 
 
 def _changed(path: Path) -> float:
-    try:
-        return path.joinpath(MANIFEST).stat().st_mtime
-    except OSError:
-        return 0.0
+    for written in (path / MANIFEST, path):
+        with contextlib.suppress(OSError):
+            return written.stat().st_mtime
+    return 0.0

@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import os
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
+from pipeprof.experiment import history
 from pipeprof.record import checksums
 from pipeprof.report import overview
 from pipeprof.report.build import build
@@ -249,3 +251,22 @@ def test_a_misspelt_run_is_answered_with_near_ones(recorded):
     with pytest.raises(RunError) as refused:
         ask("ops", "resnt")
     assert refused.value.hint == "did you mean `resnet`?"
+
+
+def test_a_folder_that_may_not_be_looked_into_hides_no_run(recorded, tmp_path, monkeypatch):
+    recorded("run", 1)
+    private, stat = tmp_path / "private", Path.stat
+    private.mkdir()
+
+    def refused(path, **words):
+        if path.parent in (private, Path(private.name)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **words)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    found = {row["path"]: row for row in listed()}
+    assert (found["run"]["state"], found["private"]["state"]) == ("complete", "damaged")
+    assert "cannot read `private/run.json`" in found["private"]["problem"]
+    assert "using the newest run, `run` (1 damaged left out)" in ask("report").stderr
+    _, left_out = history._of_runs(Path(), lambda _: None, recover=True)
+    assert "private" in [one["path"] for one in left_out]
