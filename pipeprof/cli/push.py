@@ -46,8 +46,10 @@ def upload(run: Path, url: str, *, force: bool, quiet: bool) -> None:
     """Compact a run and upload it. Raises as `record.run_objects.push`."""
     from pipeprof.record.run import load
     from pipeprof.record.run_objects import push as pushed
+    from pipeprof.record.run_objects import storage_of
     from pipeprof.report.rollup import keep
 
+    storage_of(url)  # one that cannot be opened leaves the run as it is
     with progress_line("pipeprof: push", quiet=quiet) as progress:
         compacted(run, progress)
         keep(load(run))  # else a question over many runs would have to copy this one

@@ -13,7 +13,7 @@ import datetime as dt
 import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -69,6 +69,9 @@ def located(url: str) -> Location:
     shown = without_secrets(url)
     if url.startswith(("abfs://", "abfss://")):
         raise UsageError(f"cannot open `{shown}`", "write az://container/prefix: the account is in the environment")
+    for sign in "#?" if url.startswith("file:") else "#":
+        if sign in url:  # pyarrow leaves out what stands behind it, in silence
+            raise UsageError(f"cannot open `{shown}`: its URL has a `{sign}`", f"write {quote(sign)} in its place")
     if url.startswith(("gs://", "gcs://")):
         refuse_no_google_login(url)
     try:
@@ -98,14 +101,23 @@ def _azure(url: str) -> tuple[Any, str]:
 
 def names_user(url: str) -> bool:
     """Whether a URL holds a user, with a password or without one; nobody, as in `gs://anonymous@bucket`, is none."""
-    parts = urlsplit(url)  # `abfs://container@account` names none
+    parts = _split(url)  # `abfs://container@account` names none
     return not parts.scheme.startswith("abfs") and parts.netloc.rpartition("@")[0] not in ("", "anonymous")
 
 
 def without_secrets(url: str) -> str:
     """A URL for people: no user, password or options."""
-    parts = urlsplit(url)
+    parts = _split(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+def _split(url: str) -> SplitResult:
+    """As urlsplit. Raises UsageError for what is no URL to it, such as `s3://[bucket]`: it is shown without secrets."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        shown = url.rpartition("@")[2].partition("?")[0]
+        raise UsageError(f"`{shown}` is no URL", "give one such as s3://bucket/runs/RUN, without brackets") from error
 
 
 def below(url: str, name: str) -> str:
