@@ -22,12 +22,13 @@ FLEET_VERSION = 1
 TABLE = "fleet_rank"
 MOST_BYTES = 1 << 25
 MOST_KEPT = 32
+_ALL = 1 << 40
 
 
 def content_of(
     rows: pa.Table, roots: Sequence[str], top: int, twice: int = 0, unlisted: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a list.
+    """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a table.
 
     `twice`: so many runs were left out of the rows because another place of the same run is in them.
     `unlisted`: folders in which there may be runs, with the reason why nobody knows.
@@ -43,9 +44,9 @@ def content_of(
             "runs": sum(row["runs"] for row in states),
             "twice": twice,
             "states": states,
-            "waits": engine.rows("fleet/wait", top=top),
-            "causes": engine.rows("fleet/cause", top=top),
-            "fixes": engine.rows("fleet/fix", top=top),
+            "waits": engine.rows("fleet/wait", top=_ALL),
+            "causes": engine.rows("fleet/cause", top=_ALL),
+            "fixes": engine.rows("fleet/fix", top=_ALL),
             "regressions": regressions,
             "regressions_not_looked_for": why,
             "versions": fleet.slower_versions(engine.rows("fleet/version")),

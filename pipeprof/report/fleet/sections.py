@@ -28,8 +28,8 @@ def document(content: Row) -> Document:
     top = int(content["top"])
     title = f"{format_count(content['runs'], 'run')} in {', '.join(content['roots'])}"
     return Document(title, [
-        _runs(content), _waits(content), _causes(content), _fixes(content), _regressions(content, top),
-        _versions(content, top), _machines(content, top), _left_out(content),
+        _runs(content), _waits(content, top), _causes(content, top), _fixes(content, top),
+        _regressions(content, top), _versions(content, top), _machines(content, top), _left_out(content),
     ])  # fmt: skip
 
 
@@ -66,18 +66,19 @@ def _sum(content: Row, name: str) -> float | None:
     return sum(measured) if measured else None
 
 
-def _waits(content: Row) -> Section:
+def _waits(content: Row, top: int) -> Section:
     section = Section("Waiting for data")
     rows = [
         [
             row["workload"] or "-", f"{row['runs']:,}", f"{row['input_bound']:,}", hours(row["rank_hours"]),
             hours(row["wait_hours"]), format_ratio(row["data_wait_share"]),
         ]
-        for row in content["waits"]
+        for row in content["waits"][:top]
     ]  # fmt: skip
     if rows:
         head = ("workload", "runs", "input-bound", "rank time", "waiting", "share")
         section.blocks.append(Block(head, rows, frozenset(range(1, 6)), spare=(3,)))
+        section.notes += _more(content["waits"], top)
     return section
 
 
@@ -86,22 +87,23 @@ def _operator(row: Row) -> str:
     return row["op_name"] or row["op_type"] or "not named"
 
 
-def _causes(content: Row) -> Section:
+def _causes(content: Row, top: int) -> Section:
     section = Section("What they wait for")
     rows = [
         [
             _operator(row), row["code"] or "-", KINDS.get(row["op_kind"], row["op_kind"] or "-"), f"{row['runs']:,}",
             f"{row['workloads']:,}", hours(row["wait_hours"]),
         ]
-        for row in content["causes"]
+        for row in content["causes"][:top]
     ]  # fmt: skip
     if rows:
         head = ("operator", "code", "it is", "runs", "workloads", "waiting")
         section.blocks.append(Block(head, rows, frozenset({3, 4, 5}), spare=(2, 4)))
+        section.notes += _more(content["causes"], top)
     return section
 
 
-def _fixes(content: Row) -> Section:
+def _fixes(content: Row, top: int) -> Section:
     section = Section("What changes would have saved")
     fixes = content["fixes"]
     if not fixes:
@@ -112,10 +114,11 @@ def _fixes(content: Row) -> Section:
             _change(row), row["code"] or "-", f"{row['runs']:,}", f"x{row['median_gain']:.2f}",
             hours(row["saved_hours"]), _bounds(row),
         ]
-        for row in fixes
+        for row in fixes[:top]
     ]  # fmt: skip
     head = ("change", "where", "runs", "gain", "saved", "at least to at most")
     section.blocks.append(Block(head, rows, frozenset({2, 3, 4, 5}), spare=(5, 3)))
+    section.notes += _more(fixes, top)
     return section
 
 

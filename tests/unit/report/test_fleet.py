@@ -303,5 +303,17 @@ def test_csv_is_for_sql(few):
 def test_what_limits_is_said_in_words():
     row = {"op_name": "decode", "op_type": "MapOp", "code": "a.py:1", "op_kind": "host_saturated", "runs": 2, "workloads": 1,
            "wait_hours": 1.0}  # fmt: skip
-    (block,) = sections._causes({"causes": [row]}).blocks
+    (block,) = sections._causes({"causes": [row]}, 1).blocks
     assert block.rows[0][2] == "short of CPU: other programs keep the machine busy"
+
+
+def test_json_has_all_rows_and_a_table_says_how_many_it_leaves_out(few):
+    asked = ("--top", "1", "--format")
+    content = json.loads(answer(few, *asked, "json"))
+    counts = {name: len(content[name]) for name in ("waits", "causes", "fixes")}
+    assert min(counts.values()) > 1
+    text = answer(few, *asked, "markdown")
+    for count in counts.values():
+        assert f"- {count - 1} more with --format json" in text
+    assert sections._waits(content, 1).blocks[0].rows == sections._waits(content, 9).blocks[0].rows[:1]
+    assert sections._waits(content, 9).notes == []
