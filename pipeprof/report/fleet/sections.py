@@ -53,11 +53,10 @@ def _runs(content: Row) -> Section:
     trained, waited = _sum(content, "rank_hours"), _sum(content, "wait_hours")
     measured = sum(row["measured"] for row in content["states"])
     if trained is not None:
-        waiting = f", {format_ratio((waited or 0.0) / trained)} of them waiting for data" if waited is not None else ""
-        section.strong.append(
-            f"{format_count(measured, 'run')} trained for {hours(trained)} of rank time{waiting}"
-            + (f": {hours(waited)}" if waited is not None else "")
-        )
+        waiting = ""
+        if waited is not None and trained:
+            waiting = f", {format_ratio(waited / trained)} of them waiting for data: {hours(waited)}"
+        section.strong.append(f"{format_count(measured, 'run')} trained for {hours(trained)} of rank time{waiting}")
     return section
 
 

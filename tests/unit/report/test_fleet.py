@@ -317,3 +317,8 @@ def test_json_has_all_rows_and_a_table_says_how_many_it_leaves_out(few):
         assert f"- {count - 1} more with --format json" in text
     assert sections._waits(content, 1).blocks[0].rows == sections._waits(content, 9).blocks[0].rows[:1]
     assert sections._waits(content, 9).notes == []
+
+
+def test_steps_that_took_no_time_have_no_share():
+    row = {"state": "complete", "runs": 1, "measured": 1, "rank_hours": 0.0, "wait_hours": 0.0}
+    assert sections._runs({"states": [row], "twice": 0}).strong == ["1 run trained for 0 ns of rank time"]
