@@ -199,7 +199,8 @@ def _left_out(content: Row) -> Section:
 
 
 def _said(row: Row) -> str:
-    reason = row["problem"] or ("being recorded" if row["state"] == "running" else "no training step was seen")
+    unknown = "no reason is known" if row["measured"] else "no training step was seen"
+    reason = row["problem"] or ("being recorded" if row["state"] == "running" else unknown)
     return f"{row['state']}: {row['run']}: {reason}" + (" (what was measured counts)" if row["measured"] else "")
 
 

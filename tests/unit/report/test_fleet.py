@@ -322,3 +322,11 @@ def test_json_has_all_rows_and_a_table_says_how_many_it_leaves_out(few):
 def test_steps_that_took_no_time_have_no_share():
     row = {"state": "complete", "runs": 1, "measured": 1, "rank_hours": 0.0, "wait_hours": 0.0}
     assert sections._runs({"states": [row], "twice": 0}).strong == ["1 run trained for 0 ns of rank time"]
+
+
+def test_a_run_that_does_not_say_why_it_failed_is_not_said_to_have_no_step():
+    row = {"state": "failed", "run": "runs/a", "problem": None, "measured": True}
+    assert sections._said(row) == "failed: runs/a: no reason is known (what was measured counts)"
+    assert (
+        sections._said(row | {"state": "complete", "measured": False}) == "complete: runs/a: no training step was seen"
+    )
