@@ -350,6 +350,7 @@ def _names_beside(folder: Path) -> list[str]:
 
 class _Machine(msgspec.Struct):
     cpu_cores: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    memory_bytes: Annotated[float, msgspec.Meta(ge=0, le=1e18)] | None = None
     environment: dict[str, str | None] = {}
     host: str | None = None
     mode: str | None = None

@@ -151,7 +151,15 @@ def test_a_manifest_that_is_no_file_of_the_run_is_not_opened(run, tmp_path, kind
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("cpu_cores", "x"), ("cpu_cores", -1), ("environment", []), ("environment", {"FP_POINT": 7}), ("mode", {})],
+    [
+        ("cpu_cores", "x"),
+        ("cpu_cores", -1),
+        ("memory_bytes", "16 GiB"),
+        ("memory_bytes", [1]),
+        ("environment", []),
+        ("environment", {"FP_POINT": 7}),
+        ("mode", {}),
+    ],
 )
 def test_what_is_done_something_with_has_a_type(run, name, value):
     run.manifest.fingerprint[name] = value
