@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.gate import sentence
 from pipeprof.units import format_change, format_count, format_minute, format_ratio
-from pipeprof.verdict.gate.changes import Drift, Point, change_points, drift
+from pipeprof.verdict.gate.changes import LEAST_SIDE, Drift, Point, change_points, drift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
 
 LISTING_VERSION = 1
+LEAST_POINTS = 2 * LEAST_SIDE
 
 
 def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
@@ -174,7 +176,11 @@ def _history_lines(histories: Sequence[dict[str, Any]]) -> list[str]:
         if past is not None:
             size = "not comparable" if past["ratio"] is None else format_change(past["ratio"])
             lines.append(f"{row['name']}: {size} since {past['tag']} ({past['note']})")
-    return lines or ["no change of level was found, and no earlier write has a release tag to compare with"]
+    groups = (Counter(point["group"] for point in row["points"]) for row in histories)
+    found = "no change of level was found"
+    if max((most for one in groups for most in one.values()), default=0) < LEAST_POINTS:
+        found = f"changes of level are looked for from {LEAST_POINTS} writes on"
+    return lines or [f"{found}, and no earlier write has a release tag to compare with"]
 
 
 def _cell(value: Any, key: str = "") -> str:

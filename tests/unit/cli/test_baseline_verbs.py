@@ -166,6 +166,20 @@ def test_history_names_the_change_and_the_drift(call, given):
     assert metric["drift"]["tag"] == "v1"
 
 
+def test_few_writes_are_not_said_to_have_no_change(call, given):
+    pytest.importorskip("ruptures")
+    call("write", "RUN", "--workload", "demo")
+    said = " ".join(call("show", "--history")[1].split())
+    assert "changes of level are looked for from 10 writes on, and no earlier write has a release tag" in said
+    assert "no change of level" not in said
+    for number in range(1, 8):
+        given["RUN"] = made(number)
+        call("write", "RUN", "--workload", "demo", "--force")
+    given["RUN"] = made(8, fingerprint=FINGERPRINT | {"mindspore": "2.10"}, values=made().values)
+    call("write", "RUN", "--workload", "demo", "--force")
+    assert "from 10 writes on" in " ".join(call("show", "--history")[1].split())
+
+
 def test_the_tag_of_a_clean_revision_is_taken_from_git(call, given, tmp_path):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "v7"], ["tag", b"v7-\xe9"]):
