@@ -35,7 +35,8 @@ _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "dev
 
 def document(content: dict[str, Any]) -> Document:
     """The content of `memory.build`. Ranks are named where there is more than one."""
-    several = len({(row["rep"], row["rank"]) for row in content["curves"]}) > 1
+    parts = ("curves", "growth", "peaks", "alive_at_peak", "ops")
+    several = len({(row["rep"], row["rank"]) for part in parts for row in content[part]}) > 1
     blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
     titled = (*blocks, _alive(content, several=several), _ops(content, several=several))
     sections = [Section(title, blocks=[block]) for title, block in titled if block.rows]

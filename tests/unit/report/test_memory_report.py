@@ -105,6 +105,17 @@ def test_of_several_devices_the_fullest_is_shown_and_named(ask):
     assert json.loads(ask("--format", "json", tables=tables).stdout)["peaks"][0]["devices"] == 2
 
 
+def test_ranks_are_told_apart_where_only_operators_have_memory(ask):
+    op = {"op_id": 0, "step": 0, "start_ns": 0, "dur_ns": 1, "self_memory_bytes": 1 << 20}
+    ranks = (0, 1)
+    tables = {
+        "op": [op | {"rank": rank} for rank in ranks],
+        "op_info": [{"rank": rank, "op_id": 0, "name": "conv"} for rank in ranks],
+    }
+    text = ask(tables=tables).stdout
+    assert [line.split()[:2] for line in text.splitlines() if "conv" in line] == [["0/0", "conv"], ["0/1", "conv"]]
+
+
 def test_an_empty_run_says_what_was_not_measured(ask):
     answer = ask(tables={})
     assert "Not measured: whether memory grows from step to step" in answer.stdout
