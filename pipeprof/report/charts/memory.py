@@ -52,6 +52,8 @@ def chart(
     how = _HOW.format(up=f"as high as it is large, {where}")
     if peak["blocks"] > len(blocks):
         how += f" The {len(blocks):,} largest of {peak['blocks']:,} blocks are drawn; the curve has all of them."
+    if len(blocks) > len(drawn):
+        how += f" Not drawn, without an address: {len(blocks) - len(drawn):,}."
     how += f" {note}" if note else ""
     return Chart(
         "chart-memory",

@@ -59,6 +59,14 @@ def test_blocks_are_drawn_where_they_lay_and_those_of_the_peak_are_marked(drawn)
     assert [one["to"] for one in blocks] == [0.03, 0.06, 0.06]  # what was still held ends with the chart
 
 
+def test_the_page_says_how_many_blocks_have_no_place(make_run, drawn):
+    assert "without an address" not in drawn["chart-memory"].caption
+    run = make_run(TABLES | {"allocation": [*TABLES["allocation"], {"bytes": MIB, "produced_ns": 0}]})
+    run.manifest.tables = {name: len(rows) for name, rows in TABLES.items()}
+    (chart,) = (one for one in charts.charts_of(run, build(run)) if one.name == "chart-memory")
+    assert chart.caption.endswith("Not drawn, without an address: 1.")
+
+
 def test_frames_are_as_wide_as_what_is_below_them():
     frames, common = flame.frames_of([Stack(("main", "a"), 1), Stack(("main", "a", "b"), 2), Stack(("main", "c"), 5)])
     placed = {row["name"]: (row["depth"], row["left"], row["right"], row["own"]) for row in frames}
