@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 import re
@@ -58,7 +59,10 @@ def utc_now() -> str:
 
 def format_minute(moment: str) -> str:
     """What `utc_now` writes, for people: to the minute, in the time zone of this machine."""
-    return dt.datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
+    at = dt.datetime.fromisoformat(moment)
+    with contextlib.suppress(OverflowError):  # the first and the last day that Python has are not in every zone
+        at = at.astimezone()
+    return at.strftime("%Y-%m-%d %H:%M")
 
 
 def format_ns(ns: float | None) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import time
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.units import format_bytes, format_count, format_ns, format_ratio, ns_from_text
+from pipeprof.units import format_bytes, format_count, format_minute, format_ns, format_ratio, ns_from_text
 
 SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
@@ -113,3 +114,16 @@ def test_shares_are_written_in_one_way(request):
     assert own_percentages('f"{share:.1%}"')
     sources = (request.config.rootpath / "pipeprof").rglob("*.py")
     assert {path.name for path in sources if own_percentages(path.read_text(encoding="utf-8"))} <= {"html.py"}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Auckland"])
+def test_a_time_that_this_zone_has_no_date_for_is_shown_as_it_is(monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        shown = [format_minute(moment) for moment in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00")]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert shown[0].startswith(("1-01-01", "0001-01-01"))
+    assert shown[1].startswith("9999-12-31")
