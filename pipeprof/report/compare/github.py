@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from pipeprof.escape import log_data, log_property
@@ -45,8 +46,10 @@ def cut(whole: str, limit: int, note: str) -> str:
 
 
 def marker(content: dict[str, Any]) -> str:
-    """The mark of this workload's comment; two workloads have two comments."""
-    return f"{MARK}{rows.workload(content).replace('--', '-')} -->"
+    """The mark of this workload's comment; two have two comments, also where a mark cannot hold their names."""
+    name, shown = rows.workload_name(content), rows.workload(content)
+    apart = "" if shown == name else f"-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
+    return f"{MARK}{shown}{apart} -->"
 
 
 def annotation_lines(content: dict[str, Any]) -> list[str]:

@@ -201,13 +201,15 @@ def words(what: object) -> str:
     return clean(what, LONGEST_NAME)
 
 
+def workload_name(content: dict[str, Any]) -> str:
+    """Name of the workload, as it was given; empty when there is none."""
+    named = ((about or {}).get("workload") for about in (content, content.get("new"), content.get("base")))
+    return str(next(filter(None, named), ""))
+
+
 def workload(content: dict[str, Any]) -> str:
     """Name of the workload, safe in a file name or a comment mark; empty when there is none."""
-    for about in (content, content.get("new"), content.get("base")):
-        name = (about or {}).get("workload")
-        if name:
-            return re.sub(r"[^A-Za-z0-9._]+", "-", str(name))[:80].strip("-")
-    return ""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", workload_name(content))[:80].strip("-")
 
 
 def title(content: dict[str, Any]) -> str:

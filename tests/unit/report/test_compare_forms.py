@@ -300,6 +300,15 @@ def test_mark_of_a_hostile_workload_stays_one_comment():
     assert re.fullmatch(r"<!-- pipeprof-gate:[A-Za-z0-9._-]* -->", compare_github.marker(content))
 
 
+def test_workloads_that_a_mark_cannot_name_have_comments_of_their_own():
+    names = ("\u8bad\u7ec3", "\u8bc4\u4f30", "a b", "a-b", "a--b", "x" * 81, "x" * 82, "")
+    marks = [compare_github.marker(comparison() | {"workload": name, "new": {}, "base": {}}) for name in names]
+    assert len(set(marks)) == len(names)
+    assert all(
+        re.fullmatch(r"<!-- pipeprof-gate:[A-Za-z0-9._-]* -->", mark) and "--" not in mark[4:-3] for mark in marks
+    )
+
+
 def test_secondary_metrics_of_a_comment_are_cut_to_the_worst():
     many = [metric(f"op/{n}", family="secondary") for n in range(100)]
     text = compare_github.comment(comparison(metrics=[metric(), *many]))
