@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SIDES = {"base": COLOURS[6], "new": COLOURS[1]}
 MOST_CHANGES = 20
 _NOT_MEASURED = "Nothing inside a step was measured on both sides."
+_WITHOUT_NUMBER = "slice(datum.label, 0, lastindexof(datum.label, ' ('))"  # of its place, which makes it one of a kind
 KINDS = {
     "phase": ("phase of the step", COLOURS[2]),
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
@@ -171,7 +172,7 @@ def _bars(rows: Sequence[Row]) -> Any:
     scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
     ends = _with_room(*(bound(0, *(row["ms"] for row in rows)) for bound in (min, max)))
     base = alt.Chart(inline(numbered), width=WIDTH, height={"step": 20}).encode(
-        y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ' (')[0]")),
+        y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr=_WITHOUT_NUMBER)),
         x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
     )  # fmt: skip
     bars = base.mark_bar().encode(color=alt.Color("kind:N", title=None, scale=scale))

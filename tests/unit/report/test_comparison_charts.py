@@ -276,3 +276,13 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
     page.get_by_role("searchbox").last.fill("")
     secondary.get_by_role("button", name="new").click()
     assert "Op29" in secondary.locator("tbody tr").first.inner_text()
+
+
+def test_a_name_with_a_bracket_is_whole_beside_its_bar(opened):
+    names = ("add (fused) b", "add (fused)", "add")
+    found = [metric(f"op/{name}", family="secondary", base=1e6, new=n * 3e6) for n, name in enumerate(names, 1)]
+    page = opened(page_of(comparison(metrics=found)))
+    told = page.eval_on_selector_all(
+        "#chart-changes g.role-axis-label text", "all => all.map((one) => one.textContent)"
+    )
+    assert set(names) <= set(told)
