@@ -32,8 +32,11 @@ def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: 
     if not rows:
         return Chart(name, title, "Nothing was measured that decides between the variants.")
     choose, word = (max, "highest") if rows[0][1]["direction"] == "higher" else (min, "lowest")
-    best = choose(rows, key=lambda row: row[1]["value"])
-    said = f"{format_count(len(rows), 'variant')}, the {word} is {line(best[0]['name'])}: "
+    whole = [pair for pair in rows if pair[0]["verdict"] != "failed"] or rows
+    best = choose(whole, key=lambda row: row[1]["value"])
+    others = sum(row["verdict"] != "base" for row, _ in rows)
+    of = format_count(others, "variant") + (" and the base" if others < len(rows) else "")
+    said = f"{of}, the {word} is {line(best[0]['name'])}: "
     said += sweep_rows.number(best[1]["value"], best[1]["unit"])
     caption = sentence(said)
     if any(stage["low"] is not None for _, stage in rows):

@@ -39,7 +39,7 @@ def test_a_chart_for_each_table_has_a_mark_for_each_variant(content):
         ("fast", 5.0),
         ("slow", 15.0),
     ]
-    assert "the lowest is fast: 5.00 ms" in first.said
+    assert first.said == "2 variants and the base, the lowest is fast: 5.00 ms"
     assert second.title == "Steady step of each variant: b"
     colours = first.spec["encoding"]["color"]["scale"]
     assert colours["domain"] == ["base", "better", "worse"]
@@ -51,6 +51,11 @@ def test_where_more_is_better_the_best_is_the_highest(content):
         for row in table["rows"]:
             row["stages"] = {"throughput": {**row["stages"][content["judge"]], "unit": "", "direction": "higher"}}
     assert "the highest is slow" in variants.charts_of(content | {"judge": "throughput"})[0].said
+
+
+def test_a_variant_that_failed_is_not_named_as_the_best(content):
+    content["tables"][0]["rows"][1]["verdict"] = "failed"
+    assert "the lowest is base: 10.0 ms" in variants.charts_of(content)[0].said
 
 
 def test_intervals_are_drawn_where_they_are_known(content):
