@@ -91,4 +91,4 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
     text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
     write_text(text, None if output == STDOUT else output)
     count = sum(len(profile) for profile in profiles.values())
-    say(f"{count:,} stacks by {taken}" + ("" if output == STDOUT else f" in `{output}`"))
+    say(f"{format_count(count, 'stack')} by {taken}" + ("" if output == STDOUT else f" in `{output}`"))
