@@ -197,7 +197,7 @@ def _stored(url: str, run_name: str, files: Mapping[str, fs.FileInfo]) -> Stored
     problem = "its key has an empty part, `.` or `..`, which other programs take for another key" if odd else ""
     newest = manifest or max(files.values(), key=lambda info: info.mtime_ns or 0)
     began_s = (newest.mtime_ns or 0) / 1e9
-    if manifest is None:
+    if manifest is None or not manifest.size:  # an empty one is what an upload to Azure begins with
         return Stored(run_name, below(url, run_name), "", began_s, sizes, problem or HALF)
     lasting = manifest.mtime_ns and began_s < time.time() - _SETTLED_S
     seen = f"{manifest.size} {manifest.mtime_ns} {_digest(sizes)}" if lasting else ""

@@ -55,7 +55,7 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     objects = storage_of(url)
     pointer = f"{objects.prefix}/{MANIFEST}"
     manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
-    there = objects.get(pointer, MOST_BYTES)
+    there = _manifest(objects)
     if there is not None and there != manifest and not force:
         raise _taken(objects)
     named = {name: f"{objects.prefix}/{object_name(name, part.sha256)}" for name, part in parts.items()}
@@ -174,7 +174,8 @@ def _prune(objects: Objects, named: Mapping[str, str]) -> None:
 
 
 def _manifest(objects: Objects) -> bytes | None:
-    return objects.get(f"{objects.prefix}/{MANIFEST}", MOST_BYTES)
+    """`run.json`; None without one, and for an empty one: Azure's client begins with that, and may be interrupted."""
+    return objects.get(f"{objects.prefix}/{MANIFEST}", MOST_BYTES) or None
 
 
 def _nothing(objects: Objects) -> RunError:

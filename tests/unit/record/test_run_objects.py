@@ -25,6 +25,7 @@ from pipeprof.query.side import open_measures
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, objects, run_objects
 from pipeprof.record.compact import compact
+from pipeprof.record.object_runs import HALF, runs_below
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
 from pipeprof.record.schema import TABLES
@@ -431,6 +432,17 @@ def test_a_folder_is_storage_too(folder, tmp_path):
     assert files_of(fetch(place)) == files_of(folder)
     assert not list((tmp_path / "store").rglob("*.tmp"))
     assert files_of(fetch(f"file://{folder}")) == files_of(folder)
+
+
+def test_an_upload_that_was_cut_off_in_its_empty_manifest_is_no_run_and_goes_on(folder, tmp_path):
+    place, store = f"file://{tmp_path}/store", tmp_path / "store"
+    push(load(folder), f"{place}/RUN")
+    store.joinpath("RUN", MANIFEST).write_bytes(b"")  # where Azure's client was killed
+    with pytest.raises(RunError, match="no whole run"):
+        fetch(f"{place}/RUN")
+    assert [one.problem for one in runs_below(place)] == [HALF]
+    assert push(load(folder), f"{place}/RUN").written == 0
+    assert files_of(fetch(f"{place}/RUN")) == files_of(folder)
 
 
 @pytest.fixture
