@@ -156,6 +156,11 @@ def shell_word(word: str) -> str:
     return "$'" + _LOG.sub(_second_hidden, _UNSEEN.sub(lambda match: _in_shell(match[0]), quoted)) + "'"
 
 
+def as_argument(path: str) -> str:
+    """A path as a word that no program takes for an option: `./-x`."""
+    return f"./{path}" if path.startswith("-") else path
+
+
 def command(words: Iterable[str]) -> str:
     """A command to be pasted into a shell, on one line."""
     return " ".join(map(shell_word, words))

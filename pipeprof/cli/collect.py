@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from pipeprof.cli.push import free_place, upload_to
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.collect import LONGEST_MS
 from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.escape import as_argument, shell_word
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -153,7 +153,7 @@ def collect(
     path, url = free_place(target, force=options["force"])
     run = create_run(path, command, stored_options, force=options["force"])
     if live == NO_FILE:
-        say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
+        say(f"pipeprof: to watch it: pipeprof top {shell_word(as_argument(str(run.path)))}")
     probe = ProbeOptions(
         options["queue_interval"],
         options["ops"],

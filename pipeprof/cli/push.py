@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import progress_line, say, say_named
 from pipeprof.cli.run_argument import RunPath, complete_runs
 from pipeprof.errors import PipeprofError, RunError
+from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.signals import signals_held
 from pipeprof.units import format_count
 
@@ -83,5 +83,5 @@ def upload_to(url: str | None, run: Path, *, force: bool, quiet: bool) -> None:
     try:
         upload(run, url, force=force, quiet=quiet)
     except PipeprofError as error:
-        hint = f"the run is kept in `{run}`; to upload it: pipeprof push {shlex.quote(str(run))} URL"
+        hint = f"the run is kept in `{run}`; to upload it: pipeprof push {shell_word(as_argument(str(run)))} URL"
         raise RunError(error.message, f"{error.hint}; {hint}" if error.hint else hint) from error

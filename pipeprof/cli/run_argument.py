@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from click.shell_completion import CompletionItem
 from pipeprof.cli.local_path import refuse_empty
 from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.escape import as_argument, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ def newest_here() -> Path:
     if not usable:
         inside = folders_of_runs(Path())
         record = "record one with `pipeprof collect -- python train.py`"
-        hint = f"pipeprof runs {shlex.quote(str(inside[0]))}" if inside else record
+        hint = f"pipeprof runs {shell_word(as_argument(str(inside[0])))}" if inside else record
         raise UsageError("no RUN was given, and the current folder holds none", hint)
     damaged = len(listed) - len(usable)
     left_out = f" ({damaged} damaged left out)" if damaged else ""

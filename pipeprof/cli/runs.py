@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line, say
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RunPath
+from pipeprof.escape import as_argument, shell_word
 
 
 @click.command()
@@ -51,4 +51,4 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
     else:
         say(f"no runs in `{shown}`")
         for inside in folders_of_runs(folder) if isinstance(folder, Path) else ():
-            say(f"hint: pipeprof runs {shlex.quote(str(inside))}")
+            say(f"hint: pipeprof runs {shell_word(as_argument(str(inside)))}")

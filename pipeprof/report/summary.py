@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.escape import shell_word
+from pipeprof.escape import as_argument, shell_word
 from pipeprof.query.engine import Engine
 from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, worded
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def three_lines(run: Run) -> list[str]:
     """The lines, without colour."""
-    name = shell_word(str(run.path))
+    name = shell_word(as_argument(str(run.path)))
     return [
         f"pipeprof: {_measured(run)}",
         f"pipeprof: {_state(run)}",

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.escape import shell_word
+from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.compare import compare_places
 from pipeprof.experiment.history import history_of
 from pipeprof.record.checksums import refuse_changed
@@ -76,7 +76,7 @@ class Site:
         newer, older = sorted(map(self._listed, set(names)), key=lambda one: one.began, reverse=True)
         for one in (older, newer):
             if one.run is not None and not one.run.is_settled():  # what compares them would recover it
-                raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(str(one.path))}")
+                raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(as_argument(str(one.path)))}")
         places = str(older.path), str(newer.path)
         return self._page("compare", (older, newer), lambda: compare_sections.text(compare_places(*places), "html"))
 

@@ -17,7 +17,7 @@ MOST_COMMAND = 1 << 15  # characters; a longer one is not shown to be pasted
 
 def own(run: dict[str, Any], verb: str, *words: str) -> str:
     """`pipeprof VERB RUN WORDS`."""
-    return shlex.join(["pipeprof", verb, run["path"], *words])
+    return shlex.join(["pipeprof", verb, escape.as_argument(run["path"]), *words])
 
 
 def again(run: dict[str, Any], words: list[str]) -> str:
@@ -47,14 +47,14 @@ def on_a_quiet_machine(run: dict[str, Any]) -> tuple[str, str]:
 def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
     """The run's path, with something behind it, as it must be written in the folder of `again`; or its URL."""
     path: str = run["path"] + suffix
-    return str(Path(path).resolve()) if _elsewhere(run) and "://" not in path else path
+    return str(Path(path).resolve()) if _elsewhere(run) and "://" not in path else escape.as_argument(path)
 
 
 def new_run(run: dict[str, Any], suffix: str = "") -> str:
     """As `path_from_there`, for a run to be recorded: one from a URL gives it its name, in the folder of `again`."""
     if "://" not in run["path"]:
         return path_from_there(run, suffix)
-    return (PurePosixPath(urlsplit(run["path"]).path).name or "run") + suffix
+    return escape.as_argument((PurePosixPath(urlsplit(run["path"]).path).name or "run") + suffix)
 
 
 def is_repeatable(run: dict[str, Any]) -> bool:

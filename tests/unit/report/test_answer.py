@@ -97,6 +97,15 @@ def test_a_command_in_the_place_of_one_that_is_too_long_says_what_it_does_itself
     assert shown[at + 1] == "  pipeprof report r --full"
 
 
+def test_a_run_whose_name_begins_as_an_option_does_is_none_in_a_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = {"path": "-x", "workdir": None, "command": ["python", "a.py"], "source": "collect", "git": None}
+    assert command.own(run, "report") == "pipeprof report ./-x"
+    assert command.new_run(run, "-quiet") == "./-x-quiet"
+    assert command.verification(run, "pipeprof whatif RUN --op 3").startswith("pipeprof whatif ./-x --op 3")
+    assert command.own(run | {"path": "a-x"}, "report") == "pipeprof report a-x"
+
+
 def codes_of(table):
     """The codes of the rows of a table in Markdown."""
     return set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
