@@ -81,12 +81,16 @@ def _row(one: Row) -> list[str]:
 
 def _day(at: str | None) -> str:
     """The date of a time, where the user is."""
+    return _minute(at)[:10]
+
+
+def _minute(at: str | None) -> str:
     if not at:
         return "-"
     try:
-        return format_minute(at)[:10]
+        return format_minute(at)
     except ValueError:  # another program's way to write one
-        return at[:10]
+        return at
 
 
 def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
@@ -102,7 +106,8 @@ def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
 
 def _range(span: Row) -> Iterator[str]:
     if span["good"] is None or span["bad"] is None:
-        yield f"between {span['good_at'] or 'the first measurement'} and {span['bad_at']}; the commits are not known"
+        good = _minute(span["good_at"]) if span["good_at"] else "the first measurement"
+        yield f"between {good} and {_minute(span['bad_at'])}; the commits are not known"
         return
     good, bad = span["good"][:SHORT], span["bad"][:SHORT]
     edited = ", or uncommitted changes" if span["uncommitted"] else ""

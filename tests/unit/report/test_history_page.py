@@ -57,6 +57,8 @@ def test_dates_are_of_the_time_zone_in_which_runs_are_listed(monkeypatch, zone, 
         assert day in text(document(CONTENT | {"series": [one]}))
         one["points"][0]["at"] = "2026/11/01, in the evening"
         assert "2026/11/01" in text(document(CONTENT | {"series": [one]}))
+        change = CHANGE | {"range": CHANGE["range"] | {"good_at": "2026-11-01T20:00:00+00:00", "bad_at": None}}
+        assert f"between {day} " in text(document(CONTENT | {"series": [STEPS | {"changes": [change]}]}))
     finally:
         monkeypatch.undo()
         time.tzset()
