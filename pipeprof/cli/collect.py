@@ -206,7 +206,7 @@ def _finish(run: Run, url: str | None, options: dict[str, Any]) -> None:
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
     except ImportError as error:  # Arrow that refuses the NumPy of the training, say
-        again = f"mend the installation, then: pipeprof report {shlex.quote(str(run.path))}"
+        again = f"mend the installation, then: pipeprof report {shell_word(str(run.path))}"
         tell_error(f"cannot make the tables of `{run.path}`: {error}", again)
 
 
