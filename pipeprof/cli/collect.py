@@ -123,7 +123,7 @@ def collect(
     \b
       pipeprof collect -- python train.py --epochs 3
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
-      pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 --join=True train.py
+      pipeprof collect -- msrun --join=True --worker_num=8 train.py
       pipeprof collect -o s3://bucket/runs/base -- python train.py
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
       pipeprof collect --live now.txt -- python train.py
