@@ -57,7 +57,7 @@ def _details(node, kind):
     processes = bool(getattr(node, "python_multiprocessing", False))
     if kind == "MapOp":
         operations = getattr(node, "operations", None) or []
-        operations = operations if isinstance(operations, (list, tuple)) else [operations]
+        operations = list(_composed(operations if isinstance(operations, (list, tuple)) else [operations]))
         python = any(is_python(operation) for operation in operations)
         names = ", ".join(callable_name(operation) for operation in operations)
         return {
@@ -91,6 +91,17 @@ def _details(node, kind):
         }
     function = getattr(node, "predicate", None) or getattr(node, "condition", None)
     return {"name": callable_name(function) if callable(function) else "", "python": callable(function)}
+
+
+def _composed(operations):
+    """Those of a map as they are executed: MindSpore takes its Compose apart, which holds functions that it wrapped."""
+    for one in operations:
+        kind, parts = type(one), getattr(one, "transforms", None)
+        if isinstance(parts, list) and kind.__name__ == "Compose" and kind.__module__.startswith("mindspore."):
+            for part in _composed(parts):
+                yield part.transform if type(part).__name__ == "FuncWrapper" else part
+        else:
+            yield one
 
 
 def is_user_function(operation):

@@ -30,6 +30,12 @@ def double(row):
     return row
 
 
+def composed(*parts, module="mindspore.dataset.transforms.transforms"):
+    """As MindSpore composes operations, which wraps functions; or another library, whose own MindSpore calls."""
+    wrapped = [type("FuncWrapper", (), {"transform": staticmethod(one)})() if one is double else one for one in parts]
+    return type("Compose", (Native,), {"__module__": module, "transforms": wrapped})()
+
+
 @pytest.fixture
 def describe(probe):
     return probe.describe.describe
@@ -57,6 +63,9 @@ def test_a_subclass_of_a_known_dataset_is_that_dataset(describe):
         ([Native(), Augment()], True, "Native, Augment"),
         ([functools.partial(double, 1)], True, "double"),
         ([len], True, "len"),
+        ([composed(Native(), composed(double)), Native()], True, "Native, double, Native"),
+        ([composed(Native())], False, "Native"),
+        ([composed(Native(), module="torchvision.transforms")], False, "Compose"),
         ([], False, ""),
         (None, False, ""),
     ],
