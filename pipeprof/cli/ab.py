@@ -20,6 +20,7 @@ from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import UsageError
+from pipeprof.verdict.gate import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from pipeprof.experiment.arms import ArmWish
@@ -128,7 +129,7 @@ def ab(
 @click.option(
     "--rounds",
     metavar="N",
-    type=click.IntRange(3),
+    type=click.IntRange(3, MOST_ROUNDS),
     default=8,
     show_default=True,
     help="Number of rounds of real runs.",

@@ -14,6 +14,7 @@ from pipeprof.record import toml
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import seconds_from_text
+from pipeprof.verdict.gate import MOST_ROUNDS
 from pipeprof.verdict.sweep import RULES, STAGES
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 BASE = "base"
 MOST_VARIANTS = 200
-MOST_ROUNDS = 1000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MOST_BYTES = 1 << 20
 HINT = "see docs/sweep.md for the keys and their meaning"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from pipeprof.errors import UsageError, did_you_mean
+from pipeprof.verdict.gate import MOST_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,6 +179,7 @@ def _wrong_numbers(policy: Policy) -> list[tuple[bool, str]]:
         (not 0 < policy.detect < math.inf, f"detect {policy.detect}, expected more than 0"),
         (budget_s is not None and not 0 < budget_s < math.inf, f"budget_s {budget_s}, expected more than 0"),
         (not looks or looks != sorted(set(looks)), "looks must be strictly increasing"),
+        (max(looks, default=0) > MOST_ROUNDS, f"looks has {max(looks, default=0)}, expected at most {MOST_ROUNDS}"),
         (bool(looks) and looks[0] < policy.least_reps, "the first look has fewer than least_reps"),
         (policy.least_reps < 2, "least_reps must be at least 2: one repetition has no spread"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
+from pipeprof.cli.ab import qualify
 from pipeprof.cli.collect import collect
 from pipeprof.cli.finite_range import FiniteRange
 from pipeprof.cli.misuse import words_of
@@ -54,3 +55,9 @@ def test_steps_of_a_tuning_are_a_number_or_all():
         with pytest.raises(click.UsageError) as refused:
             command.make_context("tune", ["--steps", given])
         assert words_of(refused.value)[0] == f"invalid value for `--steps`: {said}"
+
+
+def test_more_rounds_than_anyone_runs_are_refused():
+    with pytest.raises(click.UsageError) as refused:
+        qualify.make_context("qualify", ["--rounds", "1001", "--", "true"])
+    assert words_of(refused.value)[0] == "invalid value for `--rounds`: 1001, expected 3 to 1000"

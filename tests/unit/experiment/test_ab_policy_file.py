@@ -74,6 +74,7 @@ def test_a_named_file_of_any_name_is_read(tmp_path):
         ("pyproject.toml", "[project]\n", "no table"),
         ("pyproject.toml", "[project\n", "is not TOML"),
         ("pyproject.toml", "[tool.pipeprof.gate]\nlooks = [8, 5]\n", "looks"),
+        ("pipeprof.toml", "looks = [5, 1000000000]\n", "looks has 1000000000, expected at most 1000"),
         ("pipeprof.toml", "[metrics]\nstep_time_p90 = true\n", "`metrics.step_time_p90` is True, expected a table"),
         ("pipeprof.toml", '[metrics]\nstep_time_p90 = "x"\n', "`metrics.step_time_p90` is 'x', expected \"decides\""),
         ("pipeprof.toml", "[metrics.data_wait]\nmin_efect = 1\n", "`metrics.data_wait`: .*min_efect"),
