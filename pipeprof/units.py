@@ -57,6 +57,11 @@ def utc_now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
+def utc_text(seconds: float) -> str:
+    """As `utc_now`, of seconds since the epoch."""
+    return dt.datetime.fromtimestamp(seconds, dt.timezone.utc).isoformat(timespec="seconds")
+
+
 def format_minute(moment: str) -> str:
     """What `utc_now` writes, for people: to the minute, in the time zone of this machine."""
     at = dt.datetime.fromisoformat(moment)
@@ -97,14 +102,16 @@ def format_bytes(count: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in a sentence: `79 %`, `0.4 %`; a whole number where that is enough."""
-    value = share * 100
-    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
+    """A share in a sentence: `79 %`, `0.4 %`, `<0.1 %`; a whole number where that is enough."""
+    return f"{share * 100:.0f} %" if share >= 0.1 or share == 0 else format_ratio(share)
 
 
 def format_ratio(ratio: float | None) -> str:
-    """A share for people: 0.1234 is `12.3 %`; `-` for None."""
-    return "-" if ratio is None else f"{_fixed(ratio * 100, 1)} %"
+    """A share for people: 0.1234 is `12.3 %`, 0.0003 is `<0.1 %`; `-` for None."""
+    if ratio is None:
+        return "-"
+    text = _fixed(ratio * 100, 1)
+    return "<0.1 %" if ratio > 0 and text == "0.0" else f"{text} %"
 
 
 def format_change(ratio: float | None, digits: int = 1) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.units import format_bytes, format_count, format_minute, format_ns, format_ratio, ns_from_text
+from pipeprof.units import format_bytes, format_count, format_minute, format_ns, format_ratio, ns_from_text, percent
 
 SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
@@ -82,9 +82,16 @@ def test_sizes_for_people(count, text):
     assert format_bytes(count) == text
 
 
-@pytest.mark.parametrize(("ratio", "text"), [(None, "-"), (0.1234, "12.3 %"), (0.0, "0.0 %"), (1, "100.0 %")])
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(None, "-"), (0.1234, "12.3 %"), (0.0, "0.0 %"), (3e-4, "<0.1 %"), (1, "100.0 %")]
+)
 def test_shares_for_people(ratio, text):
     assert format_ratio(ratio) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.794, "79 %"), (0.004, "0.4 %"), (0.0, "0 %"), (3e-4, "<0.1 %")])
+def test_shares_in_a_sentence(share, text):
+    assert percent(share) == text
 
 
 def test_zero_has_no_sign_and_a_negative_duration_only_one():

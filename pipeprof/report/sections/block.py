@@ -114,6 +114,12 @@ def costs(row: dict[str, Any], *, nested: bool) -> list[str]:
     return [*(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), own, format_ratio(row["share"])]
 
 
+def portion(row: dict[str, Any], name: str) -> str:
+    """`178 ms (47.7 %)`, from the columns NAME_ns and NAME_share."""
+    time, share = row[f"{name}_ns"], row[f"{name}_share"]
+    return "-" if time is None else f"{format_ns(time)} ({format_ratio(share)})"
+
+
 def filled(
     head: Sequence[str], rows: list[list[str]], words: Iterable[int] = (0,), spare: Iterable[int] = (), **more: Any
 ) -> Block:

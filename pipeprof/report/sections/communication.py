@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections.block import Block, Section, filled, format_rate, in_windows, rows_at, short_name
+from pipeprof.report.sections.block import Block, Section, filled, format_rate, in_windows, portion, rows_at, short_name
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def _split(section: Section, rows: Sequence[Row]) -> None:
     listed = [
         [
             f"{SOURCES[row['source']]} ({format_count(row['steps'], 'step')})",
-            _with_share(row, "comm_ns", "comm_share"), format_ns(row["overlapped_ns"]),
-            _with_share(row, "exposed_ns", "exposed_share"),
+            portion(row, "comm"), format_ns(row["overlapped_ns"]),
+            portion(row, "exposed"),
         ]
         for row in rows
     ]  # fmt: skip
@@ -52,10 +52,6 @@ def _split(section: Section, rows: Sequence[Row]) -> None:
         section.notes.append(
             "overlapped: beside operators of this rank; exposed: no other operator of this rank runs meanwhile"
         )
-
-
-def _with_share(row: Row, name: str, share: str) -> str:
-    return "-" if row[name] is None else f"{format_ns(row[name])} ({format_ratio(row[share])})"
 
 
 def _phases(section: Section, rows: Sequence[Row]) -> None:

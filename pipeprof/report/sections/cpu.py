@@ -51,7 +51,7 @@ def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
 def _used(phase: str, rows: list[dict[str, Any]]) -> Block:
     listed = [
         [
-            _who(row), f"{row['cores']:.2f}", _ratio(row["job_share"]),
+            _who(row), f"{row['cores']:.2f}", format_ratio(row["job_share"]),
             "-" if row["wait_cores"] is None else f"{row['wait_cores']:.2f}", row["site"] or "-", row["library"] or "-",
         ]
         for row in sorted(rows, key=lambda row: (row["job_share"] is None, -row["cpu_ns"]))
@@ -74,8 +74,8 @@ def _who(row: dict[str, Any]) -> str:
 def _room(rows: list[dict[str, Any]]) -> Block:
     listed = [
         [
-            PHASES[row["phase"]], _cores(row["cores"]), _ratio(row["idle_share"]), _cores(row["job_cores"]),
-            _cores(row["neighbour_cores"]), _ratio(row["pressure_share"]), _ratio(row["throttled_share"]),
+            PHASES[row["phase"]], _cores(row["cores"]), format_ratio(row["idle_share"]), _cores(row["job_cores"]),
+            _cores(row["neighbour_cores"]), format_ratio(row["pressure_share"]), format_ratio(row["throttled_share"]),
             _cores(row["steal_cores"]),
         ]
         for row in rows
@@ -85,10 +85,6 @@ def _room(rows: list[dict[str, Any]]) -> Block:
         "cores stolen",
     )  # fmt: skip
     return filled(head, listed)
-
-
-def _ratio(share: float | None) -> str:
-    return "-" if share is None else format_ratio(share)
 
 
 def _cores(cores: float | None) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import Section, filled
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.report.sections.block import Section, filled, portion
+from pipeprof.units import format_ns
 
 MOST_RANKS = 16
 
@@ -20,15 +20,13 @@ def split_section(content: dict[str, Any]) -> Section:
     if not longest:
         return section
     names = [[str(row["rep"]) if several else "-", str(row["rank"])] for row in longest]
-    parts = [
-        [str(row["steps"]), *(_with_share(row, name) for name in ("computing", "exposed", "free"))] for row in longest
-    ]
+    parts = [[str(row["steps"]), *(portion(row, name) for name in ("computing", "exposed", "free"))] for row in longest]
     head = ("rep", "rank", "steps", "computing", "exposed communication", "free")
     section.blocks.append(filled(head, [name + part for name, part in zip(names, parts, strict=True)], words=()))
     pipelined = any(row["bubble_ns"] or row["receive_ns"] for row in rows)
     more = [
         [format_ns(row["overlapped_ns"]), format_ns(row["receive_ns"]) if pipelined else "-",
-         format_ns(row["stage_ns"]) if pipelined else "-", _with_share(row, "bubble") if pipelined else "-",
+         format_ns(row["stage_ns"]) if pipelined else "-", portion(row, "bubble") if pipelined else "-",
          format_ns(row["preparing_ns"])]
         for row in longest
     ]  # fmt: skip
@@ -43,10 +41,3 @@ def split_section(content: dict[str, Any]) -> Section:
     if len(rows) > len(longest):
         section.notes.append(f"the {len(longest)} longest of {len(rows)}; all of them: --format json")
     return section
-
-
-def _with_share(row: dict[str, Any], name: str) -> str:
-    """`178 ms (47.7 %)`."""
-    if row[f"{name}_ns"] is None:
-        return "-"
-    return f"{format_ns(row[f'{name}_ns'])} ({format_ratio(row[f'{name}_share'])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
+from pipeprof.report.sections.block import Block, Section, filled, format_rate, portion, short_name
 from pipeprof.report.sections.rank_flops import add_flops
 from pipeprof.report.words.phases import MEASURES, PHASES
 from pipeprof.units import format_ns, format_ratio
@@ -47,10 +47,9 @@ def straggler_sentences(straggler: Row) -> list[str]:
     limit = ""
     if straggler["detectable_share"] is not None and straggler["detectable_share"] < 1:
         limit = f". Only a rank at least {format_ratio(straggler['detectable_share'])} slower could be detected"
-    amount = "less than 0.1 %" if abs(largest["share"]) < 0.001 else format_ratio(largest["share"])
     seen = (
         f"largest difference in {MEASURES[largest['measure']]}: rank {largest['rank']}, "
-        f"{format_ns(largest['excess_ns'])} ({amount} of a step)"
+        f"{format_ns(largest['excess_ns'])} ({format_ratio(largest['share'])} of a step)"
     )
     if straggler["verdict"] == "even":
         return [f"No straggler. {capital(seen)}{limit}"]
@@ -106,7 +105,7 @@ def _stages(section: Section, rows: Sequence[Row], top: int) -> None:
         [
             f"{row['peers']}: rank {row['first_rank']}" + (f" to {row['last_rank']}" if row["ranks"] > 1 else ""),
             *(format_ns(row[f"{name}_ns"]) for name in ("computing", "exposed", "receive")),
-            "-" if row["bubble_ns"] is None else f"{format_ns(row['bubble_ns'])} ({format_ratio(row['bubble_share'])})",
+            portion(row, "bubble"),
             f"{row['slowest_rank']} (+{100 * (row['computing_excess'] or 0):.1f} %)" if row["ranks"] > 1 else "-",
         ]
         for row in rows[:top]
