@@ -92,6 +92,8 @@ def report(
     if form != "terminal" and (full or names):
         given = "--full" if full else "--section"
         raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
+    if full and names:
+        raise UsageError("--full shows every section, --section only those that it names", "leave one of them out")
     source = opened(run)
     content = build.build(source, top=top, step=step)
     if form == "terminal":

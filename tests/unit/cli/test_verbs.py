@@ -269,6 +269,11 @@ def test_a_report_in_a_file_is_what_would_have_been_printed(call, run, tmp_path,
     assert tmp_path.joinpath("report").read_text(encoding="utf-8") == printed
 
 
+def test_everything_and_one_section_are_not_asked_for_at_once(call, run):
+    said = failed(call("report", run.path, "--full", "--section", "run"), 2)
+    assert "--full shows every section, --section only those that it names" in said
+
+
 def test_a_report_that_cannot_be_written_is_an_error(call, run):
     assert "cannot write" in failed(call("report", run.path, "-o", "/no/such/folder/report"), 2)
 
