@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pipeprof.query.header import Query
     from pipeprof.record.schema import Table
-    from pipeprof.verdict.clause import Clause, Outcome
+    from pipeprof.verdict.clause import Clause, Code
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -224,7 +224,7 @@ def _query_section(query: Query, name: str) -> str:
     return "\n".join(lines)
 
 
-def _outcomes(title: str, words: str, column: str, outcomes: Sequence[Outcome]) -> str:
+def _outcomes(title: str, words: str, column: str, outcomes: Sequence[Code]) -> str:
     rows = [(f"`{outcome.code}`", _conditions(outcome.when), _under(outcome)) for outcome in outcomes]
     width = 2 if all(row[2] == "all" for row in rows) else 3
     grid = _grid((column, "if", "under the rules")[:width], [row[:width] for row in rows])
@@ -236,7 +236,7 @@ def _conditions(clauses: Sequence[Clause]) -> str:
     return "; ".join(reasons.condition(item.fact, item.relation, item.bound) for item in asked) or "always"
 
 
-def _under(outcome: Outcome) -> str:
+def _under(outcome: Code) -> str:
     if outcome.never:
         return f"all but {_code(outcome.never)}"
     return _code(outcome.only) or "all"

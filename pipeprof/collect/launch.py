@@ -74,7 +74,7 @@ class ProbeOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Exit:
     """How the command ended: `status` as in `subprocess` (negative for a signal)."""
 
     status: int
@@ -103,7 +103,7 @@ def not_started(command: Sequence[str], error: OSError) -> UsageError:
     return UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint)
 
 
-def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Outcome:
+def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Exit:
     """Run the command once, recording into `spool` (which must exist), and wait for its end.
 
     Signals that were sent to this process alone are passed on; what the terminal sends to the whole group the child
@@ -145,7 +145,7 @@ def die_like(status: int) -> None:
     os.kill(os.getpid(), -status)
 
 
-def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Outcome, dict[str, object]]:
+def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Exit, dict[str, object]]:
     """How the command ended, and what the spool shall say about it."""
     interrupted = False
     launcher_cpu_s = time.process_time()
@@ -172,7 +172,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime}
-                return Outcome(code, interrupted), facts
+                return Exit(code, interrupted), facts
 
 
 def _asks_to_end(number: int) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 import psutil
 
 from pipeprof.collect import fingerprint
-from pipeprof.collect.launch import Outcome, ProbeOptions, command_path, run_command
+from pipeprof.collect.launch import Exit, ProbeOptions, command_path, run_command
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
@@ -99,7 +99,7 @@ def record(
     reps: int,
     host_interval_s: float,
     started: Callable[[int], None] = lambda _rep: None,
-) -> list[Outcome]:
+) -> list[Exit]:
     """Run the command `reps` times, or until it fails or is interrupted; returns how each ended.
 
     No repetition begins in a folder that was deleted or replaced meanwhile, or cannot be written, nor where the command
@@ -108,7 +108,7 @@ def record(
     """
     _make_reserve(run)
     probe = replace(probe, run_id=run.manifest.run_id)
-    outcomes: list[Outcome] = []
+    outcomes: list[Exit] = []
     early = ""
     while len(outcomes) < reps and not early:
         rep = len(outcomes)

@@ -84,10 +84,10 @@ def run_trial(trial: Trial, *, processes: bool = False) -> Ended:
             outcome = record(run, trial.command, trial.probe, reps=1, host_interval_s=trial.host_interval_s)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
-        from pipeprof.read.spool.lines import Notes  # noqa: PLC0415
+        from pipeprof.read.spool.lines import SpoolNotes  # noqa: PLC0415
         from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
 
-        wrote = load_processes(run.spool / "rep=0", Notes()) if processes else []
+        wrote = load_processes(run.spool / "rep=0", SpoolNotes()) if processes else []
         if processes:
             run.manifest.options["override_applied"] = [event for one in wrote for event in one.all("override")]
             stopped = [event["steps"] for one in wrote for event in one.all("stopped")]

@@ -63,7 +63,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Code:
     """A code that follows when every clause holds, for rules with a code in `only` (if given) and not in `never`."""
 
     code: str
@@ -122,7 +122,7 @@ def all_hold(clauses: Sequence[Clause], facts: object) -> bool:
     return all(clause.holds(facts) for clause in clauses)
 
 
-def codes(outcomes: Sequence[Outcome], facts: object, rule: str | None = None) -> Iterator[str]:
+def codes(outcomes: Sequence[Code], facts: object, rule: str | None = None) -> Iterator[str]:
     """The codes of the outcomes that follow from the facts under a rule's code, in their order, each once."""
     given: set[str] = set()
     for outcome in outcomes:

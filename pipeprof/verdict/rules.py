@@ -8,7 +8,7 @@ and one line of words in `report/answer/reasons.py`; `docs/rules.md` is made fro
 from __future__ import annotations
 
 from pipeprof.verdict.clause import (
-    Outcome,
+    Code,
     Rule,
     above,
     at_least,
@@ -109,63 +109,63 @@ RULES = (
 )  # fmt: skip
 
 VERDICTS = (
-    Outcome("balanced", (at_least("wait_share", MODERATE_WAIT), below("pace_ratio", EQUAL_PACE)),
+    Code("balanced", (at_least("wait_share", MODERATE_WAIT), below("pace_ratio", EQUAL_PACE)),
             only=("consumer", "utilisation")),
-    Outcome("balanced", (at_most("wait_share", HIGH_WAIT),), only=("gil", "shared_cpu")),
-    Outcome("consumer_bound", only=("consumer",)),
-    Outcome("input_bound"),
+    Code("balanced", (at_most("wait_share", HIGH_WAIT),), only=("gil", "shared_cpu")),
+    Code("consumer_bound", only=("consumer",)),
+    Code("input_bound"),
 )  # fmt: skip
 
 # What is missing for high confidence. Where the loop was seen not to wait, other stages and queues say nothing against
 # it; the rules about the lock are there because times and queues mislead.
 DOUBTS = (
-    Outcome("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed", "shared_cpu")),
-    Outcome("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
+    Code("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed", "shared_cpu")),
+    Code("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
             never=("gil", "untimed", "shared_cpu")),
-    Outcome("no_queues", (unknown("drop"),)),
-    Outcome("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")),
+    Code("no_queues", (unknown("drop"),)),
+    Code("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")),
             never=("gil", "shared_cpu")),
-    Outcome("few_batches", (short_of("batches", ENOUGH_BATCHES),)),
-    Outcome("prefilled", (above("over_capacity", PREFILLED),)),
-    Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
+    Code("few_batches", (short_of("batches", ENOUGH_BATCHES),)),
+    Code("prefilled", (above("over_capacity", PREFILLED),)),
+    Code("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
-    Outcome("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
-    Outcome("shares_cpu", (below("idle_room", 1.0), at_least("freed", MAY_BE_FREED),
+    Code("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
+    Code("shares_cpu", (below("idle_room", 1.0), at_least("freed", MAY_BE_FREED),
                            at_least("share_over_wait", 0.0)),
             only=("consumer", "shared_cpu")),
-    Outcome("other_load", SATURATED),
-    Outcome("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),
-    Outcome("indirect", (at_most("busy", 0.0),), only=("untimed",)),
-    Outcome("indirect", (at_least("busy", REST_USED),), only=("untimed",)),
-    Outcome("indirect", (unknown("gil_share"),), only=("gil",)),
-    Outcome("indirect", only=("contention",)),
-    Outcome("indirect", (at_most("busy", 0.0),), only=("weak",)),
-    Outcome("none_busy", only=("contention", "weak")),
+    Code("other_load", SATURATED),
+    Code("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),
+    Code("indirect", (at_most("busy", 0.0),), only=("untimed",)),
+    Code("indirect", (at_least("busy", REST_USED),), only=("untimed",)),
+    Code("indirect", (unknown("gil_share"),), only=("gil",)),
+    Code("indirect", only=("contention",)),
+    Code("indirect", (at_most("busy", 0.0),), only=("weak",)),
+    Code("none_busy", only=("contention", "weak")),
 )  # fmt: skip
 
 # The kind of a stage, from its own facts. Timing lines of a source with a master show the master's sleeps, so that
 # their variation does not count.
 KINDS = (
-    Outcome("poll", (below("worker_law_ratio", 1.0),
+    Code("poll", (below("worker_law_ratio", 1.0),
                      at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_TIMED))),
-    Outcome("poll", (unknown("worker_law_ratio"),
+    Code("poll", (unknown("worker_law_ratio"),
                      at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_UNTIMED))),
-    Outcome("burst", (above("work_cv", STALL_VARIATION), unknown("law_row_ns"))),
-    Outcome("burst", (above("longest_batches", STALL_BATCHES),)),
-    Outcome("burst", (at_least("burst_share", STALL_INTERVALS), below("cpu_share", COMPUTES))),
-    Outcome("gil", (at_least("python_cores", LOCKED_CORES), at_least("gil_share", LOCK_HELD))),
-    Outcome("cpu", (at_least("cpu_share", COMPUTES),)),
-    Outcome("wait", (below("cpu_share", COMPUTES),)),
+    Code("burst", (above("work_cv", STALL_VARIATION), unknown("law_row_ns"))),
+    Code("burst", (above("longest_batches", STALL_BATCHES),)),
+    Code("burst", (at_least("burst_share", STALL_INTERVALS), below("cpu_share", COMPUTES))),
+    Code("gil", (at_least("python_cores", LOCKED_CORES), at_least("gil_share", LOCK_HELD))),
+    Code("cpu", (at_least("cpu_share", COMPUTES),)),
+    Code("wait", (below("cpu_share", COMPUTES),)),
 )  # fmt: skip
 
 # The kind of a stage without times that is named by the queues.
 UNTIMED_KINDS = (
-    Outcome("cpu", (at_least("cores_per_worker", COMPUTES),)),
-    Outcome("wait", (below("cores_per_worker", COMPUTES),)),
+    Code("cpu", (at_least("cores_per_worker", COMPUTES),)),
+    Code("wait", (below("cores_per_worker", COMPUTES),)),
 )
 
 # In sink mode: the side that is late. Without sizes of the host queue neither is said.
 SINK_STAGES = (
-    Outcome("data_processing", (above("host_empty_share", QUEUE_EMPTY),)),
-    Outcome("data_transmission", (at_most("host_empty_share", QUEUE_EMPTY), above("device_empty_share", QUEUE_EMPTY))),
+    Code("data_processing", (above("host_empty_share", QUEUE_EMPTY),)),
+    Code("data_transmission", (at_most("host_empty_share", QUEUE_EMPTY), above("device_empty_share", QUEUE_EMPTY))),
 )

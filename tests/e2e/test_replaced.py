@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import LIMIT_S
 
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import load_processes
 
 WORKLOADS = Path(__file__).parent / "workloads"
@@ -47,7 +47,7 @@ class Read:
         )
         assert done.returncode == 0, done.stderr
         self.told = json.loads(done.stdout.splitlines()[-1])
-        self.processes = load_processes(spool, Notes())
+        self.processes = load_processes(spool, SpoolNotes())
 
     def events(self, name):
         return [event for process in self.processes for event in process.all(name)]

@@ -55,14 +55,14 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PhaseResult:
     """What a phase found: the best arm whose verdict is better; None without one. `is_complete`: not cut short."""
 
     best: str | None
     is_complete: bool = True
 
 
-def next_phase(spec: Spec, done: Sequence[Outcome]) -> Phase | None:
+def next_phase(spec: Spec, done: Sequence[PhaseResult]) -> Phase | None:
     """The phase that follows those that are done; None when there is no more.
 
     List and grid have one phase. Greedy has three: every variant against the base; the best of them, or the base when
@@ -80,7 +80,7 @@ def next_phase(spec: Spec, done: Sequence[Outcome]) -> Phase | None:
     return Phase(0, "", (base, *variants), len(variants), spec.alpha)
 
 
-def _greedy(spec: Spec, base: Variant, done: Sequence[Outcome]) -> Phase | None:
+def _greedy(spec: Spec, base: Variant, done: Sequence[PhaseResult]) -> Phase | None:
     share, first = spec.alpha / len(PHASES), _list(spec)
     if not done:  # what cannot be added to one of them is refused before anything is run
         added_to = [_added(spec, variant, addition) for variant in first for addition in spec.addition]

@@ -14,7 +14,7 @@ from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep.bench import Order, SweepBench
-from pipeprof.experiment.sweep.plan import Outcome, next_phase
+from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
 from pipeprof.experiment.sweep.prepare import ARTEFACTS, folder_of, placed, prepare
 from pipeprof.experiment.sweep.result import content_of, phase_words
 from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
@@ -99,7 +99,7 @@ class Running:
 
     def to_the_end(self) -> dict[str, Any]:
         """All phases; returns the result."""
-        outcomes: list[Outcome] = []
+        outcomes: list[PhaseResult] = []
         self.session.stopped = None
         while (phase := next_phase(self.spec, outcomes)) is not None:
             self.phases.append(phase)
@@ -114,7 +114,7 @@ class Running:
         self.session.save(self.folder)
         return content
 
-    def _phase(self, phase: Phase) -> Outcome:
+    def _phase(self, phase: Phase) -> PhaseResult:
         """Rounds of one phase until nothing is left to decide, or the budget is used."""
         if phase.name:
             self.say(f"{phase.name}: {', '.join(arm.name for arm in phase.arms)}")
@@ -122,12 +122,12 @@ class Running:
         while number < last and (arms := self._open(phase, number)):
             missing = [arm for arm in arms if number not in self.session.counted(phase.number, arm.name)]
             if missing and self._too_long(missing):
-                return Outcome(None, is_complete=False)
+                return PhaseResult(None, is_complete=False)
             self._round(phase, number, missing)
             number += 1
             if number in self.spec.looks:
                 self._tell_look(phase, number)
-        return Outcome(self._best(phase))
+        return PhaseResult(self._best(phase))
 
     def _open(self, phase: Phase, rounds: int) -> list[Variant]:
         """The arms of the next round: the reference, and those that are neither decided nor failed; none: it is over.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.kinds import DEVICE, Info
-from pipeprof.read.chrome.ops import COMMUNICATION, OTHER, PHASES, collective_kind, is_communication
+from pipeprof.read.chrome.ops import COMMUNICATION, OTHER, PHASES, collective_by_pattern, is_communication
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.tables.arrow import constant, numbers, optional, strings
 
@@ -140,7 +140,7 @@ class DeviceRows:
         file.rank.out["collective"].add(
             {
                 "step": steps.take(numbers(at)), "name": strings(names),
-                "kind": strings([collective_kind(name) for name in names]),
+                "kind": strings([collective_by_pattern(name) for name in names]),
                 "group_name": file.named(file.texts, rows["group"][at]),
                 "track": file.named(file.tracks, rows["track"][at]),
                 "start_ns": file.at(rows["start"][at]), "dur_ns": rows["dur"][at], "bytes": optional(rows["bytes"][at]),

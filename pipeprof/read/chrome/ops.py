@@ -33,7 +33,7 @@ def is_communication(name: str) -> bool:
     return _COMMUNICATION.search(name) is not None
 
 
-def collective_kind(name: str) -> str | None:
+def collective_by_pattern(name: str) -> str | None:
     """all_reduce, send, ... by the name; None when it does not say."""
     return next((kind for pattern, kind in COLLECTIVE_KINDS if pattern.search(name)), None)
 

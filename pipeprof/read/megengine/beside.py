@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine import kinds
+from pipeprof.read.megengine.file_rows import write
 from pipeprof.read.megengine.kinds import by_pid
 from pipeprof.read.megengine.memory_flow import read_memory_flow
-from pipeprof.read.megengine.outcome import write
 from pipeprof.read.megengine.static_memory import read_static_memory
 from pipeprof.read.tables.outcome import leave_out
 from pipeprof.record import store

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.file_rows import FileRows
 from pipeprof.read.source.content import Content
 from pipeprof.units import ns_from_text
 
@@ -177,7 +177,7 @@ def _ns(ms: str) -> int | None:
     return None if ms == "nan" else ns_from_text(ms, "ms")
 
 
-def read_log_steps(path: Path) -> tuple[Outcome, list[dict[str, Any]]]:
+def read_log_steps(path: Path) -> tuple[FileRows, list[dict[str, Any]]]:
     """Rows of `step` and `stage`, and per test case what was computed beside what the program printed.
 
     Lines that are not understood are counted as problems. A log that ends before its last line has its damage. Raises
@@ -199,7 +199,7 @@ class _Rows:
     """Lays out a log, which has lengths and no times of day, one behind the other from 0 on; `out` has its rows."""
 
     def __init__(self, log: Log) -> None:
-        self.out = Outcome()
+        self.out = FileRows()
         self._stage("build", [log.load_ns])
         for test in log.tests:
             self._stage("compile", [test.configure_ns])

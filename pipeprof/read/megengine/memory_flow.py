@@ -13,7 +13,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.file_rows import FileRows
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.read.tables.rows import Rows
@@ -33,12 +33,12 @@ _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SIZES = {"TB": 1 << 40, "GB": 1 << 30, "MB": 1 << 20, "KB": 1 << 10, "B": 1}
 
 
-def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcome:
+def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> FileRows:
     """Rows of `allocation`, with numbers of operators from `first_op` on, and times moved by `later_ns`.
 
     Raises SourceError when no tensor is in the file.
     """
-    out = Outcome(Rows(0, 0, first_op, most=limits.most_imported_rows(in_memory=True)))
+    out = FileRows(Rows(0, 0, first_op, most=limits.most_imported_rows(in_memory=True)))
     for text in _rectangles(path):
         tags = dict(_TAG.findall(text))
         if tags.get("type") == "tensor":
@@ -50,7 +50,7 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
     return out
 
 
-def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
+def _add(out: FileRows, tags: dict[str, str], later_ns: int) -> None:
     produced, size = _sum(tags.get("produced", ""), _TIMES), _sum(tags.get("size", ""), _SIZES)
     released, lived = _sum(tags.get("erased", ""), _TIMES), _sum(tags.get("duration", ""), _TIMES)
     if produced is None:
@@ -69,7 +69,7 @@ def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
     )  # fmt: skip
 
 
-def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
+def _maker(out: FileRows, tags: dict[str, str]) -> int | None:
     """What a tensor is called, for want of the name of the operator that made it; else that operator's number."""
     name = unescape(tags.get("name", "")).strip()[:_LONGEST_NAME]
     if not name and tags.get("group"):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine import kinds
 from pipeprof.read.megengine.beside import add_beside
+from pipeprof.read.megengine.file_rows import write
 from pipeprof.read.megengine.kinds import by_pid
 from pipeprof.read.megengine.load_and_run import read_log_steps
-from pipeprof.read.megengine.outcome import write
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
 from pipeprof.read.megengine.timelines import add_timelines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.file_rows import FileRows
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.document import text
 from pipeprof.read.source.json_stream import Scan, of_map
@@ -36,12 +36,12 @@ class _Opr(msgspec.Struct):
 _CHUNKS, _OPRS = of_map(_Chunk), of_map(_Opr)
 
 
-def read_static_memory(path: Path) -> Outcome:
+def read_static_memory(path: Path) -> FileRows:
     """Rows of `allocation` (times are positions in the order of execution) and `op_info`.
 
     Raises SourceError when no chunk can be read.
     """
-    out = Outcome()
+    out = FileRows()
     out.problems["memory plan without clock times: positions in the order of execution stand in their place"] += 1
     with Content(path) as file:
         scan = Scan(file, path)
@@ -55,7 +55,7 @@ def read_static_memory(path: Path) -> Outcome:
     return out
 
 
-def _read(scan: Scan, out: Outcome) -> None:
+def _read(scan: Scan, out: FileRows) -> None:
     for key in scan.members():
         if key == "chunk":
             for batch in scan.maps(*_CHUNKS):
@@ -71,7 +71,7 @@ def _read(scan: Scan, out: Outcome) -> None:
             scan.skip()
 
 
-def _add(out: Outcome, chunk: _Chunk) -> None:
+def _add(out: FileRows, chunk: _Chunk) -> None:
     begin, end = _number(chunk.logic_addr_begin), _number(chunk.logic_addr_end)
     produced, released = _number(chunk.time_begin), _number(chunk.time_end)
     if begin is None or end is None or end < begin or produced is None:

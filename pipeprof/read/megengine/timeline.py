@@ -20,7 +20,7 @@ from pipeprof.read.megengine.events import (
     ns_of,
     text_of,
 )
-from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.file_rows import FileRows
 from pipeprof.read.megengine.survey import Survey, each_event
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.read.tables.steps import Steps
@@ -38,7 +38,7 @@ _HUGE = 2**1023
 _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
-def read_timeline(path: Path, survey: Survey, rows: Rows) -> Outcome:
+def read_timeline(path: Path, survey: Survey, rows: Rows) -> FileRows:
     """Rows of one process's timeline, or of one process of a merged one, into `rows`.
 
     A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
@@ -81,7 +81,7 @@ class _Reading:
     """The state while events go by."""
 
     def __init__(self, survey: Survey, rows: Rows) -> None:
-        self.out = Outcome(rows, survey.zero_ns)
+        self.out = FileRows(rows, survey.zero_ns)
         self._survey = survey
         self._devices: dict[str, bool] = {}
         self._steps = _add_steps(survey, rows)

@@ -15,7 +15,7 @@ from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.graph_cells import add_graph_cells
-from pipeprof.read.spool.lines import Notes, content
+from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
@@ -56,7 +56,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     gives the same files. Raises RunError when the files cannot be written.
     """
     spool = run.spool / f"rep={rep}"
-    notes = Notes()
+    notes = SpoolNotes()
     launch = facts(spool / "launch.json", notes)
     ended = facts(spool / "exit.json", notes)
     ended = ended if is_of(run, ended) else {}
@@ -106,7 +106,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     return result
 
 
-def _own_processes(run: Run, rep: int, notes: Notes) -> list[Process]:
+def _own_processes(run: Run, rep: int, notes: SpoolNotes) -> list[Process]:
     processes = load_processes(run.spool / f"rep={rep}", notes)
     for process in processes:
         if not is_of(run, process.about):

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pipeprof.read.spool.lines import Notes
+    from pipeprof.read.spool.lines import SpoolNotes
 
 FILE = "failed.jsonl"
 
 
-def failure_of(spool: Path, recorded: Collection[int], notes: Notes) -> Failure | None:
+def failure_of(spool: Path, recorded: Collection[int], notes: SpoolNotes) -> Failure | None:
     """None when no watched process ended with an exception. `recorded`: process ids that used MindSpore.
 
     In a job of several ranks the others fail because one did, so the first counts; without any of them the last: a

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.lines import Notes
+    from pipeprof.read.spool.lines import SpoolNotes
 
     Sample = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ class Member:
     head: int
 
 
-def read_origins(path: Path, notes: Notes) -> dict[int, Origin]:
+def read_origins(path: Path, notes: SpoolNotes) -> dict[int, Origin]:
     """Origins by process id; the first line of a process counts, a line that was cut off does not."""
     origins: dict[int, Origin] = {}
     text = content(path, notes).decode("utf-8", "replace")

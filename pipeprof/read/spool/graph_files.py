@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.flops import Call, Tensor
-from pipeprof.read.spool.lines import Notes, content, shown
+from pipeprof.read.spool.lines import SpoolNotes, content, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _VALUE_BOOL, _VALUE_INT, _VALUE_TENSOR, _VALUE_VALUES = 2, 3, 8, 18
 _TYPE_TENSOR, _TYPE_SEQUENCE = 2, 3
 
 
-def load_graphs(folder: Path, notes: Notes) -> dict[str, Call]:
+def load_graphs(folder: Path, notes: SpoolNotes) -> dict[str, Call]:
     """Operators of all graphs of a process by full name. Where two graphs differ in one, the name has none."""
     merged: dict[str, Call | None] = {}
     for path in sorted(folder.glob("graph-*.anf"))[:MOST_FILES]:

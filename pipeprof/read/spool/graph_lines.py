@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pipeprof.read.spool.lines import Notes
+    from pipeprof.read.spool.lines import SpoolNotes
 
     Frames = tuple[str, ...]
 
@@ -27,7 +27,7 @@ _MODULE = "construct"  # the one function of MindSpore's modules that is shown
 MOST_FILES = 64
 
 
-def load_lines(folder: Path, notes: Notes, names: Mapping[str, str]) -> dict[str, Frames]:
+def load_lines(folder: Path, notes: SpoolNotes, names: Mapping[str, str]) -> dict[str, Frames]:
     """Frames of each operator by full name, innermost first. Where two graphs differ in one, it has none.
 
     `names`: of functions by where they begin, `net.py(12)`: `Network.construct`.

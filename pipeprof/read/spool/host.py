@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pipeprof.read.spool.lines import Notes
+    from pipeprof.read.spool.lines import SpoolNotes
     from pipeprof.read.tables.rows import RankRows
 
 
-def read_samples(path: Path, notes: Notes) -> list[dict[str, Any]]:
+def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
     return records_of(path, records.sample, notes)
 

@@ -24,7 +24,7 @@ _NAMED = 5  # damaged lines of one file
 
 
 @dataclass
-class Notes:
+class SpoolNotes:
     """What was odd, for the user. `damage` is what makes a run partial: not the end that a kill cuts off."""
 
     all: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ def shown(path: Path) -> str:
     return f"`{path.parent.name}/{path.name}`"
 
 
-def content(path: Path, notes: Notes) -> bytes:
+def content(path: Path, notes: SpoolNotes) -> bytes:
     """The bytes of a file; none when it is not there or is no regular file of this spool, up to a limit."""
     try:
         data, is_whole = cut_file(path, MOST_BYTES, inside=_home(path))
@@ -59,7 +59,7 @@ def content(path: Path, notes: Notes) -> bytes:
     return data
 
 
-def records(path: Path, decode: Callable[[bytes], T], notes: Notes) -> list[T]:
+def records(path: Path, decode: Callable[[bytes], T], notes: SpoolNotes) -> list[T]:
     """The records of the lines of a file, in order, without those that `decode` refuses."""
     *lines, last = content(path, notes).split(b"\n")
     decoded: list[T] = []

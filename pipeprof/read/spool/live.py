@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes, content
+from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
 from pipeprof.read.spool.process import events_of
 from pipeprof.record.document import BAD_JSON
@@ -102,7 +102,7 @@ def read_live(run: Run) -> list[Live]:
 
 
 def _process(folder: Path, rep: int, alive: Sequence[int], *, recording: bool) -> Live | None:
-    events = events_of(folder, Notes())
+    events = events_of(folder, SpoolNotes())
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
         return None
@@ -134,7 +134,7 @@ def _is_alive(about: Mapping[str, Any], alive: Sequence[int], age_s: float | Non
 def _facts(path: Path, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
     """What a file says; nothing when it is not there or damaged."""
     try:
-        return decode(content(path, Notes()))
+        return decode(content(path, SpoolNotes()))
     except BAD_JSON:
         return {}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes, content, shown
+from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.run import load
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 
-def facts(path: Path, notes: Notes) -> dict[str, Any]:
+def facts(path: Path, notes: SpoolNotes) -> dict[str, Any]:
     """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
     text = content(path, notes)
     try:
@@ -55,7 +55,7 @@ def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
     """Raises RunError when a repetition of the spool was begun for another run."""
     for rep in reps:
         folder = run.spool / f"rep={rep}"
-        noted = facts(folder / "launch.json", Notes())
+        noted = facts(folder / "launch.json", SpoolNotes())
         if not is_of(run, noted):
             raise RunError(
                 f"`{folder}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",

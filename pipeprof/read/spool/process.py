@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes, content, shown
+from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.plain_file import file_end
 
@@ -48,7 +48,7 @@ class Process:
     about: dict[str, Any]
     marks: list[Mark]
     events: list[dict[str, Any]]
-    notes: Notes = field(default_factory=Notes)
+    notes: SpoolNotes = field(default_factory=SpoolNotes)
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""
@@ -70,15 +70,15 @@ class Process:
         return max(marks, max((int(event["t"]) for event in self.events), default=0))
 
 
-def load_processes(spool: Path, notes: Notes) -> list[Process]:
+def load_processes(spool: Path, notes: SpoolNotes) -> list[Process]:
     """All processes of a repetition's spool that recorded something, by start time. `notes`: of the others."""
     processes = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder, notes)) is not None]
     return sorted(processes, key=lambda process: int(process.about["started"]))
 
 
-def load(folder: Path, notes: Notes) -> Process | None:
+def load(folder: Path, notes: SpoolNotes) -> Process | None:
     """One process, or None when not even its first line was written; `notes` then get what was damaged."""
-    mine = Notes()
+    mine = SpoolNotes()
     events = events_of(folder, mine)
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
@@ -89,7 +89,7 @@ def load(folder: Path, notes: Notes) -> Process | None:
     return Process(folder, about, marks, events, mine)
 
 
-def events_of(folder: Path, notes: Notes) -> list[dict[str, Any]]:
+def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """The events of a process's folder, without those that are damaged."""
     return records_of(folder / "events.jsonl", records.event, notes)
 
@@ -109,7 +109,7 @@ def _sound(data: bytes) -> list[Mark]:
     return [mark for mark in marks if mark.kind in Kind.ALL and -LATEST <= mark.begin <= mark.end <= LATEST]
 
 
-def _read_marks(path: Path, notes: Notes) -> list[Mark]:
+def _read_marks(path: Path, notes: SpoolNotes) -> list[Mark]:
     data = content(path, notes)
     complete = len(data) - len(data) % _MARK.size
     if complete != len(data):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool import records
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.pipelines import pipeline_keys
 from pipeprof.read.spool.process import Kind, Mark, Process, events_of, newest_marks
 from pipeprof.read.spool.steps import find_steps
@@ -66,7 +66,7 @@ class Usage:
 def pace(folder: Path) -> Pace | None:
     """Of the process in a spool's folder; None while fewer than two training steps were recorded."""
     marks = newest_marks(folder, MOST_MARKS)
-    notes = Notes()
+    notes = SpoolNotes()
     process = Process(folder, {}, marks, events_of(folder, notes))
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     steps = find_steps(_with_begin(marks), hidden, pipeline_keys(process)).steps

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.verdict.clause import Outcome, above, all_hold, at_least, below
+from pipeprof.verdict.clause import Code, above, all_hold, at_least, below
 from pipeprof.verdict.replay.effects import Effects, effects_of
 from pipeprof.verdict.replay.graph import NotPairedError
 from pipeprof.verdict.replay.schedule import CircleError
@@ -32,15 +32,15 @@ SUSPECTS = 3  # links that are tried
 
 # One entry for each cause: all clauses must hold. Of several the one that costs most is named first.
 CAUSES = (
-    Outcome("stage_imbalance", (at_least("stage_cost", COST),)),
-    Outcome(
+    Code("stage_imbalance", (at_least("stage_cost", COST),)),
+    Code(
         "input_length",
         (at_least("input_cost", COST), at_least("input_match", INPUT_MATCH), at_least("input_spread", INPUT_SPREAD)),
     ),
-    Outcome("slow_worker", (at_least("worker_cost", COST), below("sudden", 1))),
-    Outcome("fail_slow", (at_least("worker_cost", COST), at_least("sudden", 1))),
-    Outcome("slow_link", (at_least("link_cost", COST), at_least("link_ratio", LINK_RATIO))),
-    Outcome("host_gap", (at_least("host_cost", COST),)),
+    Code("slow_worker", (at_least("worker_cost", COST), below("sudden", 1))),
+    Code("fail_slow", (at_least("worker_cost", COST), at_least("sudden", 1))),
+    Code("slow_link", (at_least("link_cost", COST), at_least("link_ratio", LINK_RATIO))),
+    Code("host_gap", (at_least("host_cost", COST),)),
 )  # fmt: skip
 COSTS = {
     "stage_imbalance": "stage_cost", "input_length": "input_cost", "slow_worker": "worker_cost",
@@ -49,10 +49,10 @@ COSTS = {
 
 # All that apply.
 DOUBTS = (
-    Outcome("some_steps", (below("steps", 10),)),
-    Outcome("inexact", (above("error", 0.02),)),
-    Outcome("close", (above("runner_up", 0.5), below("runner_up", 2.0))),
-    Outcome("whole_stage", (below("stage_ranks", 2),), only=("stage_imbalance",)),
+    Code("some_steps", (below("steps", 10),)),
+    Code("inexact", (above("error", 0.02),)),
+    Code("close", (above("runner_up", 0.5), below("runner_up", 2.0))),
+    Code("whole_stage", (below("stage_ranks", 2),), only=("stage_imbalance",)),
 )
 
 

@@ -14,7 +14,7 @@ from pipeprof.collect.launch import PROBE
 from pipeprof.collect.probe import failure as probe
 from pipeprof.read.spool import failure as reader
 from pipeprof.read.spool.failure import failure_of
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.record.run import Failure
 
 SCRIPT = """\
@@ -50,7 +50,7 @@ def ended(tmp_path):
 
 def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_code(ended):
     _, spool = ended(SCRIPT)
-    found = failure_of(spool, [], Notes())
+    found = failure_of(spool, [], SpoolNotes())
     assert found.error.startswith("JSONDecodeError: Expecting property name")
     assert found.place.endswith("train.py:4")
     assert found.code == "return json.loads(text)"
@@ -59,12 +59,12 @@ def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_co
 
 def test_bytes_that_are_no_text_and_errors_without_text_are_recorded(ended):
     _, spool = ended("raise ValueError('no file \\udcff')")
-    found = failure_of(spool, [], Notes())
+    found = failure_of(spool, [], SpoolNotes())
     assert found.error == "ValueError: no file \\xff"
     assert msgspec.json.decode(msgspec.json.encode(found), type=Failure) == found
     (spool / probe.NAME).unlink()
     _, spool = ended("assert False")
-    assert failure_of(spool, [], Notes()).error == "AssertionError"
+    assert failure_of(spool, [], SpoolNotes()).error == "AssertionError"
 
 
 def test_the_script_ends_as_it_does_unwatched(ended):
@@ -75,7 +75,7 @@ def test_the_script_ends_as_it_does_unwatched(ended):
 
 def test_a_syntax_error_has_its_line(ended):
     _, spool = ended("x = 1\ndef f(:\n")
-    assert failure_of(spool, [], Notes()).place.endswith("train.py:2")
+    assert failure_of(spool, [], SpoolNotes()).place.endswith("train.py:2")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_syntax_error_has_its_line(ended):
 )
 def test_what_was_caught_or_meant_is_no_failure(ended, text):
     _, spool = ended(text)
-    assert failure_of(spool, [], Notes()) is None
+    assert failure_of(spool, [], SpoolNotes()) is None
 
 
 OWN_TEXT = """\
@@ -116,7 +116,7 @@ raise %s
 def test_the_text_of_an_error_is_made_without_running_the_programs_code_again(ended, raised, error):
     watched, spool = ended(OWN_TEXT % raised)
     alone, _ = ended(OWN_TEXT % raised, watched=False)
-    assert failure_of(spool, [], Notes()).error == error
+    assert failure_of(spool, [], SpoolNotes()).error == error
     assert (watched.returncode, watched.stdout, watched.stderr) == (alone.returncode, alone.stdout, alone.stderr)
 
 
@@ -138,7 +138,7 @@ csv_op.cc(513).
 
 def test_an_error_of_a_dataset_pipeline_is_the_one_that_it_refers_to(ended):
     _, spool = ended(PIPELINE)
-    assert failure_of(spool, [], Notes()).error == "RuntimeError: Invalid csv, type does not match."
+    assert failure_of(spool, [], SpoolNotes()).error == "RuntimeError: Invalid csv, type does not match."
 
 
 def test_an_error_that_somebody_handled_and_kept_is_no_failure(ended):
@@ -155,7 +155,7 @@ def step():
 step()
 """
     _, spool = ended(script)
-    assert failure_of(spool, [], Notes()) is None
+    assert failure_of(spool, [], SpoolNotes()) is None
 
 
 def lines(spool, *rows):
@@ -167,8 +167,8 @@ def lines(spool, *rows):
 def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
     lines(tmp_path, {"pid": 1, "t": 5, "error": "helper"}, {"pid": 3, "t": 20, "error": "late"},
           {"pid": 2, "t": 10, "error": "first"}, {"pid": 0, "t": 30, "error": "launcher"})  # fmt: skip
-    assert failure_of(tmp_path, [2, 3], Notes()).error == "first"
-    assert failure_of(tmp_path, [], Notes()).error == "launcher"
+    assert failure_of(tmp_path, [2, 3], SpoolNotes()).error == "first"
+    assert failure_of(tmp_path, [], SpoolNotes()).error == "launcher"
 
 
 def test_probe_and_reader_mean_the_same_file():

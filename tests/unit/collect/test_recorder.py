@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from pipeprof.read.spool import process as reader
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 
 MS = 1_000_000
 
 
 def written(rec):
-    return reader.load(Path(rec.folder), Notes())
+    return reader.load(Path(rec.folder), SpoolNotes())
 
 
 def fetch(rec, number, end=2 * MS):
@@ -258,7 +258,7 @@ if pid:
         [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
-    (process,) = reader.load_processes(tmp_path / "spool", Notes())
+    (process,) = reader.load_processes(tmp_path / "spool", SpoolNotes())
     assert [mark.number for mark in process.marks] == [7, 8]
     assert len(process.all("bye")) == 1
 
@@ -273,6 +273,6 @@ def test_a_forked_process_of_multiprocessing_ends_as_others_do(script, tmp_path)
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
-    (process,) = reader.load_processes(tmp_path / "spool", Notes())
+    (process,) = reader.load_processes(tmp_path / "spool", SpoolNotes())
     assert [mark.number for mark in process.marks] == [7]
     assert len(process.all("bye")) == 1

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pipeprof.collect import session
-from pipeprof.collect.launch import Outcome, ProbeOptions, command_path
+from pipeprof.collect.launch import Exit, ProbeOptions, command_path
 from pipeprof.collect.session import claim_folder, create_run, default_name, record
 from pipeprof.errors import UsageError
 from pipeprof.record import lock
@@ -204,7 +204,7 @@ def outcomes(monkeypatch):
     return play
 
 
-GOOD, BAD, STOPPED = Outcome(0, interrupted=False), Outcome(3, interrupted=False), Outcome(0, interrupted=True)
+GOOD, BAD, STOPPED = Exit(0, interrupted=False), Exit(3, interrupted=False), Exit(0, interrupted=True)
 
 
 @pytest.mark.parametrize(

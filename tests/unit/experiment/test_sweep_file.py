@@ -3,7 +3,7 @@
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.sweep.plan import Outcome, next_phase
+from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
 from pipeprof.experiment.sweep.spec import limits_of, load_spec, read_spec, seconds_of
 
 ONE = {"name": "one", "env": {"A": "1"}}
@@ -131,13 +131,13 @@ def test_phases_of_a_greedy_search():
     spec = read(search="greedy", addition=[{"name": "two", "env": {"B": "1"}}])
     assert [arm.name for arm in next_phase(spec, ()).arms] == ["base", "one"]
     assert next_phase(spec, ()).alpha == pytest.approx(spec.alpha / 3)
-    won = [Outcome("one")]
+    won = [PhaseResult("one")]
     assert [arm.name for arm in next_phase(spec, won).arms] == ["one", "one + two"]
-    assert [arm.name for arm in next_phase(spec, [*won, Outcome("one + two")]).arms] == ["base", "one + two"]
-    assert [arm.name for arm in next_phase(spec, [*won, Outcome(None)]).arms] == ["base", "one"]
-    assert next_phase(spec, [Outcome(None), Outcome(None)]) is None
-    assert next_phase(spec, [Outcome(None, is_complete=False)]) is None
-    assert next_phase(spec, [*won, Outcome(None), Outcome("one")]) is None
+    assert [arm.name for arm in next_phase(spec, [*won, PhaseResult("one + two")]).arms] == ["base", "one + two"]
+    assert [arm.name for arm in next_phase(spec, [*won, PhaseResult(None)]).arms] == ["base", "one"]
+    assert next_phase(spec, [PhaseResult(None), PhaseResult(None)]) is None
+    assert next_phase(spec, [PhaseResult(None, is_complete=False)]) is None
+    assert next_phase(spec, [*won, PhaseResult(None), PhaseResult("one")]) is None
     bare = read(search="greedy")
     assert [arm.name for arm in next_phase(bare, won).arms] == ["base", "one"]
-    assert next_phase(bare, [Outcome(None)]) is None
+    assert next_phase(bare, [PhaseResult(None)]) is None

@@ -11,7 +11,7 @@ from pipeprof.read.flops import Call, Tensor, flops_of
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.graph_files import load_graphs, read_graph
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Process
 
@@ -161,7 +161,7 @@ def test_a_name_that_two_graphs_have_for_different_operators_has_none(tmp_path):
     )
     for number, data in enumerate(graphs):
         tmp_path.joinpath(f"graph-{number}.anf").write_bytes(data)
-    assert list(load_graphs(tmp_path, Notes())) == ["Default/b-op0"]
+    assert list(load_graphs(tmp_path, SpoolNotes())) == ["Default/b-op0"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000, 300_001])

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.convert import assign_ranks, convert_rep, touching, user_points
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import Kind, load_processes
 from pipeprof.read.spool.steps import Step
 from pipeprof.record import store
@@ -28,7 +28,7 @@ def manifest(options=None, environment=None):
 
 
 def ranks(spooled, told=None):
-    processes = load_processes(spooled.run.spool / "rep=0", Notes())
+    processes = load_processes(spooled.run.spool / "rep=0", SpoolNotes())
     assigned = assign_ranks(processes, told or manifest(), 0)
     return {rank: [process.about["pid"] for process in members] for rank, members in assigned.items()}
 

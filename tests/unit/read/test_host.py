@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.host import add_host, read_samples
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 
@@ -84,11 +84,11 @@ def test_the_peak_is_the_largest_so_far():
 def test_a_line_that_was_cut_off_is_left_out(tmp_path, tail):
     path = tmp_path / "host.jsonl"
     path.write_text(json.dumps(sample(1)) + "\n" + tail, encoding="utf-8")
-    assert [one["t"] for one in read_samples(path, Notes())] == [1]
+    assert [one["t"] for one in read_samples(path, SpoolNotes())] == [1]
 
 
 def test_without_a_file_there_are_no_samples(tmp_path):
-    assert read_samples(tmp_path / "host.jsonl", Notes()) == []
+    assert read_samples(tmp_path / "host.jsonl", SpoolNotes()) == []
 
 
 def test_a_worker_process_of_the_dataset_is_its_operators():

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import Kind, load, load_processes
 
 MARK = struct.Struct("<BBIIqq")
@@ -34,7 +34,7 @@ def mark(begin, end, kind=Kind.FETCH):
 
 
 def test_marks_and_events_come_back_as_written(folder):
-    process = load(folder([ABOUT, {"e": "bye", "t": 90}], mark(10, 20) + mark(20, 30, Kind.UPDATE)), Notes())
+    process = load(folder([ABOUT, {"e": "bye", "t": 90}], mark(10, 20) + mark(20, 30, Kind.UPDATE)), SpoolNotes())
     assert [tuple(one) for one in process.marks] == [(1, 0, 3, 4, 10, 20), (10, 0, 3, 4, 20, 30)]
     assert [event["e"] for event in process.events] == ["process", "bye"]
     assert process.notes.all == []
@@ -43,13 +43,13 @@ def test_marks_and_events_come_back_as_written(folder):
 
 @pytest.mark.parametrize("missing", range(1, MARK.size))
 def test_a_mark_that_was_cut_off_is_left_out_and_noted(folder, missing):
-    process = load(folder(marks=(mark(10, 20) + mark(20, 30))[:-missing]), Notes())
+    process = load(folder(marks=(mark(10, 20) + mark(20, 30))[:-missing]), SpoolNotes())
     assert len(process.marks) == 1
     assert process.notes.all == ["`proc-7-1/marks.bin` ends in the middle of a record, which was left out"]
 
 
 def test_marks_that_cannot_be_are_left_out_and_counted(folder):
-    process = load(folder(marks=mark(20, 10) + mark(10, 20) + mark(10, 20, kind=99) + bytes(26)), Notes())
+    process = load(folder(marks=mark(20, 10) + mark(10, 20) + mark(10, 20, kind=99) + bytes(26)), SpoolNotes())
     assert len(process.marks) == 1
     assert process.notes.all == ["3 damaged records in `proc-7-1/marks.bin` were left out"]
 
@@ -71,26 +71,26 @@ def test_marks_that_cannot_be_are_left_out_and_counted(folder):
     ],
 )  # fmt: skip
 def test_a_damaged_line_is_left_out_and_named(folder, line, reason):
-    process = load(folder(tail=line + "\n"), Notes())
+    process = load(folder(tail=line + "\n"), SpoolNotes())
     assert [event["e"] for event in process.events] == ["process"]
     assert process.notes.all == [f"damaged line 2 of `proc-7-1/events.jsonl` was left out: {reason}"]
     assert process.notes.damage == process.notes.all
 
 
 def test_of_many_damaged_lines_a_few_are_named(folder):
-    process = load(folder(tail="x\n" * 9), Notes())
+    process = load(folder(tail="x\n" * 9), SpoolNotes())
     assert len(process.notes.all) == 6
     assert process.notes.all[-1] == "4 more damaged lines of `proc-7-1/events.jsonl` were left out"
 
 
 def test_text_that_is_bytes_and_no_text_is_kept_with_escapes(folder):
-    process = load(folder(tail='{"e": "warning", "t": 5, "code": "c", "message": "a\\udcff"}\n'), Notes())
+    process = load(folder(tail='{"e": "warning", "t": 5, "code": "c", "message": "a\\udcff"}\n'), SpoolNotes())
     assert process.notes.all == []
     assert process.first("warning")["message"] == "a\\xff"
 
 
 def test_the_end_of_a_file_that_a_kill_cut_off_is_no_damage(folder):
-    process = load(folder(tail='{"e": "window", "t": 1'), Notes())
+    process = load(folder(tail='{"e": "window", "t": 1'), SpoolNotes())
     assert [event["e"] for event in process.events] == ["process"]
     assert process.notes.all == ["`proc-7-1/events.jsonl` ends in the middle of a line, which was left out"]
     assert process.notes.damage == []
@@ -101,7 +101,7 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(folder, name)
     path = folder(marks=mark(10, 20))
     path.joinpath(name).unlink()
     os.mkfifo(path / name)
-    notes = Notes()
+    notes = SpoolNotes()
     process = load(path, notes)
     assert (process.notes.damage if process else notes.damage) == [
         f"cannot read `proc-7-1/{name}`: it is a pipe, expected a regular file"
@@ -109,19 +109,19 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(folder, name)
 
 
 def test_a_process_that_did_not_say_goodbye_did_not_end_normally(folder):
-    assert not load(folder(), Notes()).ended_normally
+    assert not load(folder(), SpoolNotes()).ended_normally
 
 
 def test_a_process_without_its_first_line_is_none(folder):
-    assert load(folder([], mark(10, 20)), Notes()) is None
+    assert load(folder([], mark(10, 20)), SpoolNotes()) is None
 
 
 def test_the_last_sign_of_a_process_is_its_latest_mark_or_event(folder):
-    assert load(folder([ABOUT, {"e": "x", "t": 25}], mark(10, 40) + mark(20, 30)), Notes()).last_ns == 40
+    assert load(folder([ABOUT, {"e": "x", "t": 25}], mark(10, 40) + mark(20, 30)), SpoolNotes()).last_ns == 40
 
 
 def test_processes_come_by_start_time(folder, tmp_path):
     folder([ABOUT | {"started": 50}], name="proc-1-50")
     folder([ABOUT | {"started": 20}], name="proc-9-20")
     folder([], name="proc-5-10")
-    assert [process.folder.name for process in load_processes(tmp_path, Notes())] == ["proc-9-20", "proc-1-50"]
+    assert [process.folder.name for process in load_processes(tmp_path, SpoolNotes())] == ["proc-9-20", "proc-1-50"]

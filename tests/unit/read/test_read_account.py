@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.family import Family, Origin, read_origins
-from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import Kind, Mark, Process
 from pipeprof.read.spool.thread_kind import ThreadKinds
 from pipeprof.read.tables.rows import RankRows
@@ -183,5 +183,5 @@ def test_samples_of_older_versions_give_no_account():
 def test_origins_that_were_cut_off_are_left_out(tmp_path):
     path = tmp_path / "forks.tsv"
     path.write_text("12\t10\t5\t0\tWriter\ttrain.py:9\tw.py:2\n12\t10\t6\t1\tagain\tx\ty\n13\t1", encoding="utf-8")
-    assert read_origins(path, Notes()) == {12: ORIGINS[12]}
-    assert read_origins(tmp_path / "none.tsv", Notes()) == {}
+    assert read_origins(path, SpoolNotes()) == {12: ORIGINS[12]}
+    assert read_origins(tmp_path / "none.tsv", SpoolNotes()) == {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Outcome:
+class FileRows:
     """Rows per table in schema order; times are ns since the file's own zero, which is `zero_ns` since the epoch."""
 
     tables: Rows = field(default_factory=lambda: Rows(0, 0, most=limits.most_imported_rows(in_memory=True)))
@@ -26,10 +26,10 @@ class Outcome:
     damage: SourceError | None = None
 
 
-def write(outcome: Outcome, run: Run, rep: int, rank: int, damage: list[SourceError], part: int = 0) -> None:
-    """Write an outcome's rows, count them, and say what was wrong with it."""
-    for table, rows in outcome.tables.rows.items():
+def write(file: FileRows, run: Run, rep: int, rank: int, damage: list[SourceError], part: int = 0) -> None:
+    """Write the rows of a file, count them, and say what was wrong with it."""
+    for table, rows in file.tables.rows.items():
         count(run.manifest, table, store.write(run, table, rep, rank, rows, part))
-    say_problems(run.manifest, outcome.problems, rep, rank)
-    if outcome.damage is not None:
-        damage.append(outcome.damage)
+    say_problems(run.manifest, file.problems, rep, rank)
+    if file.damage is not None:
+        damage.append(file.damage)
