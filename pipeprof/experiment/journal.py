@@ -7,17 +7,17 @@ complete is known.
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import fcntl
 import shutil
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
 from pipeprof.record.document import read_document
 from pipeprof.record.run import new_run_id
+from pipeprof.units import utc_now
 from pipeprof.verdict.gate.fingerprint import differences
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 SESSION, LOCK = "session.json", ".lock"
 
 Conditions = tuple["Mapping[str, Any]", "str | None"]  # fingerprint and job of here and now
-
-
-def now() -> str:
-    """The time of day in UTC, to the second."""
-    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
 class Repetition(msgspec.Struct, kw_only=True):
@@ -46,7 +41,7 @@ class Journal(msgspec.Struct, kw_only=True):
     """What every session notes of itself: when and where it was begun, and how often it was gone on with."""
 
     session_id: str = msgspec.field(default_factory=new_run_id)
-    started_at: str = msgspec.field(default_factory=now)
+    started_at: str = msgspec.field(default_factory=utc_now)
     starts: int = 0
     fingerprint: dict[str, Any] = {}
     job: str | None = None
@@ -56,9 +51,13 @@ class Journal(msgspec.Struct, kw_only=True):
         self.fingerprint, self.job = dict(conditions[0]), conditions[1]
         self.save(folder)
 
-    def differences(self, conditions: Conditions) -> list[str]:
-        """Names of what is not as it was when the session was begun; without the job."""
-        return [entry["name"] for entry in differences(self.fingerprint, conditions[0])]
+    def refuse_elsewhere(self, what: str, conditions: Conditions, hint: str, *, in_a_job: bool) -> None:
+        """Raises MeasureError when it was begun on another machine, or, where it goes on `in_a_job`, in another one."""
+        names = [entry["name"] for entry in differences(self.fingerprint, conditions[0])]
+        if names:
+            raise MeasureError(f"{what} was begun under different conditions: {', '.join(names)}", hint)
+        if in_a_job and self.job != conditions[1]:
+            raise MeasureError(f"{what} was begun in another job, or before this machine's last start", hint)
 
     def save(self, folder: Path) -> None:
         """Write `session.json`, whole. Raises MeasureError when it cannot be written."""

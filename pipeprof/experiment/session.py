@@ -13,9 +13,10 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
-from pipeprof.experiment.journal import LOCK, SESSION, Conditions, Journal, Repetition, alone, now, saved, spent
+from pipeprof.experiment.journal import LOCK, SESSION, Conditions, Journal, Repetition, alone, saved, spent
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file
+from pipeprof.units import utc_now
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
@@ -177,7 +178,9 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
             "give another folder with -o",
         )
     if earlier is not None and not replace:
-        check_conditions(earlier, folder, conditions)
+        hint = "times of two machines or jobs cannot be compared; start over with --new-session"
+        in_a_job = earlier.state == "open" and bool(earlier.repetitions)
+        earlier.refuse_elsewhere(f"the session in `{folder}`", conditions, hint, in_a_job=in_a_job)
         return earlier
     if earlier is not None:
         try:
@@ -187,20 +190,6 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
     fresh.history = _replaced(folder)
     fresh.begin(folder, conditions)
     return fresh
-
-
-def check_conditions(session: Session, folder: Path, conditions: Conditions) -> None:
-    """Raises MeasureError when the session was begun on another machine, or, while it is open, in another job."""
-    hint = "times of two machines or jobs cannot be compared; start over with --new-session"
-    differing = session.differences(conditions)
-    if differing:
-        raise MeasureError(
-            f"the session in `{folder}` was begun under different conditions: {', '.join(differing)}", hint
-        )
-    if session.state == "open" and session.repetitions and session.job != conditions[1]:
-        raise MeasureError(
-            f"the session in `{folder}` was begun in another job, or before this machine's last start", hint
-        )
 
 
 def load_session(folder: Path) -> Session | None:
@@ -254,7 +243,7 @@ def _archive(folder: Path, session: Session) -> None:
         line = {
             "session_id": session.session_id,
             "started_at": session.started_at,
-            "replaced_at": now(),
+            "replaced_at": utc_now(),
             "state": session.state,
             "verdict": _verdict(folder),
             "repetitions": session.pairs,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.errors import MeasureError, RunError
+from pipeprof.errors import RunError
 from pipeprof.experiment.journal import Journal, Repetition, saved, spent
 
 if TYPE_CHECKING:
@@ -97,15 +97,7 @@ def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bi
         return fresh
     if earlier.key != fresh.key:
         raise RunError(f"`{folder}` holds a bisection of something else", "give another folder with -o")
-    differing = earlier.differences(conditions)
-    if earlier.runs and (differing or earlier.job != conditions[1]):
-        why = (
-            f"under different conditions: {', '.join(differing)}"
-            if differing
-            else "in another job, or before the last start"
-        )
-        raise MeasureError(
-            f"the bisection in `{folder}` was begun {why}",
-            f"times of two machines or jobs cannot be compared; {hint}",
-        )
+    if earlier.runs:
+        hint = f"times of two machines or jobs cannot be compared; {hint}"
+        earlier.refuse_elsewhere(f"the bisection in `{folder}`", conditions, hint, in_a_job=True)
     return earlier

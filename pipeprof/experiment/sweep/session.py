@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pipeprof.errors import MeasureError, UsageError
+from pipeprof.errors import UsageError
 from pipeprof.experiment.journal import Journal, Repetition, incomplete, saved, spent
 from pipeprof.version import __version__
 
@@ -114,11 +114,8 @@ def open_sweep(folder: Path, key: str, seed: int | None, conditions: Conditions)
         return session
     if session.sweep != key:
         raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
-    differing = session.differences(conditions)
-    if session.state == "open" and session.repetitions and session.job != conditions[1]:
-        differing.append("job")
-    if differing:
-        raise MeasureError(f"the sweep in `{folder}` was begun under other conditions: {', '.join(differing)}", HINT)
+    in_a_job = session.state == "open" and bool(session.repetitions)
+    session.refuse_elsewhere(f"the sweep in `{folder}`", conditions, HINT, in_a_job=in_a_job)
     return session
 
 

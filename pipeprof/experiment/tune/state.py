@@ -11,12 +11,13 @@ import msgspec
 from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, RunError
-from pipeprof.experiment.journal import SESSION, now, saved
+from pipeprof.experiment.journal import SESSION, saved
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.settings_file import Settings
+from pipeprof.units import utc_now
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
@@ -199,7 +200,7 @@ def new_state(wish: TuneWish) -> TuneState:
     asked = [wish.goal, wish.allow_order, wish.allow_random, wish.stop_after]
     text = msgspec.json.encode([list(wish.command), str(wish.workdir), __version__, *asked])
     return TuneState(
-        tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command), started_at=now(),
+        tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command), started_at=utc_now(),
         goal=wish.goal, allow_order=wish.allow_order, allow_random=wish.allow_random,
         stop_after=None if wish.stop_after == "all" else wish.stop_after,
     )  # fmt: skip
