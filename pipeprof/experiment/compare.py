@@ -168,14 +168,8 @@ def _curve(side: Measures) -> list[float]:
 
 
 def _refusal(differing: Sequence[Mapping[str, Any]]) -> str:
-    hard = [entry for entry in differing if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} ({_text(entry['base'])}, now {_text(entry['new'])})" for entry in hard[:3])
-    more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
-    return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
-
-
-def _text(value: object) -> object:
-    return "not known" if value is None else value
+    shown = comparison.differing([entry for entry in differing if entry["hard"]], 3)
+    return f"Incomparable: the two sides were measured under different conditions: {shown}"
 
 
 def _notes(base: Measures, new: Measures) -> list[Note]:

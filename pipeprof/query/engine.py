@@ -212,18 +212,13 @@ class Engine:
         return query.sql, _checked(query, params)
 
     def give(self, name: str, rows: pa.Table) -> None:
-        """Fill a table that is empty in a run (`chosen`) with rows; its columns, `rep` and `rank` are those given."""
+        """Fill a table that is empty in a run (`chosen`), or a view, with rows; the columns are those given."""
         self._made.add(name)
         self._given.add(name)
         self._empty.clear()
         self._connection.register("given", rows)
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
-
-    def give_views(self, tables: Mapping[str, pa.Table]) -> None:
-        """Let views hold these rows, which were made before, in place of those that they would make."""
-        for name, rows in tables.items():
-            self.give(name, rows)
 
     def view(self, name: str) -> pa.Table:
         """All rows of a view, in no order."""

@@ -58,7 +58,7 @@ def answered(run: Run, questions: Sequence[Question]) -> Answers:
     ranks = [Part(ranks=part) for part in _ranges(numbers, -(-sum(run.manifest.tables.values()) // RANK_ROWS))]
     medians = _asked([Task(path, part, given, apart, OF_RANKS) for part in ranks], answers)
     with Engine.of_tables({}) as engine:
-        engine.give_views({OF_RANKS: medians})
+        engine.give(OF_RANKS, medians)
         answers.note(SPREAD, {}, engine.rows(SPREAD))
     return answers
 
@@ -75,7 +75,8 @@ def answer(task: Task) -> tuple[Answers, pa.Table]:
     """The answers to a task's questions, and the rows of its view."""
     answers = Answers(filling=True)
     with Engine.open(load(task.run), lazily=True, part=task.part) as engine:
-        engine.give_views(task.given)
+        for name, rows in task.given.items():
+            engine.give(name, rows)
         for name, params in task.questions:
             answers.note(name, params, engine.rows(name, **params))
         return answers, engine.view(task.view)

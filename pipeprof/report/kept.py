@@ -35,12 +35,10 @@ def stored(run: Run) -> Answers | None:
         return None
     if not run.has(TABLE):
         return None
-    from pipeprof.record import compact, store  # noqa: PLC0415 - Arrow is slow to import; most runs have no answers
+    from pipeprof.report import rollup  # noqa: PLC0415 - Arrow is slow to import; most runs have no answers
 
-    rows, made_of = store.read(run, TABLE), _made_of(run)
-    if made_of is None or not rows.schema.equals(compact.schema_of(TABLE)):
-        return None
-    if rows.column("made_of").unique().to_pylist() != [made_of]:
+    rows = rollup.stored_as(run, TABLE, _made_of(run))
+    if rows is None:
         return None
     answers = Answers()
     columns = [rows.column(name).to_pylist() for name in _COLUMNS]

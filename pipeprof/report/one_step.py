@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
+from pipeprof.report.words import ranges
 
 if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
@@ -39,15 +40,9 @@ def operators_of(engine: Engine, step: int, top: int) -> dict[str, Any]:
 
 def _there(rows: list[dict[str, Any]]) -> str:
     """`they were recorded in steps 10 to 14, 100 to 104`."""
-    numbers = sorted({row["kind_step"] for row in rows})
-    if not numbers:
+    windows = ranges(row["kind_step"] for row in rows)
+    if not windows:
         return "the run has no operators whose step is known: leave --step out"
-    ranges = [[numbers[0], numbers[0]]]
-    for number in numbers[1:]:
-        if number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges[:MOST_RANGES])
-    more = f" and {len(ranges) - MOST_RANGES} more windows" if len(ranges) > MOST_RANGES else ""
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in windows[:MOST_RANGES])
+    more = f" and {len(windows) - MOST_RANGES} more windows" if len(windows) > MOST_RANGES else ""
     return f"they were recorded in steps {shown}{more}"

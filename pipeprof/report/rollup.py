@@ -39,12 +39,14 @@ def rollup_of(run: Run) -> pa.Table:
 
 def stored(run: Run) -> pa.Table | None:
     """The rollup that was written with the run; None without one, and when it was made of something else."""
-    if not run.has(TABLE):
-        return None
-    rollup, wanted = store.read(run, TABLE), compact.schema_of(TABLE)
-    if not rollup.schema.equals(wanted) or rollup.column("made_of").unique().to_pylist() != [made_of(run)]:
-        return None
-    return rollup
+    return stored_as(run, TABLE, made_of(run)) if run.has(TABLE) else None
+
+
+def stored_as(run: Run, table: str, wanted: str | None) -> pa.Table | None:
+    """The rows of a table that is written with a run; None where it is of another form, or not made of `wanted`."""
+    rows = store.read(run, table)
+    fits = rows.schema.equals(compact.schema_of(table)) and rows.column("made_of").unique().to_pylist() == [wanted]
+    return rows if fits and wanted is not None else None
 
 
 def make(run: Run) -> pa.Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime as dt
 import io
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from pipeprof.record.text import printable
 from pipeprof.report.document import Document
 from pipeprof.report.overview import overview
 from pipeprof.report.sections.block import Block, Section
-from pipeprof.units import format_count, format_minute, format_ns
+from pipeprof.units import format_count, format_minute, format_ns, utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,8 +42,8 @@ def rows_of(listed: Sequence[Listed], progress: Callable[[str], None] = lambda _
 
 
 def _row(one: Listed) -> dict[str, Any]:
-    began = dt.datetime.fromtimestamp(one.began, dt.timezone.utc).isoformat(timespec="seconds")
-    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": printable(str(one.path)), "started_at": began}
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row |= {"path": printable(str(one.path)), "started_at": utc_text(one.began)}
     if one.run is None:
         return row | {"state": "damaged", "problem": one.problem}
     manifest = one.run.manifest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError, RunError
@@ -14,6 +13,7 @@ from pipeprof.record.text import printable
 from pipeprof.report.overview import overview
 from pipeprof.report.rollup import stored
 from pipeprof.report.runs import COLUMNS
+from pipeprof.units import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,14 +34,14 @@ def rows_below(url: str, progress: Callable[[str], None] = lambda _text: None) -
 def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
     """The row of a run, and whether it holds as long as the run is as it was."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
-    row |= {"path": printable(without_secrets(one.url)), "started_at": _utc(one.began_s)}
+    row |= {"path": printable(without_secrets(one.url)), "started_at": utc_text(one.began_s)}
     if one.problem == HALF:
         return row | {"state": "partial", "problem": HALF}, False
     try:
         with glimpsed(root, one) as run:
             manifest = run.manifest
             row |= {name: getattr(manifest, name) for name in ("state", "command", "source", "run_id")}
-            row["started_at"] = _utc(began(run, one.began_s))
+            row["started_at"] = utc_text(began(run, one.began_s))
             add_rollup(root, one, run)
             summary = overview(run) if stored(run) is not None else None
         if summary is None:
@@ -55,7 +55,3 @@ def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
         return row | {"state": "damaged", "problem": error.message}, False
     row |= {name: getattr(summary, name) for name in ("verdict", "op_name", "step_ns")}
     return row | {"problem": manifest.reason}, True
-
-
-def _utc(began_s: float) -> str:
-    return dt.datetime.fromtimestamp(began_s, dt.timezone.utc).isoformat(timespec="seconds")

@@ -69,6 +69,13 @@ def time_unit(largest_ns: float) -> tuple[str, float]:
     return next(((name, size) for name, size in _UNITS if largest_ns >= size), _UNITS[-1])
 
 
+def cut(text: str, most: int, *, end: bool = False) -> str:
+    """Its first letters, at most so many, or its last ones."""
+    if len(text) <= most:
+        return text
+    return f"\u2026{text[-most + 1 :]}" if end else f"{text[: most - 1]}\u2026"
+
+
 class _Rows:
     """Values of a chart as they are: Altair copies lists value by value each time that two charts are put together."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, cut, inline, sentence
 from pipeprof.report.memory.first_fit import with_places
 from pipeprof.report.memory.svg import address_ranges, place_of
 from pipeprof.report.words.memory import maker
@@ -106,7 +106,7 @@ def _holders(alive: Sequence[Row], unit: tuple[str, int], *, pool: bool) -> Any:
     import altair as alt
 
     bars = [
-        {"name": _end(line(maker(row, pool=pool))), "size": round(row["bytes"] / unit[1], 4),
+        {"name": cut(line(maker(row, pool=pool)), 60, end=True), "size": round(row["bytes"] / unit[1], 4),
          "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
         for row in alive
     ]  # fmt: skip
@@ -146,10 +146,6 @@ def _blocks(
     )  # fmt: skip
     size = {"width": WIDTH, "height": HEIGHT_OF_BLOCKS, "title": "Life of each block"}
     return alt.layer(drawn, _rule(peak)).properties(**size)
-
-
-def _end(name: str) -> str:
-    return name if len(name) <= 60 else f"\u2026{name[-59:]}"
 
 
 def _s(ns: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
+from pipeprof.report.charts.chart import cut
 from pipeprof.report.section_html import block_lines
 from pipeprof.report.sections import Block
 from pipeprof.units import format_ns, format_ratio
@@ -32,14 +33,13 @@ def table_of(rows: Sequence[Row]) -> list[str]:
         (title, field) for title, field in _WORDS if any(row[field] for row in rows) and (own_types or field != "type")
     ]
     cells = [
-        [*(_cut(line(row[field] or "-")) for _, field in shown), *(worded(row[field]) for _, field, worded in _NUMBERS)]
+        [
+            *(cut(line(row[field] or "-"), _MOST_LETTERS) for _, field in shown),
+            *(worded(row[field]) for _, field, worded in _NUMBERS),
+        ]
         for row in rows
     ]
     numbers = {title: [row[field] for row in rows] for title, field, _ in _NUMBERS}
     head = [*(title for title, _ in shown), *numbers]
     caption = f"The {MOST} operators with the most own time" if len(rows) == MOST else "Operators"
     return block_lines(Block(head, cells, frozenset(range(len(shown), len(head))), caption=[caption], numbers=numbers))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}\u2026"

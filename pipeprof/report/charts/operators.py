@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence, time_unit
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, cut, inline, sentence, time_unit
 from pipeprof.report.charts.op_table import table_of
 from pipeprof.report.charts.steps import PHASES
 from pipeprof.units import format_count, format_ratio
@@ -42,10 +42,6 @@ def _name(row: dict[str, Any]) -> str:
     return "(unknown)" if row["type"] is None else line(row["type"])
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}\u2026"
-
-
 def _colour(phase: str) -> str:
     """That of the phase where steps are drawn."""
     return PHASES[phase][1] if phase in PHASES else OTHERS.get(phase, COLOURS[7])
@@ -59,7 +55,7 @@ def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         parts.append((format_count(len(rest), "other type"), sum(row["self_ns"] for row in rest)))
     total = sum(own for _, own in parts)
     return [
-        {"place": index, "label": f"{_cut(name)} {format_ratio(own / total)}", "share": round(own / total, 6)}
+        {"place": index, "label": f"{cut(name, LETTERS)} {format_ratio(own / total)}", "share": round(own / total, 6)}
         for index, (name, own) in enumerate(parts)
         if total
     ]

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, alone, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, alone, cut, inline, sentence
 from pipeprof.report.charts.overtime import seconds
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -106,16 +106,10 @@ def _written(op: Row, place: str | None, columns: int) -> Row:
     name = f"{line(op['op_type'])} {op['op_id']}"
     return {
         "name": name,
-        "text": [_cut(name + workers, most), _cut(said, most),
-                 _cut(line(op["name"] or ""), most) or " ", _cut(line(place or ""), most, end=True) or " "],
+        "text": [cut(name + workers, most), cut(said, most),
+                 cut(line(op["name"] or ""), most) or " ", cut(line(place or ""), most, end=True) or " "],
         "fill": fill, "work": work,
     }  # fmt: skip
-
-
-def _cut(text: str, most: int, *, end: bool = False) -> str:
-    if len(text) <= most:
-        return text
-    return "\u2026" + text[-most + 1 :] if end else text[: most - 1] + "\u2026"
 
 
 def _drawn(

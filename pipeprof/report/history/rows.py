@@ -8,7 +8,7 @@ from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.comparison import METRICS, differing
 from pipeprof.units import format_change, format_count, format_minute
 
 if TYPE_CHECKING:
@@ -148,14 +148,5 @@ def _notes(content: Row) -> list[str]:
 
 
 def _conditions(one: Row) -> str:
-    fields = [
-        f"{field['name']} ({_or_unknown(field['base'])}, now {_or_unknown(field['new'])})"
-        for field in one["differences"][:MOST_DIFFERENCES]
-    ]
-    more = len(one["differences"]) - MOST_DIFFERENCES
-    what = ": " + ", ".join(fields) + (f" and {more} more" if more > 0 else "") if fields else ""
+    what = f": {differing(one['differences'], MOST_DIFFERENCES)}" if one["differences"] else ""
     return f"{_day(one['at'])}: another machine or other versions, so another series{what}"
-
-
-def _or_unknown(condition: object) -> object:
-    return "not known" if condition is None else condition

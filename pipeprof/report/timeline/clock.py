@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import UsageError
+from pipeprof.report.words import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,13 +57,7 @@ def parse_ranks(text: str) -> frozenset[int]:
 
 def numbers_text(numbers: Iterable[int]) -> str:
     """Numbers in order, neighbours as a range: `0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges(numbers))
 
 
 def check_stored(what: str, wanted: Iterable[int], stored: Iterable[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.words import first_of
 from pipeprof.units import format_ratio
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ def ranks(numbers: Sequence[int], most: int = 4) -> str:
         return f"rank {numbers[0]}"
     if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
         return f"ranks {numbers[0]} to {numbers[-1]}"
-    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
-    return "ranks " + ", ".join(str(number) for number in numbers[:most]) + more
+    return f"ranks {first_of([str(number) for number in numbers], most)}"
 
 
 _SENTENCES: dict[str, Callable[[Item], str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.baseline_summary import format_value
-from pipeprof.report.words import gate
+from pipeprof.report.words import first_of, gate
 from pipeprof.report.words.phases import COMPARED
 from pipeprof.units import format_change
 from pipeprof.verdict.gate.causes import lead, stated_cause
@@ -55,6 +55,12 @@ def metric_name(code: str) -> str:
     if family in _FAMILIES and name:
         return "all other operators" if name == OTHERS else _FAMILIES[family].format(name)
     return METRICS.get(code, code)
+
+
+def differing(conditions: Sequence[Mapping[str, Any]], most: int) -> str:
+    """`mindspore (2.8.0, now 2.9.0), device (CPU, now not known) and 2 more`."""
+    sides = [["not known" if one[side] is None else one[side] for side in ("base", "new")] for one in conditions]
+    return first_of([f"{one['name']} ({a}, now {b})" for one, (a, b) in zip(conditions, sides, strict=True)], most)
 
 
 def counts_runs(code: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.text import shortened
+from pipeprof.report.words import first_of
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def _earlier(facts: Facts) -> str:
 
 def _listed(arguments: Sequence[str]) -> str:
     """`--lr 1`, `data.csv` and 2 more."""
-    shown = ", ".join(f"`{shortened(one)}`" for one in arguments[:MOST_NAMED])
-    return shown + (f" and {len(arguments) - MOST_NAMED} more" if len(arguments) > MOST_NAMED else "")
+    return first_of([f"`{shortened(one)}`" for one in arguments], MOST_NAMED)
 
 
 WORDS: dict[str, Callable[[Facts], str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.words import first_of
 from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def needed(repetitions: int, finds: float | None) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-    return shown + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return first_of([f"`{name}`" for name in names], MOST_NAMED)
 
 
 def _percent(share: float) -> str:
