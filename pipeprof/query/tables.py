@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
 # What there is one row of. Rows that are there again multiply those of every other table that they belong to.
-_ONCE = {
-    "pipeline": ("rep", "rank", "pipeline_id"),
-    "pipeline_op": ("rep", "rank", "pipeline_id", "op_id"),
-}
+_ONCE = {"pipeline": ("rep", "rank", "pipeline_id"), "pipeline_op": ("rep", "rank", "pipeline_id", "op_id")}
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
 

@@ -52,12 +52,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     if answer.extra:
         lines += ["", *markdown_block(answer.extra)]
     if answer.next_command:
-        lines += [
-            "",
-            f"Next ({answer.next_purpose}):",
-            "",
-            *markdown_block(pasted(answer.next_command), "sh"),
-        ]
+        lines += ["", f"Next ({answer.next_purpose}):", "", *markdown_block(pasted(answer.next_command), "sh")]
     return [*lines, ""]
 
 

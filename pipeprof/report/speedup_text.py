@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Section
-from pipeprof.report.words.speedup import (
-    figure,
-    prediction_lines,
-    rates_line,
-    speed_lines,
-    spread,
-    undecided_lines,
-)
+from pipeprof.report.words.speedup import figure, prediction_lines, rates_line, speed_lines, spread, undecided_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 def three_lines(run: Run) -> list[str]:
     """The lines, without colour."""
     name = shell_word(as_argument(str(run.path)))
-    return [
-        f"pipeprof: {_measured(run)}",
-        f"pipeprof: {_state(run)}",
-        f"pipeprof: next: pipeprof report {name}",
-    ]
+    return [f"pipeprof: {_measured(run)}", f"pipeprof: {_state(run)}", f"pipeprof: next: pipeprof report {name}"]
 
 
 def median_step_ns(summary: list[dict[str, Any]]) -> float | None:

@@ -13,12 +13,7 @@ from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, PipeprofError, UsageError, WorkloadError
 from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, variables
 from pipeprof.experiment.bisect.result import result
-from pipeprof.experiment.bisect.state import (
-    Bisection,
-    Commit,
-    new_bisection,
-    open_bisection,
-)
+from pipeprof.experiment.bisect.state import Bisection, Commit, new_bisection, open_bisection
 from pipeprof.experiment.journal import incomplete
 from pipeprof.experiment.repetition import Bench, refuse_orphans
 from pipeprof.experiment.runs import write_json

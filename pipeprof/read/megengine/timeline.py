@@ -10,16 +10,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.megengine.events import (
-    FIRST_DEVICE,
-    Args,
-    Event,
-    args_of,
-    is_device,
-    is_operator,
-    ns_of,
-    text_of,
-)
+from pipeprof.read.megengine.events import FIRST_DEVICE, Args, Event, args_of, is_device, is_operator, ns_of, text_of
 from pipeprof.read.megengine.file_rows import FileRows
 from pipeprof.read.megengine.survey import Survey, each_event
 from pipeprof.read.source.numbers import LARGEST

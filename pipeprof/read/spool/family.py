@@ -53,11 +53,7 @@ class Family:
     """Places processes by their descent; one whose parent ended stays what it was."""
 
     def __init__(
-        self,
-        samples: Sequence[Sample],
-        mine: Collection[int],
-        others: Collection[int],
-        origins: Mapping[int, Origin],
+        self, samples: Sequence[Sample], mine: Collection[int], others: Collection[int], origins: Mapping[int, Origin]
     ) -> None:
         self._mine = frozenset(mine)
         self._others = frozenset(others)

@@ -338,10 +338,7 @@ def section_points(
     points = dict(by_operators)
     for index, structure in structures.items():
         fp, bp = by_operators.get(index, (None, None))
-        points[index] = (
-            fp if "fp" in own else first.get(index, fp),
-            bp if "bp" in own else structure.backward_end,
-        )
+        points[index] = (fp if "fp" in own else first.get(index, fp), bp if "bp" in own else structure.backward_end)
     return points
 
 

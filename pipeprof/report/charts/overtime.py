@@ -110,11 +110,7 @@ def _all(steps: Sequence[Row], scale: Any, origin: str) -> Any:
 
     top = _top(steps)
     longest = [
-        {
-            "t": seconds(row["max_start_ns"]),
-            "ms": round(min(row["max_ns"], top) / NS_PER_MS, 6),
-        }
-        for row in steps
+        {"t": seconds(row["max_start_ns"]), "ms": round(min(row["max_ns"], top) / NS_PER_MS, 6)} for row in steps
     ]
     longest.append(longest[-1] | {"t": seconds(steps[-1]["end_ns"])})  # the last, or only, one has a width
     cut = [

@@ -109,13 +109,7 @@ def _row(metric: Metric) -> list[str]:
     base, new = rows.values(dict(metric))
     name = NAMES.get(metric["name"]) or _name(metric["name"], in_table=True)
     change = rows.change(dict(metric)).replace("[", "(").replace("]", ")")
-    return [
-        name,
-        plain(base),
-        plain(new),
-        plain(change),
-        f"**{_said(metric)}**",
-    ]
+    return [name, plain(base), plain(new), plain(change), f"**{_said(metric)}**"]
 
 
 def _said(metric: Metric) -> str:
