@@ -32,12 +32,12 @@ def being_recorded(folder: Path) -> bool:
         return bool(lock.is_held(folder))  # a recording that has no manifest yet
     if run.manifest.state == "running":
         return is_running(run)
-    return bool(lock.is_held(run.path) or processes_alive(run))
+    return bool(lock.is_held(run.path) or _recorded_alive(run))
 
 
 def is_running(run: Run) -> bool:
     """Whether a run that its manifest calls `running` is recorded now, also by a process whose launcher is gone."""
-    return launcher_alive(run) or bool(processes_alive(run))
+    return launcher_alive(run) or bool(_recorded_alive(run))
 
 
 def launcher_alive(run: Run) -> bool:
@@ -69,11 +69,15 @@ def processes_alive(run: Run) -> list[int]:
 
     A training in the background has recorded nothing yet while it imports MindSpore.
     """
-    alive: set[str] = set()
-    for rep in run.spool.glob("rep=*"):
-        recorded = [path.name.split("-")[1] for path in rep.glob("proc-*")]
-        alive.update(pid for pid in recorded or _watched(rep) if _runs(pid, rep))
-    return sorted(int(pid) for pid in alive)
+    reps = [rep for rep in run.spool.glob("rep=*") if not any(rep.glob("proc-*"))]
+    watched = {int(pid) for rep in reps for pid in _watched(rep) if _runs(pid, rep)}
+    return sorted(watched | _recorded_alive(run))
+
+
+def _recorded_alive(run: Run) -> set[int]:
+    """Those that have recorded something: another Python that the command left behind keeps no folder occupied."""
+    pids = [(path.name.split("-")[1], path.parent) for path in run.spool.glob("rep=*/proc-*")]
+    return {int(pid) for pid, rep in pids if _runs(pid, rep)}
 
 
 def _watched(rep: Path) -> list[str]:
