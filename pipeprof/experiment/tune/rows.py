@@ -125,12 +125,17 @@ def compared_columns(
             same = first.sum == second.sum and (order or first.ordered == second.ordered)
             if first.form != second.form or (is_steady and not same):
                 what = "values" if first.form == second.form else "types or shapes"
-                return "other", f"{why}the {what} of column `{first.name}`"
+                return "other", f"{why}the {what} of {_named(first.name)}"
             drawn |= {} if is_steady else {first.name: None}
         batches = "random"
-    names = ", ".join(f"`{name}`" for name in drawn)
+    names = ", ".join(map(_named, drawn))
     why = f"random operations draw other numbers in {names}; all else in the epochs is the same"
     return batches, why if names else ""
+
+
+def _named(column: str) -> str:
+    """A column in words; tuples have places in place of names."""
+    return f"column {int(column) + 1}" if column.isdecimal() else f"column `{column}`"
 
 
 def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:

@@ -101,7 +101,7 @@ PLAIN, SEEDED = [augmented("one")], [augmented("two")]
 def test_where_some_columns_are_random_the_others_are_compared(changed, order, expected):
     word, why = compared_columns(PLAIN, SEEDED, [changed], order=order)
     assert word == expected
-    assert why.startswith("random operations draw other numbers in `image`;") is (expected == "random")
+    assert why.startswith("random operations draw other numbers in column `image`;") is (expected == "random")
     assert why
 
 
@@ -334,7 +334,9 @@ def test_random_numbers_of_another_number_of_workers_need_leave(tune, tmp_path):
     state = tune(bench, folder="allowed", allow_random=True)
     assert workers_of(state.settings, 1) >= 4
     assert state.final.batches == "random"
-    assert state.final.why == "random operations draw other numbers in `image`; all else in the epochs is the same"
+    assert (
+        state.final.why == "random operations draw other numbers in column `image`; all else in the epochs is the same"
+    )
     assert all(one.error == "" for one in state.trials if one.verdict == "accepted")
     assert is_proven(state)
     assert verdict(state, tmp_path) == "proven"
