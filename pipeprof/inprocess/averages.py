@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.inprocess.user_spans import user_spans
 from pipeprof.query.engine import Engine
@@ -26,6 +26,14 @@ NOT_RECORDED = (
 )  # fmt: skip
 USER = "user"
 SHOWN = 20  # rows at a prompt
+
+
+class Further(NamedTuple):
+    """Columns of the table beside those that are always shown."""
+
+    shapes: bool = False
+    stacks: bool = False
+    flops: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,9 +76,7 @@ class KeyAverages:
         note: str = "",
     ) -> None:
         self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.name, row.in_shapes, row.stack))
-        self._shapes = shapes
-        self._stacks = stacks
-        self._flops = flops
+        self._further = Further(shapes, stacks, flops)
         self._note = note
 
     def __iter__(self) -> Iterator[Average]:
@@ -103,7 +109,7 @@ class KeyAverages:
             measured.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
             rows = [*measured, *(row for row in rows if getattr(row, order.column) is None)]
         shown = rows if row_limit < 0 else rows[:row_limit]
-        text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks, flops=self._flops)
+        text = render(shown, self.self_ns, len(rows), self._further)
         return f"{text}{note}\n" if note else text
 
     def _has(self, column: str) -> bool:
@@ -120,9 +126,7 @@ class KeyAverages:
         from pipeprof.inprocess.table import html  # noqa: PLC0415
 
         note = f"<p>{escape(self._note)}</p>" if self._note else ""
-        some, count = self.rows[:SHOWN], len(self.rows)
-        table = html(some, self.self_ns, count, shapes=self._shapes, stacks=self._stacks, flops=self._flops)
-        return table + note
+        return html(self.rows[:SHOWN], self.self_ns, len(self.rows), self._further) + note
 
 
 def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0, flops: bool = False) -> KeyAverages:
