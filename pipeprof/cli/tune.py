@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 def steps_or_all(ctx: click.Context, param: click.Parameter, text: str | None) -> int | Literal["all"] | None:
     """The number of steps, or `all`; None for none. Raises BadParameter."""
-    if text is None:
-        return None
-    return "all" if text == "all" else click.IntRange(LEAST_RUN)(text, param, ctx)
+    if text is None or text == "all":
+        return "all" if text else None
+    if not text.lstrip("-").isdecimal():
+        raise click.BadParameter(f"'{text}' is neither a whole number nor 'all'")
+    return click.IntRange(LEAST_RUN)(text, param, ctx)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

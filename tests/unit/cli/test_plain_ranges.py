@@ -51,7 +51,7 @@ def test_steps_of_a_tuning_are_a_number_or_all():
         command.make_context("tune", words).params["steps"] for words in ([], ["--steps", "all"], ["--steps", "10"])
     ]
     assert answers == [None, "all", 10]
-    for given, said in (("9", "9, expected 10 or more"), ("most", "`most` is not a whole number")):
+    for given, said in (("9", "9, expected 10 or more"), ("most", "`most` is neither a whole number nor `all`")):
         with pytest.raises(click.UsageError) as refused:
             command.make_context("tune", ["--steps", given])
         assert words_of(refused.value)[0] == f"invalid value for `--steps`: {said}"
