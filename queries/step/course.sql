@@ -62,18 +62,25 @@ compiled AS (
   GROUP BY ALL
 ),
 
+sampled AS (
+  SELECT
+    rep, rank, start_ns, end_ns,
+    sum(CASE WHEN part = 'neighbour' THEN cpu_ns ELSE 0 END) AS neighbour_ns
+  FROM cpu_use
+  GROUP BY ALL
+),
+
 beside AS (
   SELECT
     block.rep, block.rank, block.block,
-    sum(cpu_use.cpu_ns) / nullif(sum(cpu_use.end_ns - cpu_use.start_ns), 0) AS neighbour_cores
+    sum(sampled.neighbour_ns) / nullif(sum(sampled.end_ns - sampled.start_ns), 0) AS neighbour_cores
   FROM block
-  INNER JOIN cpu_use
+  INNER JOIN sampled
     ON
-      block.rep = cpu_use.rep
-      AND block.rank = cpu_use.rank
-      AND cpu_use.part = 'neighbour'
-      AND block.start_ns <= cpu_use.start_ns
-      AND block.end_ns > cpu_use.start_ns
+      block.rep = sampled.rep
+      AND block.rank = sampled.rank
+      AND block.start_ns <= sampled.start_ns
+      AND block.end_ns > sampled.start_ns
   GROUP BY ALL
 ),
 

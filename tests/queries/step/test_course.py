@@ -41,3 +41,16 @@ def test_each_block_has_its_median_step_and_what_lay_in_it(ask):
 def test_more_blocks_than_steps_leave_blocks_out(ask):
     rows = ask("step/course", {"step": [step(0, 0, 10), step(1, 10, 30)]}, blocks=24, give="block steps dur_ns")
     assert rows == [(0, 1, 10.0), (12, 1, 20.0)]
+
+
+def test_a_sampled_time_without_other_programs_counts_as_none_of_their_cpu(ask):
+    """The record has a row of the neighbours only where they took some."""
+    cpu_use = [
+        {"start_ns": 10, "end_ns": 20, "part": "main", "cpu_ns": 10},
+        {"start_ns": 40, "end_ns": 60, "part": "main", "cpu_ns": 9},
+        {"start_ns": 40, "end_ns": 60, "part": "neighbour", "cpu_ns": 8},
+        {"start_ns": 60, "end_ns": 80, "part": "main", "cpu_ns": 9},
+    ]
+    steps = [step(0, 0, 30), step(1, 30, 100), step(2, 100, 200)]
+    rows = ask("step/course", {"step": steps, "cpu_use": cpu_use}, blocks=3, give="neighbour_cores")
+    assert rows == [(0.0,), (0.2,), (None,)]
