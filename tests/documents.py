@@ -16,7 +16,7 @@ WHAT = [
 ]
 FINAL = {
     "a": [10.0] * 4, "b": [19.0] * 4, "batches": "same", "verdict": "improved", "ratio": 1.9, "low": 1.85, "high": 1.95,
-    "p_value": 0.99999999, "error": "",
+    "p_value": 0.99999999, "alpha": 0.002, "error": "",
 }  # fmt: skip
 PATCH = {
     "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a = a.map(f)\n+a = a.map(f, num_parallel_workers=2)\n",
@@ -40,7 +40,7 @@ def trial(verdict, **more):
     return {
         "key": "1:workers=2", "what": WHAT, "prediction": {"ratio": 1.9, "low": 1.7, "high": 2.1}, "a": [10.0, 10.1],
         "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "",
-        "saved": None, "stopped": "decided",
+        "saved": None, "stopped": "decided", "batches": "same",
     } | more  # fmt: skip
 
 

@@ -49,6 +49,7 @@ TRIALS = {
     "failed": "failed",
     "unproven": "faster, but the whole set with it was not proven",
 }
+REASONED = ("accepted", "other_data", "unchecked", "failed", "unproven")  # where what was found of the batches matters
 NOTHING_PROVEN = {
     "lacks_time": "undecided: nothing was proven in the time",
     "undecided": "undecided: the runs vary too much to tell whether a change helps; nothing is recommended",
@@ -93,7 +94,8 @@ def document(content: Content, written: Sequence[str] = (), folder: str = "") ->
     first, *more = _answer(content)
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
     by_hand = _for_speed(content)
-    sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after"))))
+    draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
+    sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after")), draws=draws))
     sections += [mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
     if folder and content["seen"]:
         last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
@@ -166,6 +168,7 @@ def _answer(content: Content) -> list[str]:
         head = f"not judged: {final['error'] or _checked(final)}; nothing is recommended"
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
+        pairs += f"; p = {_p_value(final)}, a proof needs {final['alpha']:.2g} or less" if final["alpha"] else ""
     batches = "" if final["error"] or verdict == "not_judged" else _checked(final)
     return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
 
@@ -265,8 +268,8 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
     if one["stopped"] == "budget" and one["verdict"] == "undecided":
         came = "the time was over before the pairs decided"
     what = setting.changes(one["what"])
-    failed = f": {one['error']}" if one["error"] else ""
-    return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{failed}"]
+    why = f": {one['error']}" if one["error"] and one["verdict"] in REASONED else ""
+    return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
 
 
 def _predicted(prediction: Mapping[str, Any]) -> str:
@@ -313,10 +316,17 @@ def _for_speed(content: Content) -> Content:
     return content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
 
 
-def _by_hand(seen: Content, *, ended_early: bool) -> Section:
-    """What it promises of changes that no setting makes: caches, and parts of the run around the steps."""
+def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
+    """What it promises of changes that no setting makes: caches, and parts of the run around the steps.
+
+    `draws`: the trials have shown that the rows hold random numbers.
+    """
     caches = [one for one in seen.get("caches", []) if not one.get("tried")]
     lines = [_cache(one) for one in caches]
+    if draws and any(one["changes"] is None for one in caches):
+        lines.append(
+            "(rows seem to hold random numbers: a cache behind where they are drawn gives every epoch the same ones)"
+        )
     if not all(one["changes"] for one in caches) and (ended_early or seen.get("epochs", 1) < 2):
         whole = ", with --steps all" if ended_early else ""
         lines.append(f"(caches are tried where the command trains for two epochs or more{whole})")

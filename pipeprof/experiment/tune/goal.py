@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeprof.verdict.gate.planned import Look, planned_looks
 from pipeprof.verdict.gate.policy import Policy, Rule
 from pipeprof.verdict.speedup import CHANGE, answer_of
 
@@ -83,19 +85,32 @@ def policy_of(goal: Goal) -> Policy:
     )
 
 
+def proof_plan(final: Final, goal: Goal, most: int) -> tuple[Look, ...]:
+    """The looks at the proof that were made, and those that follow when at most so many pairs can be had.
+
+    Where the time is too short for all pairs, the last look that it allows has half of the alpha that is left: a later
+    call, with more time, has the other half.
+    """
+    policy, used = policy_of(goal), fsum(final.alphas)
+    if most < LOOKS[-1]:
+        policy = msgspec.structs.replace(policy, alpha=(used + policy.alpha) / 2)
+    return planned_looks(policy, zip(final.looks, final.alphas, strict=False), most)
+
+
 def sides_of(final: Final, goal: Goal) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """What the gate judges of the original and of the set: times, and what both needed."""
     base, new = ({METRIC: [1e9 / rate for rate in rates]} for rates in (final.a, final.b))
     return (base, new) if goal == "time" else (base | {NEED: final.need_a}, new | {NEED: final.need_b})
 
 
-def take_verdict(final: Final, verdict: Verdict, goal: Goal) -> bool:
-    """Put the gate's verdict into the final; True when it is decided."""
+def take_verdict(final: Final, verdict: Verdict, plan: Sequence[Look], goal: Goal) -> bool:
+    """Put the gate's verdict by the planned looks into the final; True when it is decided."""
     speed = verdict.metric(METRIC)
     need = speed if goal == "time" else verdict.metric(NEED)
     if speed is None or need is None:
         return False
     final.verdict, final.looks = _overall(speed, need), list(verdict.looks)
+    final.alphas = [look.alpha for look in plan[: len(final.looks)]]
     # The metric is a time: its ratio the other way round is that of the speeds.
     final.ratio, final.low, final.high = (
         None if value is None else 1 / value for value in (speed.ratio, speed.ci_high, speed.ci_low)
@@ -103,6 +118,11 @@ def take_verdict(final: Final, verdict: Verdict, goal: Goal) -> bool:
     final.p_value, final.alpha = need.p_value, need.alpha
     if goal != "time":
         final.need = (need.ratio, need.ci_low, need.ci_high)
+    return is_decided(final)
+
+
+def is_decided(final: Final) -> bool:
+    """Whether more pairs would not change what is said of the whole set."""
     return final.verdict in ("improved", "regressed", "unchanged")
 
 

@@ -27,9 +27,11 @@ from pipeprof.experiment.tune.goal import (
     LOOKS,
     decided_word,
     has_looks,
+    is_decided,
     is_hopeless,
     lacks_time,
     policy_of,
+    proof_plan,
     seconds_for,
     sides_of,
     take_verdict,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import Ended, TuneState, Word
     from pipeprof.verdict.candidate import Candidate
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.tuning import Goal
 
 TRIAL = Plan(2, 6)
@@ -379,10 +382,7 @@ class Tuning:
         if not self._compare_rows(final):
             return
         final.error = ""  # of an earlier call
-        while len(final.a) < LOOKS[-1] and not self._judge(final) and self.state.may_take(final.batches, so_far=True):
-            due = next(look for look in LOOKS if look > len(final.a))
-            if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
-                break
+        while self.state.may_take(final.batches, so_far=True) and not self._is_over(final):
             try:
                 pair = self._pair(Settings(), final, self.folder / "final")
             except ChangedSideError as error:
@@ -393,7 +393,20 @@ class Tuning:
                 final.batches, final.why = batches, ""
             self._save()
             self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
-        self._judge(final)
+        if final.a and len(final.a) not in final.looks:
+            self._judge(final, proof_plan(final, self.wish.goal, LOOKS[-1]))
+
+    def _is_over(self, final: Final) -> bool:
+        """Whether the proof ends here; judges it where a look is due. By the time alone, not by what was measured."""
+        pairs = len(final.a)
+        most = min(pairs + int(max(self.left_s, 0) // (2 * self.state.run_s)), LOOKS[-1])
+        if is_decided(final) or most < LOOKS[0]:
+            return True
+        if pairs not in final.looks:
+            plan = proof_plan(final, self.wish.goal, most)
+            if pairs in {look.reps for look in plan}:
+                return self._judge(final, plan) or pairs == plan[-1].reps
+        return most <= pairs
 
     def _compare_rows(self, final: Final) -> bool:
         """Every row of the whole set against the original's, once; whether it can go on to be timed."""
@@ -409,7 +422,7 @@ class Tuning:
             self._save()
         return self.state.may_take(final.batches, so_far=True)
 
-    def _judge(self, final: Final) -> bool:
+    def _judge(self, final: Final, plan: Sequence[Look]) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""
         goal = self.wish.goal
-        return bool(final.a) and take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal)), goal)
+        return take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal), plan), plan, goal)

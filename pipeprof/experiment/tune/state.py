@@ -78,7 +78,8 @@ class Final(msgspec.Struct, kw_only=True):
     """The whole set against the original. `verdict` is the gate's word; None while it was not judged.
 
     `need_a`, `need_b` as in a trial; `need`: what the set needs over what the original does, and its interval.
-    `rows_compared`: whole epochs were, not only the first batches; `why` they are not the same.
+    `rows_compared`: whole epochs were, not only the first batches; `why` they are not the same. `looks`: pairs after
+    which it was judged, with the chance of a false alarm that each look had in `alphas`.
     """
 
     a: list[float] = []
@@ -96,6 +97,7 @@ class Final(msgspec.Struct, kw_only=True):
     p_value: float | None = None
     alpha: float | None = None
     looks: list[int] = []
+    alphas: list[float] = []
     error: str = ""
 
 

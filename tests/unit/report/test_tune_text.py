@@ -286,6 +286,22 @@ def test_a_cache_that_changes_the_data_says_so():
     assert "changes the data: random" in " ".join(text.split())
 
 
+@pytest.mark.parametrize(
+    ("batches", "changes", "holds"),
+    [
+        ("not_reproducible", None, True),
+        ("random", None, True),
+        ("other", None, True),
+        ("same", None, False),
+        ("other", "random", False),
+    ],
+)
+def test_a_cache_of_rows_that_seem_random_says_what_it_would_do_to_them(batches, changes, holds):
+    trials = [trial("unchecked", batches=batches)]
+    text = text_of(content("nothing_to_gain", trials=trials, seen=seen(caches=[CACHE | {"changes": changes}])))
+    assert ("gives every epoch the same ones" in " ".join(text.split())) is holds
+
+
 HELPER = {
     "what": "spin",
     "command": "",
