@@ -16,7 +16,7 @@ WHAT = [
 ]
 FINAL = {
     "a": [10.0] * 4, "b": [19.0] * 4, "batches": "same", "verdict": "improved", "ratio": 1.9, "low": 1.85, "high": 1.95,
-    "p_value": 0.99999999, "alpha": 0.002, "error": "",
+    "p_value": 0.99999999, "alpha": 0.002, "looks": [4], "error": "",
 }  # fmt: skip
 PATCH = {
     "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a = a.map(f)\n+a = a.map(f, num_parallel_workers=2)\n",

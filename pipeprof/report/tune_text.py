@@ -168,7 +168,8 @@ def _answer(content: Content) -> list[str]:
         head = f"not judged: {final['error'] or _checked(final)}; nothing is recommended"
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
-        pairs += f"; p = {_p_value(final)}, a proof needs {final['alpha']:.2g} or less" if final["alpha"] else ""
+        if final["looks"] and final["p_value"] is not None and 1 - final["p_value"] > final["alpha"]:
+            pairs += f"; p = {_p_value(final)}, a proof needs {final['alpha']:.2g} or less"
     batches = "" if final["error"] or verdict == "not_judged" else _checked(final)
     return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
 
@@ -180,13 +181,14 @@ def _came(content: Content, verdict: str) -> list[Mapping[str, Any]]:
 
 def _nothing_proven(content: Content) -> str:
     """The first line where the whole set was not timed."""
-    if content["verdict"] == "undecided":
-        return NOTHING_PROVEN["lacks_time" if content["lacks_time"] else "undecided"]
     unchecked = _came(content, "unchecked")
-    if not unchecked and content["trials"]:
-        return NOTHING_PROVEN["failed"]
     helped = [one for one in unchecked if not _changes(one["what"], "cache", "maps_after")]
     helps = helped and not content.get("allow_unchecked")
+    if content["verdict"] == "undecided":
+        text = NOTHING_PROVEN["lacks_time" if content["lacks_time"] else "undecided"]
+        return text + ("; --allow-unchecked takes what cannot be compared" if helps else "")
+    if not unchecked and content["trials"]:
+        return NOTHING_PROVEN["failed"]
     return NOTHING_PROVEN["not_judged"] + ("; --allow-unchecked takes it" if helps else "")
 
 

@@ -187,6 +187,8 @@ def test_leave_is_only_named_where_it_was_not_given_and_helps(change, allowed, h
     assert ("; --allow-unchecked takes it\n" in text) is helps
     assert text.startswith("not judged: what may be better hands out batches that cannot be compared")
     assert ("the same command with --budget 3m or more goes on" in text) is allowed
+    text = text_of(content("undecided", None, [tried, trial("undecided")], allow_unchecked=allowed, lacks_time=True))
+    assert ("in the time; --allow-unchecked takes what cannot be compared\n" in text) is helps
 
 
 def test_what_was_not_timed_is_not_called_faster():
@@ -264,6 +266,15 @@ def test_runs_that_ended_early_are_called_so():
     found = content("proven", FINAL, [trial("accepted")], stop_after=1500)
     assert "each run of a pair ended after 1,500 training steps" in " ".join(text_of(found).split())
     assert "'a'b'`, each ended after 1,500 training steps: 10.0 to 19.0 steps/s" in tune_text.pull_request(found)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "looks", "holds"), [(0.9, [4], True), (0.9999, [4], False), (0.9, [], False), (None, [], False)]
+)
+def test_an_undecided_proof_says_how_far_it_is_from_one(p_value, looks, holds):
+    final = FINAL | {"verdict": "inconclusive", "p_value": p_value, "looks": looks}
+    text = " ".join(text_of(content("undecided", final, [trial("accepted")])).split())
+    assert ("; p = 0.1, a proof needs 0.002 or less" in text) is holds
 
 
 CACHE = {"op_type": "MapOp", "op_id": 2, "name": "decode", "site": "train.py:9", "bytes": 2**20, "ratio": 1.66, "disk_ratio": 0.5, "changes": None}  # fmt: skip
