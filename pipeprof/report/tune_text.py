@@ -26,8 +26,9 @@ MOST_NOT_WORTH = 8
 FAR = 10.0  # times its low end: an interval that says nothing
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
-    "nothing_left": "every setting that may bring 2 % was tried",
+    "nothing_left": "every allowed setting that may help was tried",
     "trials": "as many changes were tried as in one tuning, and there are more",
+    "unrecorded": "with what was accepted the training could not be recorded, so nothing more was tried",
     "budget": "the time left was too short for another trial and the proof",
 }
 NEEDS = {"memory": "memory", "cores": "CPU time of a step"}
@@ -92,6 +93,7 @@ SAID = {"same_line": "; this one runs `{}`", "expression": ": `{}`"}  # of its d
 def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
     """The result; `written` are the files that were put into the `folder`."""
     first, *more = _answer(content)
+    more += filter(None, [_again(content.get("repeated", ()))])
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
     by_hand = _for_speed(content)
     draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
@@ -114,11 +116,28 @@ def pull_request(content: Content) -> str:
     command = markdown_code(shlex.join(content["command"]))
     part = f", each ended after {content['stop_after']:,} training steps" if content.get("stop_after") else ""
     pairs = format_count(len(final["a"]), "pair")
+    left = "\n".join(f"- {markdown_code(_place(one))}" for one in (content["patch"] or {}).get("by_hand", ()))
+    rest = f"Not in the diff, but needed for that figure:\n\n{left}\n\n" if left else ""
+    again = _again([one for one in content.get("repeated", ()) if one["folder"] == "final"])
     return (
-        f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n"
+        f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n{rest}"
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
-        f"p = {_p_value(final)}. {capital(_checked(final))}.\n"
+        f"p = {_p_value(final)}. {capital(_checked(final))}.{f' {capital(again)}.' if again else ''}\n"
     )
+
+
+def _again(repeated: Sequence[Content]) -> str:
+    """`made again: 2 runs that failed, 1 of them with changed settings (the last: exit code 1)`; "" for none."""
+    if not repeated:
+        return ""
+    changed = sum(one["side"] == "b" for one in repeated)
+    failed = f"{format_count(len(repeated), 'run')} that failed, {changed} of them with changed settings"
+    return f"made again: {failed} (the last: {repeated[-1]['error']})"
+
+
+def _place(by_hand: Content) -> str:
+    """`train.py:9: num_parallel_workers=2`; what has no place stands alone."""
+    return f"{by_hand['place'] + ': ' if by_hand['place'] else ''}{by_hand['what']}"
 
 
 def _in_all(trials: Sequence[Content], content: Content) -> list[dict[str, Any]]:
@@ -154,7 +173,7 @@ def _answer(content: Content) -> list[str]:
         ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
-        brings += " with the same batches" if _came(content, "other_data") else ""
+        brings += " with the same batches" if _came(content, "other_data") or _left_out(content) else ""
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None or (verdict == "undecided" and not final["a"]):
         return [_nothing_proven(content), ended]
@@ -289,10 +308,15 @@ def _measured(one: Mapping[str, Any]) -> str:
     return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
 
 
+def _left_out(content: Content) -> list[Any]:
+    """Candidates that were left out, since they may change the order of the rows."""
+    return content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
+
+
 def _permuting(content: Content) -> Section:
     """How many candidates were left out for the order of the rows, and what more may be allowed."""
-    permuting = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
-    said = [f"--allow-order would allow {len(permuting)} more: the same rows, in another order"] if permuting else []
+    permuting = len(_left_out(content))
+    said = [f"--allow-order would allow {permuting} more: the same rows, in another order"] if permuting else []
     late = (content["final"] or {}).get("batches") == "other"
     differ = late or _came(content, "other_data") or _came(content, "unchecked")
     if not content.get("allow_random") and differ:
@@ -329,7 +353,7 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
         lines.append(
             "(rows seem to hold random numbers: a cache behind where they are drawn gives every epoch the same ones)"
         )
-    if not all(one["changes"] for one in caches) and (ended_early or seen.get("epochs", 1) < 2):
+    if any(one.get("could_be") for one in caches):
         whole = ", with --steps all" if ended_early else ""
         lines.append(f"(caches are tried where the command trains for two epochs or more{whole})")
     if seen.get("process"):
@@ -373,8 +397,7 @@ def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[
     diff = patch["diff"].splitlines()
     none = [] if diff else ["no line could be changed safely"]
     by_hand = [
-        f"{one['place'] + ': ' if one['place'] else ''}{one['what']} ({BY_HAND[one['why']]}"
-        f"{SAID[one['why']].format(one['detail']) if one.get('detail') else ''})"
+        f"{_place(one)} ({BY_HAND[one['why']]}{SAID[one['why']].format(one['detail']) if one.get('detail') else ''})"
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]

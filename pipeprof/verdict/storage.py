@@ -182,7 +182,9 @@ def _changes(op_type: str, name: str | None) -> str | None:
     """Why rows that were kept would not be what the operator makes the next time; None where nothing says so."""
     if op_type == "ShuffleOp":
         return "order"
-    return "random" if RANDOM.search(name or "") else None
+    if RANDOM.search(name or ""):
+        return "random"
+    return "batches" if op_type == "BatchOp" else None  # MindSpore's sources shuffle unless they are told not to
 
 
 def _storage_speed(loop: Loop, facts: Sequence[Row], shares: Mapping[int, float]) -> float | None:

@@ -1,18 +1,26 @@
 """How right is the advice on storage and caches? Against special runs of the same pipelines, as DS-Analyzer makes them.
 
-    python tests/benchmarks/storage_advice.py [--only NAME] [--rounds 2]
+    python tests/benchmarks/storage_advice.py [--only NAME] [--rounds 2] [--s3]
 
 One recording of each pipeline is compared with runs without a profiler: all data cached, nothing prepared, everything,
 half of the data cached, and rows kept behind each operator. What is slow sleeps: the figures are those of a quiet machine
-also on a busy one, if there is a core at all.
+also on a busy one, if there is a core at all. With --s3 the files are read from moto's S3 server on this machine, each
+request held up for as long as a storage of that rate takes for a file.
 """
 
 import argparse
+import contextlib
+import http.server
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from storage_training import bucket_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from object_server import faulty_proxy, object_server
 
 TRAINING = Path(__file__).with_name("storage_training.py")
 FILES, BYTES = 120, 16_000
@@ -38,16 +46,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=list(PIPELINES))
     parser.add_argument("--rounds", type=int, default=1, help="of the special runs; the fastest of each counts")
+    parser.add_argument("--s3", action="store_true", help="read from an S3 server")
     wish = parser.parse_args()
     found = []
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         (folder / "files").mkdir()
         for number in range(FILES):
             (folder / "files" / f"{number:03}.bin").write_bytes(bytes([number % 251]) * BYTES)
+        proxy = stack.enter_context(faulty_proxy(stack.enter_context(object_server(folder)))) if wish.s3 else None
+        if proxy:
+            bucket = bucket_of(address(proxy))
+            bucket.create()
+            for path in (folder / "files").iterdir():
+                bucket.upload_file(str(path), path.name)
         for number, (pipeline, options) in enumerate(PIPELINES.items()):
             if wish.only in (None, pipeline):
-                found.append(compared(folder, number, options, wish.rounds))
+                found.append(compared(folder, number, options, wish.rounds, proxy))
                 print(f"{pipeline}: {json.dumps(found[-1])}", flush=True)
     count = len(found)
     for what, bound in (("split", 5), ("rates", 5)):
@@ -56,10 +71,20 @@ def main() -> None:
     print(f"best cache: right in {sum(one['best_right'] for one in found)} of {count}")
 
 
-def compared(folder: Path, number: int, options: dict[str, float], rounds: int) -> dict[str, object]:
+def address(proxy: http.server.HTTPServer) -> str:
+    """Where it listens."""
+    return f"http://127.0.0.1:{proxy.server_port}"
+
+
+def compared(
+    folder: Path, number: int, options: dict[str, float], rounds: int, proxy: http.server.HTTPServer | None
+) -> dict[str, object]:
     """Predictions of one recording beside what the special runs measured. Errors in points and per cent."""
     wished = {"decode-ms": 2.0, "crop-ms": 1.0, "step-ms": 10.0, "rate": 4.0} | options
     given = [f"--{name}={_slower(name, value)}" for name, value in wished.items()]
+    if proxy:
+        proxy.slow_s = BYTES / (_slower("rate", wished["rate"]) * 1e6)
+        given.append(f"--s3={address(proxy)}")
     run = folder / f"run-{number}"
     training = [sys.executable, str(TRAINING), str(folder / "files")]
     told = _output([sys.executable, "-m", "pipeprof", "collect", "-o", str(run), "--", *training, *given])

@@ -1,6 +1,6 @@
 """A training on files of a storage that hands out so many bytes a second; what is cached can be chosen.
 
-Reading and preparing sleep, so that what limits is the same on a busy machine. Each of VARIANTS is trained for, one after
+With --s3 the files are read from the bucket `rows` of a server, which is as slow as it is. Reading and preparing sleep, so that what limits is the same on a busy machine. Each of VARIANTS is trained for, one after
 the other, and its speed printed as JSON: `full`, `share:0.5` (half of the rows in memory), `source`, `decode`, `crop` and
 `batch` (all rows in memory as they are behind that operator), `fetch` (nothing is prepared).
 """
@@ -17,11 +17,11 @@ AFTER = ("source", "decode", "crop", "batch")
 
 
 class Files:
-    """Rows from files, read at a limited rate; `share` of them are in memory."""
+    """Rows from files, read at a limited rate, or from a server; `share` of them are in memory."""
 
-    def __init__(self, folder: Path, rate: float, share: float) -> None:
+    def __init__(self, folder: Path, rate: float, share: float, server: str | None) -> None:
         self.paths = sorted(folder.glob("*.bin"))
-        self.rate = rate
+        self.rate, self.bucket = rate, server and bucket_of(server)
         self.memory = {
             number: path.read_bytes() for number, path in enumerate(self.paths) if number % 4 < round(4 * share)
         }
@@ -31,10 +31,25 @@ class Files:
 
     def __getitem__(self, index: int) -> tuple[np.ndarray]:
         data = self.memory.get(int(index))
-        if data is None:
+        if data is None and self.bucket:
+            data = self.bucket.Object(self.paths[index].name).get()["Body"].read()
+        elif data is None:
             data = self.paths[index].read_bytes()
             time.sleep(len(data) / self.rate)
         return (np.frombuffer(data, np.uint8),)
+
+
+def bucket_of(server: str):
+    """The bucket `rows` of an S3 server, as boto3 has it."""
+    import boto3
+
+    return boto3.resource(
+        "s3",
+        endpoint_url=server,
+        region_name="us-east-1",
+        aws_access_key_id="any",
+        aws_secret_access_key="any",  # noqa: S106 - any will do
+    ).Bucket("rows")
 
 
 class Kept:
@@ -74,7 +89,7 @@ def pipeline(wish: argparse.Namespace, variant: str) -> ds.Dataset:
         data = ds.GeneratorDataset(Kept(rows), ["row"], shuffle=False)
     else:
         kept = 0
-        source = Files(wish.folder, wish.rate * 1e6, share)
+        source = Files(wish.folder, wish.rate * 1e6, share, wish.s3)
         data = ds.GeneratorDataset(
             source, ["row"], shuffle=False, num_parallel_workers=wish.readers, python_multiprocessing=False
         )
@@ -109,6 +124,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("variants", nargs="*", default=["full"])
     parser.add_argument("--rate", type=float, default=4.0, help="MB/s of one reader")
+    parser.add_argument("--s3", metavar="URL", help="of an S3 server that has the files, too")
     parser.add_argument("--decode-ms", type=float, default=2.0)
     parser.add_argument("--crop-ms", type=float, default=1.0)
     parser.add_argument("--step-ms", type=float, default=10.0)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Together = dict[tuple[int, str], frozenset[int]]
 
-HANDED_ON = (libcst.Arg, libcst.FormattedStringExpression)  # what a parameter is part of where it is only handed on
+TELLS = frozenset({"print", "debug", "info", "warning"})  # functions that do nothing else with what they get
 
 
 @dataclass
@@ -143,13 +143,27 @@ class Sources:
         if parameter in function.params.posonly_params:
             raise UnclearError("positional")
         read = [one for made_at in made for one in made_at.references]
+        led = (value, *matchers.findall(value, matchers.Name()))
         does_more = any(
-            one.scope is not made[0].scope or not isinstance(parents.get(one.node), HANDED_ON) for one in read
+            one.scope is not made[0].scope or not (one.node in led or _is_handed_on(wrapper, one.node)) for one in read
         )
         given = Argument(
             caller, frozenset(names), parameter.name.value, number, argument.steps + 1, argument.does_more or does_more
         )
         return given, len(made) == 1 and isinstance(value, libcst.Name)
+
+
+def _is_handed_on(wrapper: metadata.MetadataWrapper, name: libcst.CSTNode) -> bool:
+    """Whether a parameter is a setting of an operator there, is given to a function of the same file, or only told."""
+    parents = wrapper.resolve(metadata.ParentNodeProvider)
+    part = parents.get(name)
+    if not isinstance(part, libcst.Arg):
+        return isinstance(part, libcst.FormattedStringExpression)
+    func = getattr(parents.get(part), "func", None)
+    own = {one.name.value for one in wrapper.module.body if isinstance(one, libcst.FunctionDef)}
+    known = own | TELLS if isinstance(func, libcst.Name) else TELLS
+    called = getattr(getattr(func, "attr", func), "value", "")
+    return called in known or (part.keyword is not None and part.keyword.value in KEYWORDS.values())
 
 
 def _parameter(

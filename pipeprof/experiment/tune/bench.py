@@ -181,13 +181,17 @@ class TuneBench:
         probe = ProbeOptions(override=override, stop_after=steps and RECORDED * steps, stop_after_s=seconds)
         trial = Trial(path, settings.command(self.command), probe, {"override": override}, longest_s=longest_s)
         try:
-            failure = run_trial(trial, processes=steps is not None).failure
+            ended = run_trial(trial, processes=steps is not None)
         except WorkloadError as error:
             shutil.rmtree(path, ignore_errors=True)  # a part of the training, which the next call would take for it
             hint = "end each run earlier with --steps, or give it more time with --budget"
             raise WorkloadError(f"the command {error.message}", hint) from error
-        if failure:
-            raise trial.failed(f"the command failed in run `{path}`: {failure}")
+        if ended.failure:
+            raise trial.failed(f"the command failed in run `{path}`: {ended.failure}")
+        reason = ended.run.manifest.reason_facts or {}
+        if reason.get("code") == "process_alive":
+            why = f"the command ended, but process {reason['pid']} of it runs on in the background"
+            raise WorkloadError(why, "end it, and let the command wait for its processes (msrun: --join=True)")
 
 
 def cpu_seconds(path: Path) -> float:
@@ -268,7 +272,8 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
     leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
     changeable = frozenset(row["op_id"] for row in ops)
-    recorded = Recorded(caches, sizes, numa_nodes(), leaves, changeable, _set_together(ops))
+    nodes = numa_nodes() if shutil.which("taskset") else []
+    recorded = Recorded(caches, sizes, nodes, leaves, changeable, _set_together(ops))
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")

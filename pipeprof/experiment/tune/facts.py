@@ -84,7 +84,8 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
         "permuting": [what_of(one, ops) for one in ranked if one.permutes and one.may_pay],
         "epochs": seen.epochs,
         "caches": [
-            dict(one) | {"tried": one in kept_rows(recorded_of(seen).caches)}
+            dict(one)
+            | {"tried": one in kept_rows(recorded_of(seen).caches), "could_be": one in kept_rows(seen.recorded.caches)}
             for one in seen.recorded.caches
             if one["ratio"] >= WORTH
         ],

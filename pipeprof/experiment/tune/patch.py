@@ -138,9 +138,17 @@ class _Edits:
         why = why or self._edit(one.place, partial(_with_batch_first, place=one.place, maps=maps))
         if why:
             argument = Argument(one.place, calls_of(one.op_type), "")
-            self.by_hand.append(self._left(one, argument, f".batch() in front of {format_count(maps, 'map')}", why))
+            shuffle = ".shuffle() and behind it " if self._shuffles(one.node, maps) else ""
+            what = f"{shuffle}.batch() in front of {format_count(maps, 'map')}"
+            self.by_hand.append(self._left(one, argument, what, why))
         else:
             self.done.append(one.place)
+
+    def _shuffles(self, node: int, maps: int) -> bool:
+        """Whether a shuffle stands between a batch and the maps that it goes in front of: it moves along."""
+        behind = [self.rows[number]["op_type"] for number in sorted(self.rows) if number > node]
+        ends = [number for number, kind in enumerate(behind) if kind == "MapOp"][:maps]
+        return bool(ends) and "ShuffleOp" in behind[: ends[-1]]
 
     def _argument(self, one: OperatorSetting, setting: str) -> tuple[Argument, str]:
         """The argument that sets it, and why it cannot be written, "" where it can."""

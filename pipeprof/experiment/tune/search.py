@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
-from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
+from pipeprof.experiment.pairs.series import Plan, Side, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
@@ -40,9 +40,11 @@ from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
 from pipeprof.experiment.tune.state import (
     Final,
     Proven,
+    Repeated,
     Trial,
     new_state,
     open_state,
+    refuse_changed,
     refuse_elsewhere,
     save_state,
     sources_of,
@@ -155,10 +157,10 @@ class Tuning:
         """Whether a tuning goes on that ended for want of time or of leave: only with a budget that it has not used up.
 
         Trials that the budget stopped, and those whose batches could not be compared once that is allowed, are made
-        again.
+        again; so is a proof in which a run failed.
         """
         again = self.state.made_again(unchecked=self.wish.allow_unchecked)
-        lacking = lacks_time(self.state)
+        lacking = lacks_time(self.state) or bool(self.state.final and self.state.final.error)
         if self.left_s < seconds_for(self.state, ENOUGH) or not (again or lacking):
             return False
         self.state.state = "open"
@@ -193,7 +195,14 @@ class Tuning:
         save_state(self.folder, self.state)
 
     def _next(self) -> None:
-        seen = self._look()
+        try:
+            seen = self._look()
+        except (WorkloadError, MeasureError) as error:
+            if not self.state.steps:
+                raise
+            self.say(f"the training cannot be recorded with what was accepted: {error.message}")
+            self._end("unrecorded")
+            return
         candidate = self._following(seen)
         if candidate is None or len(self.state.trials) >= MOST_TRIALS:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.recorded.readers)
@@ -250,7 +259,8 @@ class Tuning:
         if len(self.state.seen) <= number:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         path = self.folder / f"look-{number}"
-        seen = self.bench.look(self.state.settings, path, None if self.state.seen else self.left_s)
+        longest = SLOWER * self.state.look_s + GRACE_S if self.state.seen else self.left_s
+        seen = self.bench.look(self.state.settings, path, longest)
         if seen is None:
             shutil.rmtree(path, ignore_errors=True)  # it is made again when the script was changed, as the hint says
             raise MeasureError(
@@ -301,6 +311,7 @@ class Tuning:
             return
         while stopped is None:
             batches = handed.add(*self._pair(before, trial, folder))
+            self._save()  # the time that it took: the trial itself is made again after a kill
             trial.batches = trial.batches if trial.permutes else batches
             word = self._decided(trial)
             is_other = trial.batches == "other" and not self.wish.allow_random
@@ -341,23 +352,28 @@ class Tuning:
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
-        return whole_epochs(self.bench, self.state, settings, (self.folder / "original", folder / "rows"))
+        found = whole_epochs(self.bench, self.state, settings, (self.folder / "original", folder / "rows"))
+        refuse_changed(self.folder, self.state, self.wish.workdir)
+        self._save()
+        return found
 
     def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
-        longest, number = SLOWER * self.state.run_s + GRACE_S, len(of.a)
+        number = len(of.a)
         after = of.settings if isinstance(of, Trial) else self.state.settings
         before = replace_fields(before, site=after.site)  # both sides' batches are those of the training's iterator
         ran: dict[str, Ran] = {}
         for side in sides(number):
-            settings, limit = (before, None) if side == "a" else (after, longest)
+            has_run = side == "a" or number > 0 or isinstance(of, Final)
             try:
-                ran[side] = self.bench.run(settings, folder, (side, number), limit)
+                ran[side] = self._run(before if side == "a" else after, folder, (side, number), has_run=has_run)
             except (WorkloadError, MeasureError) as error:
+                refuse_changed(self.folder, self.state, self.wish.workdir)
                 if side == "b":
                     raise ChangedSideError(error.message) from error
                 raise
             self.state.run_seconds.append(ran[side].seconds)
+        refuse_changed(self.folder, self.state, self.wish.workdir)
         plain, changed = ran["a"], ran["b"]
         rates = rates_of_sides(plain, changed, after)
         of.a.append(rates[0])
@@ -366,6 +382,22 @@ class Tuning:
             of.need_a.append(plain.need)
             of.need_b.append(changed.need)
         return plain, changed
+
+    def _run(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> Ran:
+        """A run; one that fails is made once more where those settings have run before, which may be chance.
+
+        But not where the changed side fails more often than the other one.
+        """
+        longest, side = SLOWER * self.state.run_s + GRACE_S, name[0]
+        try:
+            return self.bench.run(settings, folder, name, longest)
+        except (WorkloadError, MeasureError) as error:
+            failed = [one.side for one in self.state.repeated if one.folder == folder.name]
+            if not has_run or (side == "b" and failed.count("b") > failed.count("a")):
+                raise
+            self.say(f"  a run failed, and is made again: {error.message}")
+            self.state.repeated.append(Repeated(folder=folder.name, side=side, error=error.message))
+        return self.bench.run(settings, folder, name, longest)
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):

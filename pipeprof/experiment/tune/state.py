@@ -12,6 +12,7 @@ from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.journal import SESSION, saved
+from pipeprof.experiment.pairs.series import Side  # noqa: TC001 - msgspec reads it
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 PLAIN = 0.6  # of the time of a recording, whose tables are written and read: what a run without takes
 MOST_SOURCE = 1 << 24  # bytes of a Python file
+SOURCES = (".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg")  # files that a command names and never writes
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
 Word = Literal[
     "accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed", "unproven"
 ]
-Ended = Literal["nothing_left", "trials", "loop_limits", "budget"]
+Ended = Literal["nothing_left", "trials", "loop_limits", "unrecorded", "budget"]
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -101,6 +103,14 @@ class Final(msgspec.Struct, kw_only=True):
     error: str = ""
 
 
+class Repeated(msgspec.Struct, kw_only=True):
+    """A run that failed, of settings that had run before, and was made again: `folder` of its comparison, its side."""
+
+    folder: str
+    side: Side
+    error: str
+
+
 class Proven(msgspec.Struct, kw_only=True):
     """What an earlier call proved: with its first so many trials."""
 
@@ -115,7 +125,8 @@ class TuneState(msgspec.Struct, kw_only=True):
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
-    all rows were fingerprinted. `stop_after`: training steps after which each run ends. `machine`: where it was begun.
+    all rows were fingerprinted. `repeated`: runs that failed by chance, as it seems. `stop_after`: training steps after
+    which each run ends. `machine`: where it was begun.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -141,6 +152,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     proven: Proven | None = None
     sources: dict[str, str] = {}
     rows_s: float = 0.0
+    repeated: list[Repeated] = []
     machine: dict[str, Any] = {}
 
     @property
@@ -218,13 +230,23 @@ def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
         return new
     if earlier.tune != new.tune:
         raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
-    changed = next((name for name, digest in earlier.sources.items() if _digest(workdir / name) != digest), None)
-    if changed is None:
-        return earlier
     if earlier.trials:
-        raise RunError(f"`{changed}` has changed since the tuning in `{folder}` began", HINT)
-    shutil.rmtree(folder / "look-0", ignore_errors=True)
-    return new
+        refuse_changed(folder, earlier, workdir)
+    elif _changed_source(earlier, workdir):
+        shutil.rmtree(folder / "look-0", ignore_errors=True)
+        return new
+    return earlier
+
+
+def refuse_changed(folder: Path, state: TuneState, workdir: Path) -> None:
+    """Raises RunError where a source is not what it was when the tuning began: runs of two programs say nothing."""
+    changed = _changed_source(state, workdir)
+    if changed:
+        raise RunError(f"`{changed}` has changed since the tuning in `{folder}` began", f"undo that, or {HINT}")
+
+
+def _changed_source(state: TuneState, workdir: Path) -> str | None:
+    return next((name for name, digest in state.sources.items() if _digest(workdir / name) != digest), None)
 
 
 def refuse_elsewhere(folder: Path, state: TuneState) -> None:
@@ -243,7 +265,8 @@ def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, s
     """Digests of the files that make the pipeline or lead there, hold its functions, or are named by the command."""
     made = [row.get(name) for row in seen.ops for name in ("site", "callers", "code")]
     places = "\n".join(place for place in (seen.site, *made) if place).splitlines()
-    names = {place.rpartition(":")[0] for place in places} | {word for word in command if word.endswith(".py")}
+    named = {word.rpartition("=")[2] for word in command}
+    names = {place.rpartition(":")[0] for place in places} | {word for word in named if word.endswith(SOURCES)}
     return {name: _digest(workdir / name) for name in sorted(names)}
 
 

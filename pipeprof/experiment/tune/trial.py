@@ -75,18 +75,19 @@ def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tu
         began = bench.now()
         state.original = bench.rows(unchanged, folders[0], None)
         state.rows_s = bench.now() - began
+    longest = SLOWER * state.rows_run_s + GRACE_S
     try:
-        changed = bench.rows(settings, folders[1], SLOWER * state.rows_run_s + GRACE_S)
+        changed = bench.rows(settings, folders[1], longest)
     except (WorkloadError, MeasureError) as error:
         raise ChangedSideError(error.message) from error
     word, why = compared_epochs(state.original, changed, order=state.allow_order)
     if word not in ("permuted", "other"):
         return word, why
     if word == "other" and state.allow_random and not settings.must_be_same:
-        state.reseeded = state.reseeded or bench.rows(unchanged, folders[0], None, other_seed=True)
+        state.reseeded = state.reseeded or bench.rows(unchanged, folders[0], longest, other_seed=True)
         return compared_columns(state.original, state.reseeded, changed, order=state.allow_order)
     if state.reproducible is None:  # a second unchanged run says whether it is the change that does it
-        again = bench.rows(unchanged, folders[0], None)
+        again = bench.rows(unchanged, folders[0], longest)
         state.reproducible = compared_epochs(state.original, again, order=state.allow_order)[0]
     by_itself = acceptable(state.reproducible, order=state.allow_order or word == "other")
     return (word, why) if by_itself else ("not_reproducible", "")

@@ -11,7 +11,11 @@ from pipeprof.units import format_bytes, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CHANGES = {"random": "random: every epoch would get the same", "order": "shuffles: every epoch would get one order"}
+CHANGES = {
+    "random": "random: every epoch would get the same",
+    "order": "shuffles: every epoch would get one order",
+    "batches": "if the source shuffles, every epoch would get the same batches",
+}
 DOUBTS = {
     "lock": (
         "Threads wait for the interpreter's lock (GIL) in this run, which cannot be told from waiting for a file:"

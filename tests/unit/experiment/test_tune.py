@@ -271,6 +271,84 @@ def test_an_unchanged_command_that_fails_ends_it(tune):
         tune(bench)
 
 
+def failing(bench, folder, *runs):
+    """The bench, whose runs of these names in a folder fail once each."""
+    left, run = list(runs), bench.run
+
+    def breaking(settings, of, name, longest_s):
+        if of.name == folder and name in left:
+            left.remove(name)
+            raise WorkloadError("signal 9")
+        return run(settings, of, name, longest_s)
+
+    bench.run = breaking
+    return bench
+
+
+@pytest.mark.parametrize(("folder", "name"), [("trial-0", ("a", 0)), ("trial-0", ("b", 1)), ("final", ("b", 0))])
+def test_a_run_that_fails_by_chance_is_made_again_and_told(tune, tmp_path, folder, name):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, said = tune(failing(FakeBench(loop, by_workers(loop)), folder, name))
+    assert (final_word(state, tmp_path), verdicts(state)[0][1]) == ("proven", "accepted")
+    assert [(one.folder, one.side, one.error) for one in state.repeated] == [(folder, name[0], "signal 9")]
+    assert "  a run failed, and is made again: signal 9" in said
+
+
+def test_a_set_that_fails_more_often_than_the_original_is_not_recommended_until_it_does_not(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(failing(FakeBench(loop, by_workers(loop)), "final", ("b", 0), ("b", 2)))
+    assert (final_word(state, tmp_path), state.final.error) == ("not_judged", "signal 9")
+    assert final_word(tune(FakeBench(loop, by_workers(loop)))[0], tmp_path) == "proven"
+
+
+def test_a_set_that_cannot_be_recorded_is_proven_all_the_same(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    look = bench.look
+
+    def without_memory(settings, path, longest_s=None):
+        if not settings.is_empty:
+            raise WorkloadError("the command failed: signal 9")
+        return look(settings, path, longest_s)
+
+    bench.look = without_memory
+    state, said = tune(bench)
+    assert (final_word(state, tmp_path), state.ended, len(state.trials)) == ("proven", "unrecorded", 1)
+    assert "the training cannot be recorded with what was accepted: the command failed: signal 9" in said
+
+
+@pytest.mark.parametrize("folder", ["trial-0", "final"])
+def test_a_source_that_changes_while_it_is_tuned_ends_the_tuning(tune, tmp_path, folder):
+    script = tmp_path / "train.py"
+    script.write_text("data = data.map(f)\n")
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    run = bench.run
+
+    def edited(settings, of, name, longest_s):
+        if (of.name, name) == (folder, ("b", 1)):
+            script.write_text("import math\n\ndata = data.map(f)\n")
+        return run(settings, of, name, longest_s)
+
+    bench.run = edited
+    with pytest.raises(RunError, match=r"`train.py` has changed since the tuning") as caught:
+        tune(bench)
+    assert "undo that" in caught.value.hint
+    script.write_text("data = data.map(f)\n")
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    assert final_word(state, tmp_path) == "proven"
+
+
+def test_the_time_of_a_trial_that_was_interrupted_counts(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.interrupt_after = 2
+    with pytest.raises(KeyboardInterrupt):
+        tune(bench)
+    kept = json.loads((tmp_path / "tuned" / SESSION).read_text(encoding="utf-8"))
+    assert (kept["trials"], kept["spent_s"]) == ([], bench.clock)
+
+
 @pytest.mark.parametrize("interrupt_after", [0, 1, 3, 7, 11, 14])
 def test_an_interrupted_tuning_goes_on_to_the_same_end(tune, interrupt_after):
     loop = pipeline(6, 40, 20, consumer=100.0)
@@ -565,7 +643,7 @@ def test_the_first_recording_ends_with_the_budget(tune, tmp_path, monkeypatch):
     bench = FakeBench(loop, by_workers(loop))
     tune(bench, 3000.0)
     assert bench.longest_looks[0] == pytest.approx(3000.0)
-    assert set(bench.longest_looks[1:]) == {None}
+    assert set(bench.longest_looks[1:]) == {search.SLOWER * 10.0 + search.GRACE_S}  # of recordings of 10 s
 
     def late(trial, **_options):
         (trial.path / "step").mkdir(parents=True)
@@ -615,9 +693,18 @@ def test_sources_are_all_files_that_lead_to_an_operator_or_hold_its_function(tmp
     (tmp_path / "loader.py").write_text("")
     row = {"site": "lib/loader.py:9", "callers": "data.py:3\ntrain.py:7", "code": "augment.py:1"}
     seen = SimpleNamespace(site="trainer.py:5", ops=[row, {"site": None, "callers": None, "code": None}])
-    assert set(sources_of(tmp_path, ["python", "run.py"], seen)) == {
-        "augment.py", "data.py", "lib/loader.py", "run.py", "train.py", "trainer.py",
+    assert set(sources_of(tmp_path, ["python", "run.py", "--config=run.yaml", "--log", "out.json"], seen)) == {
+        "augment.py", "data.py", "lib/loader.py", "run.py", "run.yaml", "train.py", "trainer.py",
     }  # fmt: skip
+
+
+def test_a_command_that_does_not_wait_for_its_processes_is_told_what_to_do(tmp_path, monkeypatch):
+    manifest = SimpleNamespace(reason_facts={"code": "process_alive", "pid": 71})
+    ended = SimpleNamespace(failure="", run=SimpleNamespace(manifest=manifest))
+    monkeypatch.setattr(real_bench, "run_trial", lambda *_args, **_more: ended)
+    with pytest.raises(WorkloadError, match="process 71 of it runs on in the background") as caught:
+        real_bench.TuneBench(["msrun"]).look(Settings(), tmp_path / "look-0", 9.0)
+    assert "--join=True" in caught.value.hint
 
 
 def test_a_tuning_in_which_nothing_was_tried_begins_anew_with_a_changed_source(tune, tmp_path):

@@ -184,6 +184,8 @@ MORE = {
     "adds to it": ("def make(rows, n=1):\n    rows = rows.map(f, num_parallel_workers=n)\n    return rows.map(g, num_parallel_workers=n + 1)\n", 3),
     "a function in it": ("def make(rows, n=1):\n    rows = rows.map(f, num_parallel_workers=n)\n    def more():\n        return rows.map(g, num_parallel_workers=n)\n    return more()\n", 4),
     "keeps it": ("class make:\n    def __init__(self, rows, n=1):\n        self.n = n\n        self.rows = rows.map(f, num_parallel_workers=n)\n", None),
+    "sets the default": ("def make(rows, n=1):\n    ds.config.set_num_parallel_workers(n)\n    return rows.map(f, num_parallel_workers=n)\n", None),
+    "makes a pool": ("def make(rows, n=1):\n    pool = Pool(n)\n    return rows.map(f, num_parallel_workers=n)\n", None),
     "by another name": ("def make(rows, n=1):\n    return other(rows.map(f, num_parallel_workers=n), n)\ndef added(rows, n):\n    return rows.map(g, num_parallel_workers=n)\nother = added\n", 4),
 }  # fmt: skip
 

@@ -83,6 +83,18 @@ def test_where_they_are_not_in_a_row_the_line_is_named(tmp_path, text, line, why
     assert after(tmp_path, text, line, 1) == ([], [(".batch() in front of 1 map", why)])
 
 
+def test_a_shuffle_that_goes_along_is_named(tmp_path):
+    (tmp_path / "train.py").write_text("data = make().map(f).shuffle(9).batch(4)\n")
+    one = OperatorSetting(node=0, op_type="BatchOp", place=f"{tmp_path}/train.py:1", maps_after=1)
+    kinds = ("BatchOp", "ShuffleOp", "MapOp", "ShuffleOp", "GeneratorOp")
+    for more, what in ((0, ".shuffle() and behind it .batch() in front of 1 map"), (1, ".batch() in front of 1 map")):
+        between = [*kinds[:1], *kinds[1 + more :]]  # a shuffle behind the map stays where it is
+        rows = [{"node": node, "op_type": kind, "site": "train.py:1"} for node, kind in enumerate(between)]
+        assert [entry.what for entry in patch_of(Settings(operators=(one,)), tmp_path, operators=rows).by_hand] == [
+            what
+        ]
+
+
 def test_a_batch_beside_another_one_on_its_line_is_left_alone(tmp_path):
     text = "train, test = one.map(f).batch(4), other.map(f).batch(8)\n"
     assert after(tmp_path, text, 1, 1) == ([], [(".batch() in front of 1 map", "several_calls")])

@@ -38,7 +38,7 @@ def test_an_operator_that_was_changed_twice_is_told_once_in_the_paragraph():
     )
     back = what({"prefetch": [2, 16]})
     accepted = [trial("accepted", what=one) for one in (first, what({"maps_after": [0, 1]}), second, back)]
-    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH))
+    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH | {"by_hand": []}))
     assert [line for line in text.splitlines() if line.startswith("-")] == [
         "- `MapOp 1 'rotate': workers 1 -> 4, processes no`",
         "- `MapOp 1 'rotate': in front of the map that feeds it`",
@@ -49,15 +49,19 @@ def test_the_prefetch_size_is_told_once_whatever_operator_it_was_tried_for():
     changes = {1: [16, 64], 0: [64, 2]}
     what = [WHAT[0] | {"op_id": node, "node": node, "change": {"prefetch": change}} for node, change in changes.items()]
     accepted = [trial("accepted", what=[one]) for one in what]
-    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH))
+    text = tune_text.pull_request(content("proven", FINAL, accepted, patch=PATCH | {"by_hand": []}))
     assert [line for line in text.splitlines() if line.startswith("-")] == ["- `MapOp 1 'rotate': prefetch 16 -> 2`"]
 
 
 def test_what_would_need_leave_to_change_the_order_is_counted():
     seen = {"not_worth": [], "other_sites": [], "permuting": [WHAT, WHAT]}
     asked = "--allow-order would allow 2 more: the same rows, in another order"
-    assert asked in text_of(content("nothing_to_gain", seen=[seen]))
-    assert asked not in text_of(content("nothing_to_gain", seen=[seen], allow_order=True))
+    text = text_of(content("nothing_to_gain", seen=[seen]))
+    assert asked in text
+    assert "makes this training faster with the same batches\n" in text
+    allowed = text_of(content("nothing_to_gain", seen=[seen], allow_order=True))
+    assert asked not in allowed
+    assert "makes this training faster\n" in allowed
 
 
 def test_the_code_that_writes_small_files_into_one_runs(tmp_path, monkeypatch):
@@ -212,7 +216,7 @@ def test_where_every_change_failed_it_is_said():
 def test_a_comparison_of_rows_that_failed_says_nothing_of_batches_or_pairs():
     final = FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None, "batches": "not_seen"}
     text = text_of(content("not_judged", final))
-    assert text.startswith("not judged: it broke; nothing is recommended\nevery setting that may bring 2 %")
+    assert text.startswith("not judged: it broke; nothing is recommended\nevery allowed setting that may help")
 
 
 def test_what_was_not_proven_for_want_of_time_was_decided_by_its_pairs():
@@ -260,6 +264,25 @@ def test_the_paragraph_for_a_pull_request_has_the_figures():
     assert "x1.90 (1.85 to 1.95) the speed of the original with 95 % confidence" in text
     assert text.count("- `MapOp 1 'rotate': workers 1 -> 2`") == 1
     assert "4 pairs of interleaved runs of `python train.py --name 'a'b'`: 10.0 to 19.0 steps/s; p = 1e-06" in text
+
+
+def test_the_paragraph_says_what_its_figure_needs_beside_the_diff():
+    text = tune_text.pull_request(content("proven", FINAL, [trial("accepted")], patch=PATCH))
+    left = "- `lib.py:7: num_parallel_workers=2`\n- `train.py:8: num_parallel_workers=2`"
+    assert f"Not in the diff, but needed for that figure:\n\n{left}\n\n" in text
+    all_in = tune_text.pull_request(content("proven", FINAL, [trial("accepted")], patch=PATCH | {"by_hand": []}))
+    assert "Not in the diff" not in all_in
+
+
+def test_runs_that_failed_and_were_made_again_are_told():
+    failed = [
+        {"folder": folder, "side": side, "error": "signal 9"} for folder, side in (("trial-0", "a"), ("final", "b"))
+    ]
+    found = content("proven", FINAL, [trial("accepted")], repeated=failed)
+    told = "made again: 2 runs that failed, 1 of them with changed settings (the last: signal 9)"
+    assert told in text_of(found)
+    assert "Made again: 1 run that failed, 1 of them" in tune_text.pull_request(found)
+    assert "made again" not in text_of(content("proven", FINAL, [trial("accepted")]))
 
 
 def test_runs_that_ended_early_are_called_so():
@@ -343,14 +366,15 @@ def test_a_process_that_nobody_knows_the_start_of_is_named_too():
 def test_a_cache_that_was_tried_is_not_listed_and_one_that_could_not_be_says_why():
     text = text_of(content("nothing_to_gain", seen=seen(caches=[CACHE | {"tried": True}], outside=[])))
     assert "by hand" not in text
-    large = [CACHE | {"bytes": 3 * 2**30}]
-    text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=large, epochs=1))).split())
-    assert "more than the 2.00 GiB that are tried" in text
-    assert "for two epochs or more)" in text
+    large = [CACHE | {"bytes": 3 * 2**30, "could_be": False}]
     text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=large, epochs=1), stop_after=40)).split())
+    assert "more than the 2.00 GiB that are tried" in text
+    assert "two epochs" not in text  # it is not tried then, either
+    short = [CACHE | {"could_be": True}]
+    text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=short, epochs=1))).split())
+    assert "for two epochs or more)" in text
+    text = " ".join(text_of(content("nothing_to_gain", seen=seen(caches=short, epochs=1), stop_after=40)).split())
     assert "for two epochs or more, with --steps all)" in text
-    random = [CACHE | {"changes": "random"}]
-    assert "two epochs" not in text_of(content("nothing_to_gain", seen=seen(caches=random, epochs=1), stop_after=40))
 
 
 def test_a_proven_cache_says_from_which_epoch_on():

@@ -162,7 +162,15 @@ def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
 def test_a_name_that_tells_of_no_random_numbers_changes_nothing(name):
     rows = load()
     rows[3] |= {"name": name}
-    assert {one["changes"] for one in advice(rows)["points"]} == {None}
+    assert [one["changes"] for one in advice(rows)["points"]] == [None, None, None, "batches"]
+
+
+def test_kept_batches_are_never_the_best_because_sources_shuffle():
+    rows = load()
+    rows[1] |= {name: row(0, "BatchOp", 40, 1)[name] for name in ("row_ns", "work_ns", "rate")}
+    found = advice(rows)
+    assert max(found["points"], key=lambda one: one["ratio"])["op_type"] == "BatchOp"
+    assert found["best"] != 0
 
 
 def test_several_sources_have_no_one_cache():
