@@ -54,12 +54,14 @@ def main() -> None:
         (folder / "files").mkdir()
         for number in range(FILES):
             (folder / "files" / f"{number:03}.bin").write_bytes(bytes([number % 251]) * BYTES)
-        proxy = stack.enter_context(faulty_proxy(stack.enter_context(object_server(folder)))) if wish.s3 else None
-        if proxy:
-            bucket = bucket_of(address(proxy))
+        proxy = None
+        if wish.s3:
+            server = stack.enter_context(object_server(folder))
+            bucket = bucket_of(f"http://{server.address}")
             bucket.create()
             for path in (folder / "files").iterdir():
-                bucket.upload_file(str(path), path.name)
+                bucket.put_object(Key=path.name, Body=path.read_bytes())
+            proxy = stack.enter_context(faulty_proxy(server))
         for number, (pipeline, options) in enumerate(PIPELINES.items()):
             if wish.only in (None, pipeline):
                 found.append(compared(folder, number, options, wish.rounds, proxy))

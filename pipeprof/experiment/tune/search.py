@@ -147,9 +147,11 @@ class Tuning:
         repetition.refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:
             self._next()
-        if not self.state.settings.is_empty:
+        while not self.state.settings.is_empty:
             self._prove()
             self._fall_back()
+            if not self._took_back():
+                break
         self.state.state = "finished"
         self._save()
 
@@ -181,7 +183,25 @@ class Tuning:
                 if has_looks(self.state, final):  # there was no time: it is made again when there is
                     trial.stopped, self.state.ended = "budget", "budget"
         self.state.final = proven.final
-        for number in range(self.state.steps + 1, len(self.state.seen)):  # recordings of what is not proven
+        self._forget_looks()
+
+    def _took_back(self) -> bool:
+        """Whether the last of several accepted steps was taken back, since the whole set hands out other rows."""
+        final = self.state.final
+        if final is None or final.error or self.state.steps < 2 or self.state.may_take(final.batches, so_far=True):
+            return False
+        last = next(one for one in reversed(self.state.trials) if one.verdict == "accepted")
+        last.verdict, last.batches = "unchecked" if final.batches in UNKNOWN else "other_data", final.batches
+        last.error = final.why
+        self.say(f"without {setting.changes(last.what)}: with it the whole set hands out other rows")
+        self.state.final = None
+        self._forget_looks()
+        self._save()
+        return True
+
+    def _forget_looks(self) -> None:
+        """Remove the recordings of what is no longer accepted."""
+        for number in range(self.state.steps + 1, len(self.state.seen)):
             shutil.rmtree(self.folder / f"look-{number}", ignore_errors=True)
         del self.state.seen[self.state.steps + 1 :]
 

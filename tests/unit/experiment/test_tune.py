@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tune_fake import SITE, FakeBench, by_workers, pipeline, with_a_cache, workers_of
+from tune_fake import SITE, FakeBench, by_workers, epoch, pipeline, with_a_cache, workers_of
 
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
@@ -235,6 +235,18 @@ def test_what_changes_the_batches_is_never_accepted(tune):
     assert state.trials[0].verdict == "other_data"
     assert len(state.trials[0].a) == 2
     assert state.settings.is_empty
+
+
+def test_a_step_whose_later_rows_are_others_is_taken_back_and_the_rest_is_proven(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.whole = lambda settings, _number: [epoch("x", "others") if workers_of(settings, 2) > 1 else epoch()]
+    state, said = tune(bench)
+    steps = [(one.key, one.verdict) for one in state.trials if one.verdict in ("accepted", "other_data")]
+    assert [word for _, word in steps] == ["accepted", "other_data"]
+    assert (final_word(state, tmp_path), len(state.seen)) == ("proven", 2)
+    assert {one.node for one in state.settings.operators} == {1}
+    assert any("with it the whole set hands out other rows" in line for line in said)
 
 
 def test_batches_that_no_two_runs_share_are_not_taken_unasked(tune, tmp_path):
