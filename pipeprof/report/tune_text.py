@@ -127,12 +127,12 @@ def pull_request(content: Content) -> str:
 
 
 def _again(repeated: Sequence[Content]) -> str:
-    """`made again: 2 runs that failed, 1 of them with changed settings (the last: exit code 1)`; "" for none."""
+    """`failed and made again: 1 unchanged run, 2 changed runs (the last: exit code 1)`; "" for none."""
     if not repeated:
         return ""
-    changed = sum(one["side"] == "b" for one in repeated)
-    failed = f"{format_count(len(repeated), 'run')} that failed, {changed} of them with changed settings"
-    return f"made again: {failed} (the last: {repeated[-1]['error']})"
+    sides = [one["side"] for one in repeated]
+    runs = f"{format_count(sides.count('a'), 'unchanged run')}, {format_count(sides.count('b'), 'changed run')}"
+    return f"failed and made again: {runs} (the last: {repeated[-1]['error']})"
 
 
 def _place(by_hand: Content) -> str:

@@ -279,9 +279,10 @@ def test_runs_that_failed_and_were_made_again_are_told():
         {"folder": folder, "side": side, "error": "signal 9"} for folder, side in (("trial-0", "a"), ("final", "b"))
     ]
     found = content("proven", FINAL, [trial("accepted")], repeated=failed)
-    told = "made again: 2 runs that failed, 1 of them with changed settings (the last: signal 9)"
-    assert told in text_of(found)
-    assert "Made again: 1 run that failed, 1 of them" in tune_text.pull_request(found)
+    assert "failed and made again: 1 unchanged run, 1 changed run (the last: signal 9)" in text_of(found)
+    assert "Failed and made again: 0 unchanged runs, 1 changed run (the last: signal 9)." in tune_text.pull_request(
+        found
+    )
     assert "made again" not in text_of(content("proven", FINAL, [trial("accepted")]))
 
 
