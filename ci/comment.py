@@ -117,7 +117,8 @@ def artifacts(api: Api, run_id: int, name: str) -> list[int]:
     named = [one for one in found if one["name"] == name or str(one["name"]).startswith(f"{name}-")]
     if not named:
         raise Refused(f"the run has no artifact `{name}`", code=0)
-    return [int(one["id"]) for one in named[:MOST_ARTIFACTS]]
+    newest = {str(one["name"]): int(one["id"]) for one in sorted(named, key=lambda one: int(one["id"]))}  # re-runs add
+    return list(newest.values())[:MOST_ARTIFACTS]
 
 
 def read_artifact(api: Api, number: int) -> tuple[bytes, bytes]:

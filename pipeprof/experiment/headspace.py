@@ -65,10 +65,13 @@ def training_iterators(processes: Sequence[Process]) -> list[dict[str, Any]]:
     Their numbers, the lengths of the epochs that each went through, the usual length, and whether the place makes no
     others. Raises MeasureError when no training iterator was seen.
     """
+    from pipeprof.read.spool.steps import has_trained  # noqa: PLC0415
+
     places: dict[str, dict[str, Any]] = {}
     mixed: set[str] = set()
+    trains = any(has_trained(process.marks) for process in processes)
     for process in processes:
-        roles = _roles(process)
+        roles = _roles(process, beside_training=trains)
         for event in process.all("iterator"):
             site, number = event.get("site") or "", int(event["number"])
             if event.get("hidden"):
@@ -128,9 +131,10 @@ def verdict(measured: Mapping[str, Any]) -> str:
     return {"above": "faster", "below": "no gain"}.get(measured["decided"], "undecided")
 
 
-def _roles(process: Process) -> dict[int, str]:
+def _roles(process: Process, *, beside_training: bool) -> dict[int, str]:
     from pipeprof.read.spool.pipelines import pipeline_keys, roles_from_steps  # noqa: PLC0415
     from pipeprof.read.spool.steps import find_steps  # noqa: PLC0415
 
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
-    return roles_from_steps(find_steps(process.marks, hidden, pipeline_keys(process)).steps)
+    steps = find_steps(process.marks, hidden, pipeline_keys(process), beside_training=beside_training)
+    return roles_from_steps(steps.steps)

@@ -167,7 +167,11 @@ class Interleaved:
         if self.judged is None or self.judged[0] != (pairs, plan):
             own = [f"environment.{name}" for arm in self.arms.values() for name in arm.env]
             ignored = tuple(dict.fromkeys([*self.policy.ignore_fingerprint, *SOFTWARE, *own]))
-            policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored)
+            accepted = tuple(  # the sides only know the name of the script
+                msgspec.structs.replace(one, workload="*") if self.workload and one.workload == self.workload else one
+                for one in self.policy.acknowledge
+            )
+            policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored, acknowledge=accepted)
             content = self.bench.compare(self._side("base", pairs), self._side("new", pairs), policy, plan)
             self.judged = ((pairs, plan), content)
             following = f"; next check after {content['next_look']}" if content["next_look"] else ""

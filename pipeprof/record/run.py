@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
+from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
 from pipeprof.record.note import Note, sentence
@@ -26,6 +27,7 @@ MANIFEST = "run.json"
 SPOOL = "spool"
 EVERYWHERE = "rep=*/rank=*"
 COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
+CUT = "cut"  # option of the manifest: a file of the spool had more than may be read
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
@@ -236,9 +238,12 @@ class Run:
         manifest = self.manifest
         if manifest.state == "running":
             return False
-        return not self.spool.is_dir() or bool(
-            manifest.options.get("keep_spool") and not manifest.options.get(UNFINISHED)
-        )
+        if not self.spool.is_dir():
+            return True
+        if manifest.options.get(CUT) and os.environ.get(limits.BYTES):
+            return False  # what was left out may be read now
+        kept = manifest.options.get("keep_spool") or manifest.options.get(CUT)
+        return bool(kept and not manifest.options.get(UNFINISHED))
 
     def spooled_reps(self) -> list[int]:
         """Repetitions that the spool holds, in order; folders of other names, and links, are none of ours."""

@@ -359,7 +359,7 @@ def _origin():
     """Whether the iterator being made is not the training loop's own, and the file:line that asked for it."""
     thread = threading.current_thread()
     hidden = bool(getattr(_nesting, "depth", 0)) or isinstance(thread, threading._DummyThread)
-    package = where.package_folder()
+    package = where.package_folder() + os.sep
     frame = sys._getframe(2)
     site = where.site(frame)
     while frame is not None and not hidden:

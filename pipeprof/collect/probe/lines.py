@@ -134,7 +134,7 @@ class Lines:
         name = code.co_filename
         is_own = self._files.get(name)
         if is_own is None:
-            inside = (where.package_folder(), self._own)
+            inside = (where.package_folder() + os.sep, self._own)
             library = name.startswith(self._library) and "site-packages" not in name
             is_own = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
         return is_own

@@ -84,7 +84,7 @@ def _is_ours(frame):
     code = frame.f_code
     entry = _ours.get(id(code))
     if entry is None:
-        inside = code.co_filename.startswith(where.package_folder())
+        inside = code.co_filename.startswith(where.package_folder() + os.sep)
         inside = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
         if len(_ours) >= MOST_CODES:
             return inside

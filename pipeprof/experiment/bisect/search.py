@@ -186,7 +186,10 @@ class _Running:
         )
 
     def _repeat(self, at: int, *, discard: bool) -> None:
-        """One repetition of a commit, confirmed in the state. A commit without a value is broken; not the ends."""
+        """One repetition of a commit, confirmed in the state.
+
+        A commit that fails before it has a value, or twice, is broken; not the ends.
+        """
         state, commit = self.state, self.state.commits[at]
         run = state.enter(at)
         state.save(self.folder)
@@ -201,11 +204,13 @@ class _Running:
             run.value = self._remember(None if discard else at, path)
         except (WorkloadError, MeasureError) as error:
             run.state, run.seconds = "failed", run.seconds or self.bench.now() - began
-            commit.broken = at not in (0, len(state.commits) - 1)
+            is_end = at in (0, len(state.commits) - 1)
+            failed = sum(one.commit == at and one.state == "failed" for one in state.runs)
+            commit.broken = not is_end and (not state.counts()[at] or failed > 1)  # one that has run may fail by chance
             state.save(self.folder)
-            if not commit.broken:
+            if is_end:
                 raise self._of_end(at, error) from error
-            self.say(f"{commit.revision[:10]} cannot be measured: {error.message}")
+            self.say(f"{commit.revision[:10]} {'cannot be measured' if commit.broken else 'failed'}: {error.message}")
             return
         run.state = "discarded" if discard else "counted"
         state.save(self.folder)

@@ -91,6 +91,8 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
         raise MeasureError(
             "no step time was measured in every repetition", "in sink mode pipeprof sees no steps: switch it off"
         )
+    if not metrics:
+        raise MeasureError("no metric that the policy decides by was measured in every repetition", "see `metrics`")
     draws = Draws(pool, metrics, policy.looks[-1], random.Random(order.seed))  # noqa: S311 - no secret
     return {
         "schema_version": SCHEMA_VERSION,

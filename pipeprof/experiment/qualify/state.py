@@ -11,11 +11,14 @@ import msgspec
 from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
+from pipeprof.experiment.arms import Workspace, tree_state
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
 from pipeprof.record.document import read_document
-from pipeprof.record.text import printable_all
+from pipeprof.record.git import git_or_none
+from pipeprof.record.text import printable, printable_all
 from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +38,10 @@ class Measured(msgspec.Struct, kw_only=True):
 
 
 class PoolState(msgspec.Struct, kw_only=True):
-    """What was ordered, where it is measured, and the complete repetitions by the names of their folders."""
+    """What was ordered, where it is measured, and the complete repetitions by the names of their folders.
+
+    `code`: what is measured; None in a state of an older pipeprof.
+    """
 
     schema_version: int = SCHEMA_VERSION
     command: list[str]
@@ -43,6 +49,7 @@ class PoolState(msgspec.Struct, kw_only=True):
     seed: int
     machine: dict[str, Any]
     job: str | None
+    code: list[str | None] | None = None
     repetitions: dict[str, Measured] = {}
 
     def keep(self, folder: Path, name: str, seconds: float, values: dict[str, float]) -> None:
@@ -56,7 +63,15 @@ def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int | N
     return PoolState(
         command=printable_all(without_secrets(command)), slow_downs=list(slow_downs),
         seed=secrets.randbits(32) if seed is None else seed, machine=fingerprint.machine(), job=fingerprint.job(),
+        code=_code(),
     )  # fmt: skip
+
+
+def _code() -> list[str | None]:
+    """The working directory, the revision and content of its repository, and the version of pipeprof."""
+    here = Workspace.here()
+    head = git_or_none(here.root, "rev-parse", "HEAD") if here.root else None
+    return [printable(str(here.cwd)), head, tree_state(here.root)[1] if here.root and head else None, __version__]
 
 
 def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float], seed: int | None) -> PoolState:
@@ -81,6 +96,8 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
             f"the runs in `{folder}` were made on another machine, in another job, or before its last start",
             "such times cannot be put together: start over in another folder with -o",
         )
+    if earlier.code not in (None, fresh.code):
+        raise MeasureError(f"the runs in `{folder}` are of other code, another folder or another pipeprof", hint)
     return earlier
 
 

@@ -19,7 +19,7 @@ from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
-from pipeprof.read.spool.steps import Step, Steps, find_steps, leave_out
+from pipeprof.read.spool.steps import Step, Steps, find_steps, has_trained, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
@@ -81,12 +81,13 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     ranks = assign_ranks(processes, run.manifest, rep)
     trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
     points = user_points(run.manifest)
+    trains = any(has_trained(process.marks) for process in processes)
     for rank, members in sorted(ranks.items()):
         progress(f"rep {rep} rank {rank}: {format_count(len(members), 'process')}")
         out = RankRows(rep, rank, zero)
         steps_of = []
         for process in members:
-            steps_of.append((process, _add_process(run.manifest, process, out, points)))
+            steps_of.append((process, _add_process(run.manifest, process, out, points, trains=trains)))
             last = _unseen_until(process, end, saw_end="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
         add_whole_run(steps_of, out, over)
@@ -155,13 +156,13 @@ def user_points(manifest: Manifest) -> dict[str, str | None]:
 
 
 def _add_process(
-    manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]
+    manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None], *, trains: bool
 ) -> Sequence[Step]:
-    """Add the rows of one process; its steps come back."""
+    """Add the rows of one process; its steps come back. `trains`: whether any process of the command was seen to."""
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
-    recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
+    recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process), beside_training=trains)
     leave_out(recognised.steps, operators.recorder_at_work(process), process.marks)
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)

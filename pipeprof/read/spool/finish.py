@@ -12,8 +12,9 @@ from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
+from pipeprof.record.limits import BYTES
 from pipeprof.record.note import note
-from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, Earlier, NotMeasured, Run, load
+from pipeprof.record.run import CUT, LAUNCHER, MANIFEST, UNFINISHED, Earlier, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import utc_now
 
@@ -122,6 +123,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
                 manifest.tables[table] = manifest.tables.get(table, 0) + rows
         alive = processes_alive(run)
         manifest.options[UNFINISHED] = bool(alive)
+        manifest.options[CUT] = any(BYTES in text for result in results for text in result.damage)
         _describe(run, results, alive)
         _decide(run, results, alive)
         if manifest.state == "complete":
@@ -137,7 +139,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         manifest.options[UNFINISHED] = True
         run.save()
         raise
-    if not alive and not keep_spool:
+    if not (alive or keep_spool or manifest.options[CUT]):
         _remove_spool(run)
     return run
 

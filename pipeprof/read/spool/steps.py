@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROW = 0  # flag of a fetch that returned a batch
 GRADIENT = 3  # flag of a call: a PyNative forward begins
+EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ZIPPED_SHARE = 0.9
 
 
@@ -63,11 +64,19 @@ class Steps:
     counts: dict[str, int]
 
 
-def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, str]) -> Steps:
+def has_trained(marks: Iterable[Mark]) -> bool:
+    """Whether a process was seen to train, not only to read rows."""
+    return any(mark.kind in (Kind.UPDATE, Kind.TRAIN_STEP, Kind.STEP) for mark in marks)
+
+
+def find_steps(
+    marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, str], *, beside_training: bool = False
+) -> Steps:
     """Steps of one process.
 
     `hidden`: iterators that are not the training loop's own. `keys`: pipeline key per iterator; iterators that are the
-    same pipeline again play the same role.
+    same pipeline again play the same role. `beside_training`: another process of the command trains, so that one which
+    only reads rows evaluates.
     """
     unseen = set(hidden)
     own = [mark for mark in marks if mark.kind != Kind.FETCH or mark.subject not in unseen]
@@ -77,8 +86,12 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     steps = _model_steps(model)
     roles = _roles(loop, keys)
     loop_steps = _LoopReader(roles, keys).read(loop)
+    evaluated = sorted((mark.begin, mark.end) for mark in loop if mark.kind == Kind.PART and mark.flag == EVALUATION)
+    leave_out([step for step in loop_steps if step.kind != "eval"], evaluated, loop)
     evidence = _evidence(steps, loop_steps, roles)
     steps = sorted([*steps, *loop_steps], key=lambda step: (step.start, step.end))
+    if beside_training and evidence == "rows":
+        steps = [replace(step, kind="eval") for step in steps]
     _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
     return Steps(steps, evidence, _counts(own))
 
@@ -180,7 +193,8 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
 
     An iterator trains when an update follows one of its rows (calls of graphs without an optimizer may lie between), or
     when nearly all its rows are followed at once by a row of one that does (two datasets read side by side). One with a
-    single row plays the role of the same pipeline's others.
+    single row plays the role of the same pipeline's others. Several rows of a pipeline between another's row and an
+    update count only where that is so at nearly all updates: else they are of an evaluation, with the batch in hand.
     """
     events = [mark for mark in marks if mark.kind in (Kind.FETCH, Kind.UPDATE, Kind.CALL)]
     numbers = {mark.subject for mark in events if mark.kind == Kind.FETCH}
@@ -189,6 +203,9 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
     rows: Counter[int] = Counter()
     updated: Counter[int] = Counter()
     followed: dict[int, Counter[int]] = defaultdict(Counter)
+    unsure: Counter[str] = Counter()  # updates behind several rows of a pipeline and one of another
+    since: list[str] = []  # pipelines of the rows since the last update
+    updates = 0
     row: Mark | None = None
     called = False
     for mark in events:
@@ -198,14 +215,21 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
         if mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD != ROW:
             continue
         if row is not None and mark.kind == Kind.UPDATE:
-            updated[row.subject] += 1
+            key = keys.get(row.subject, str(row.subject))
+            if 1 < since.count(key) < len(since):
+                unsure[key] += 1
+            else:
+                updated[row.subject] += 1
+            updates, since = updates + 1, []
         elif row is not None and not called:
             followed[row.subject][mark.subject] += 1
         row, called = None, False
         if mark.kind == Kind.FETCH:
             row = mark
             rows[mark.subject] += 1
-    training = {number for number in rows if updated[number]}
+            since.append(keys.get(mark.subject, str(mark.subject)))
+    often = {key for key, count in unsure.items() if count >= ZIPPED_SHARE * updates}
+    training = {number for number in rows if updated[number] or keys.get(number, str(number)) in often}
     beside = {
         number
         for number in rows

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.read.spool.operators import recorder_at_work
 from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.steps import EVALUATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.steps import Step
     from pipeprof.read.tables.rows import RankRows
 
-CALLBACK, EVALUATION = 0, 2  # flags of Kind.PART; 1: a checkpoint
+CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
     "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,

@@ -9,7 +9,8 @@ from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes
 
-INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+STOPPED = (124, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)  # 124: by timeout(1)
+INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, *STOPPED)
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
 MOST_LINES = 6  # of the traceback
 NUMPY = "numpy"  # code of the warning that says that NumPy ended the training
@@ -18,7 +19,9 @@ CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 def has_failed(run: dict[str, Any]) -> bool:
     """Whether a repetition ended with an error; a training that somebody stopped is still worth its report."""
-    return run["state"] == "failed" or any(_is_bad(rep["exit_code"]) for rep in run["reps"])
+    codes = [rep["exit_code"] for rep in run["reps"]]
+    was_stopped = any(code in STOPPED for code in codes)
+    return any(map(_is_bad, codes)) or (run["state"] == "failed" and not was_stopped)
 
 
 def answer(content: dict[str, Any]) -> Answer:

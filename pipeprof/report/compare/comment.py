@@ -155,9 +155,12 @@ def _to_do(content: Mapping[str, Any]) -> str:
     if verdict == "regressed":
         place = cause and cause.get("place_new")
         look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
+        trust = content.get("trust") or {}
+        file = _name((trust.get("policy") or {}).get("path") or "pipeprof.toml")
+        first = " in a change of its own, merged before this one" if trust.get("base_revision") else ""
         return (
-            f"{look} before this is merged. If it is intended, accept it with an `acknowledge` entry in "
-            "`pipeprof.toml`, with a reason and a date."
+            f"{look} before this is merged. If it is intended, accept it with an `acknowledge` entry in {file}{first}, "
+            "with a reason and a date."
         )
     if verdict == "inconclusive":
         return _undecided(content)

@@ -253,6 +253,13 @@ def test_damaged_or_huge_artifact_is_refused(comment, github, data):
     assert github.written() == []
 
 
+def test_of_a_run_that_was_repeated_the_newest_artifact_counts(comment, github):
+    github.artifacts = [{"id": number, "name": "pipeprof-gate", "expired": False} for number in (5, 4, 3)]
+    assert comment(comparison("regressed"))[0] == 0
+    (asked,) = [path for _, path, _ in github.requests if path.endswith("/zip")]
+    assert asked.endswith("/artifacts/5/zip")
+
+
 def test_damaged_member_is_refused(comment, github):
     data = bytearray(packed(pr_txt="7", compare_json=json.dumps(comparison())))
     at = data.index(b"compare.json") + 20

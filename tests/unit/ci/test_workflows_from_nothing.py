@@ -138,3 +138,11 @@ def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
     assert renewed.green
     assert "started over" in renewed.log
     assert "1 of 8 jobs are collected" in above(forge.pull_request(AGAINST_IT, forge.change()))
+
+
+def test_a_fork_is_red_where_it_is_not_measured(forge):
+    forge.is_fork = True
+    job = forge.pull_request(AGAINST_IT, forge.change())
+    assert not job.green
+    assert any(level == "error" and "A fork's code does not run" in text for level, _, text in job.annotations)
+    assert "gate" not in job.steps

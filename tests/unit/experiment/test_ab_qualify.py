@@ -12,6 +12,7 @@ from statistics import mean, stdev
 
 import pytest
 from ab_bench import STEP, FakeBench, Killed
+from git_repository import GitRepository
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.draws import Draws
@@ -122,6 +123,17 @@ def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, 
     (tmp_path / "mine" / "notes.txt").write_text("x")
     with pytest.raises(UsageError, match="exists"):
         run_qualify(order(rounds=3), 20, POLICY, tmp_path / "mine", lambda _line: None, FakeBench())
+
+
+def test_runs_of_other_code_are_not_gone_on_with(tmp_path, monkeypatch):
+    code = GitRepository(tmp_path / "code")
+    code.commit({"train.py": "steps = 1\n"}, "first")
+    monkeypatch.chdir(code.root)
+    for rounds in (3, 4):
+        run_qualify(order(rounds=rounds), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    (code.root / "train.py").write_text("steps = 2\n")
+    with pytest.raises(MeasureError, match="of other code"):
+        run_qualify(order(rounds=5), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
 
 
 def _made(folder):

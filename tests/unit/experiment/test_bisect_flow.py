@@ -15,6 +15,7 @@ from git_repository import GitRepository
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.bisect import search as room
 from pipeprof.experiment.bisect.search import BisectWish, run_bisect
+from pipeprof.record.git import git_or_none
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.report import bisect_text
 
@@ -124,6 +125,33 @@ def test_a_commit_that_fails_is_left_out_and_its_neighbour_not_blamed_for_it(rep
     assert (content["verdict"], content["exit_code"]) == ("range", 4)
     assert [one["revision"] for one in content["range"]] == revisions[SLOW - 1 : SLOW + 2]
     assert {one["subject"] for one in content["cannot_be_measured"]} == {f"commit {SLOW - 1}", f"commit {SLOW}"}
+
+
+class ChanceBench(CommitBench):
+    """The culprit fails in so many of its later runs."""
+
+    def __init__(self, revision, failures, **other):
+        super().__init__(**other)
+        self.revision, self.left, self.good = revision, failures, 0
+
+    def run(self, command, env, workdir, path, slow_down=None):
+        here = git_or_none(workdir, "rev-parse", "HEAD") == self.revision
+        if here and self.good >= 2 and self.left:
+            self.left -= 1
+            path.mkdir()
+            self.time += self.seconds
+            raise WorkloadError("signal 9", "its output is in a log")
+        self.good += here
+        super().run(command, env, workdir, path, slow_down)
+
+
+@pytest.mark.parametrize(("failures", "verdict"), [(1, "found"), (2, "range")])
+def test_a_commit_that_has_run_may_fail_once_by_chance(repository, failures, verdict):
+    revisions, said = commits(repository), []
+    content = call(revisions, ChanceBench(revisions[SLOW], failures), said)
+    assert content["verdict"] == verdict
+    assert any("failed: signal 9" in line for line in said)
+    assert len(content["cannot_be_measured"]) == (verdict == "range")
 
 
 class NoMetricBench(CommitBench):

@@ -66,6 +66,18 @@ def test_a_process_that_never_trained_has_no_rank(spooled):
     assert ranks(spooled) == {0: [4_000_002]}
 
 
+def test_a_program_that_only_reads_rows_beside_one_that_trains_evaluates(spooled):
+    """`python train.py && python eval.py`."""
+    spooled.rep()
+    spooled.process(pid=4_000_001, started=1_100, steps=2)
+    rows = [(Kind.FETCH, 0, 0, 0, 5_200 + 100 * at, 5_210 + 100 * at) for at in range(3)]
+    spooled.process(pid=4_000_002, started=5_000, marks=rows)
+    convert_rep(spooled.run, 0)
+    kinds = [row["kind"] for row in store.read(spooled.run, "step").to_pylist()]
+    assert kinds == ["warmup", "train", "eval", "eval"]
+    assert {row["role"] for row in store.read(spooled.run, "pipeline").to_pylist()} == {"train", "eval"}
+
+
 def test_sequential_processes_of_a_rank_continue_its_numbers(spooled):
     spooled.rep()
     spooled.process(pid=4_000_001, started=1_100, steps=2)

@@ -14,6 +14,7 @@ import pytest
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool import finish as finishing
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.finish import finish, open_run
 from pipeprof.record import lock, store
 from pipeprof.record.lock import QUIET_S
@@ -114,6 +115,18 @@ def test_the_spool_stays_when_asked_to(spooled):
     spooled.process()
     finish(spooled.run, keep_spool=True)
     assert spooled.run.spool.is_dir()
+
+
+def test_what_a_limit_left_out_is_kept_and_read_once_more_is_allowed(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process(steps=3)
+    monkeypatch.setattr(lines, "MOST_BYTES", 26 * 5)  # marks
+    done = finish(spooled.run)
+    assert (done.manifest.state, done.spool.is_dir(), done.is_settled()) == ("partial", True, True)
+    assert "set PIPEPROF_MAX_BYTES" in done.manifest.reason
+    monkeypatch.setenv("PIPEPROF_MAX_BYTES", "100000")
+    done = open_run(spooled.run.path)
+    assert (state(done), done.manifest.tables["step"], done.spool.is_dir()) == (("complete", None), 3, False)
 
 
 def test_the_spool_stays_while_a_recorded_process_still_runs(spooled, monkeypatch):

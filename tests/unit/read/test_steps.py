@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
-from pipeprof.read.spool.steps import Step, find_steps, leave_out
+from pipeprof.read.spool.steps import EVALUATION, Step, find_steps, leave_out
 
 TRAIN, CHECK = 0, 1  # iterators
 
@@ -181,6 +181,39 @@ def test_evaluation_in_the_middle_of_an_epoch_ends_the_training_step_before_it(r
     found = rec.steps()
     assert times(found, "warmup", "train") == [(0, 20), (60, 80)]
     assert times(found, "eval") == [(20, 40), (40, 60)]
+
+
+def test_an_evaluation_with_the_batch_in_hand_is_no_part_of_the_step(rec):
+    """`for batch in train: if step % 4 == 0: validate(); train_step(batch)`."""
+    for step in range(8):
+        rec.fetch(TRAIN)
+        if step % 4 == 2:
+            for _ in range(3):
+                rec.fetch(CHECK).call()
+            rec.stop(CHECK)
+        rec.update()
+    found = rec.steps()
+    training = [step for step in found.steps if step.kind != "eval"]
+    assert len(training) == 8
+    assert {step.end - step.start for step in training} <= {10, 20}  # without its batch, the update alone
+    assert [step.end - step.start for step in found.steps if step.kind == "eval"] == [20] * 6
+
+
+def test_two_rows_of_one_dataset_for_one_of_another_are_training(rec):
+    for _ in range(4):
+        rec.fetch(TRAIN).fetch(CHECK).fetch(CHECK).update()
+    found = rec.steps()
+    assert times(found, "eval") == []
+    assert [len(step.fetches) for step in found.steps] == [3] * 4
+
+
+def test_model_eval_in_a_loop_by_hand_is_no_part_of_the_step_before_it(rec):
+    rec.fetch(TRAIN).update()
+    begin = rec.now
+    rec.add(Kind.EVAL_BEGIN).fetch(CHECK).add(Kind.EVAL_STEP).add(Kind.EVAL_END)
+    rec.add(Kind.PART, flag=EVALUATION, begin=begin)
+    rec.fetch(TRAIN).update()
+    assert times(rec.steps(), "warmup", "train") == [(0, 20), (rec.now - 20, rec.now)]
 
 
 def test_a_graph_call_without_an_optimizer_between_row_and_update_is_part_of_training(rec):

@@ -208,10 +208,11 @@ def test_numpy_2_under_a_mindspore_for_numpy_1_has_its_cure(make_run):
     assert "pip install 'numpy<2'" in answer.action
 
 
-def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run):
-    reps = [{"rep": 0, "exit_code": -2, "failure": None, "ranks": []}]
+@pytest.mark.parametrize(("code", "state"), [(-2, "partial"), (130, "failed"), (143, "failed"), (124, "failed")])
+def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run, code, state):
+    reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]
     tables = {"step": steps(["warmup", *["train"] * 30])}
-    assert answer_of(content(make_run, tables, state="partial", reps=reps)).sentence.startswith("Input-bound: ")
+    assert answer_of(content(make_run, tables, state=state, reps=reps)).sentence.startswith("Input-bound: ")
 
 
 def test_warm_up_alone_is_not_measured(make_run):

@@ -57,6 +57,13 @@ def test_a_regression_says_what_where_and_what_to_do():
     assert any("look at `data.py:41` before this is merged" in line for line in lines)
 
 
+def test_an_intended_regression_is_accepted_where_the_policy_is_and_before():
+    (line,) = [line for line in shown(caused(trust=trust(path="pyproject.toml"))) if "acknowledge" in line]
+    assert "an `acknowledge` entry in `pyproject.toml` in a change of its own, merged before this one," in line
+    (line,) = [line for line in shown(caused(trust=None)) if "acknowledge" in line]
+    assert "an `acknowledge` entry in `pipeprof.toml`, with a reason and a date" in line
+
+
 def test_the_cost_is_told_in_minutes_and_runs():
     (line,) = [line for line in shown(caused()) if line.startswith("**Cost:**")]
     assert "8 times on the base and 8 times with this change, alternating, after 2 warm-up runs in 12 min 20 s" in line
