@@ -95,6 +95,7 @@ class Forge:
         self.temp = self.folder / "temp"  # of a machine of one's own: it outlives the job
         self.temp.mkdir(exist_ok=True)
         self.work = self.folder / f"work{self.runs}"
+        self.work.mkdir()
         (spec,) = yaml.safe_load((WORKFLOWS / workflow).read_text(encoding="utf-8"))["jobs"].values()
         assert "if" not in spec, "a job that is skipped counts as passed"
         (self.folder / "event.json").write_text(json.dumps(event))
