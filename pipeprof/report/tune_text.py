@@ -93,7 +93,8 @@ SAID = {"same_line": "; this one runs `{}`", "expression": ": `{}`"}  # of its d
 def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
     """The result; `written` are the files that were put into the `folder`."""
     first, *more = _answer(content)
-    more += filter(None, [_again(content.get("repeated", ()))])
+    repeated = content.get("repeated", ())
+    more += [f"{_again(repeated)} (the last: {repeated[-1]['error']})"] if repeated else []
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
     by_hand = _for_speed(content)
     draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
@@ -127,12 +128,14 @@ def pull_request(content: Content) -> str:
 
 
 def _again(repeated: Sequence[Content]) -> str:
-    """`failed and made again: 1 unchanged run, 2 changed runs (the last: exit code 1)`; "" for none."""
+    """`failed and made again: 1 unchanged run, 2 changed runs`; "" for none."""
     if not repeated:
         return ""
     sides = [one["side"] for one in repeated]
-    runs = f"{format_count(sides.count('a'), 'unchanged run')}, {format_count(sides.count('b'), 'changed run')}"
-    return f"failed and made again: {runs} (the last: {repeated[-1]['error']})"
+    unchanged, changed = (
+        format_count(sides.count(side), f"{word}changed run") for side, word in (("a", "un"), ("b", ""))
+    )
+    return f"failed and made again: {unchanged}, {changed}"
 
 
 def _place(by_hand: Content) -> str:

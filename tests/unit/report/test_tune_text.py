@@ -280,9 +280,7 @@ def test_runs_that_failed_and_were_made_again_are_told():
     ]
     found = content("proven", FINAL, [trial("accepted")], repeated=failed)
     assert "failed and made again: 1 unchanged run, 1 changed run (the last: signal 9)" in text_of(found)
-    assert "Failed and made again: 0 unchanged runs, 1 changed run (the last: signal 9)." in tune_text.pull_request(
-        found
-    )
+    assert "Failed and made again: 0 unchanged runs, 1 changed run." in tune_text.pull_request(found)
     assert "made again" not in text_of(content("proven", FINAL, [trial("accepted")]))
 
 
