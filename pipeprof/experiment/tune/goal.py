@@ -31,9 +31,9 @@ def seconds_for(state: TuneState, pairs: int) -> float:
 
 
 def lacks_time(state: TuneState) -> bool:
-    """Whether more time could change the result: a trial was cut short or not begun, or the proof has looks left."""
+    """Whether more time could change the result: a trial was cut short or not begun, the proof is open or failed."""
     final = state.final
-    return state.ended == "budget" or (final is not None and has_looks(state, final))
+    return state.ended == "budget" or (final is not None and (bool(final.error) or has_looks(state, final)))
 
 
 def has_looks(state: TuneState, final: Final) -> bool:

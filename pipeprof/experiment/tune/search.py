@@ -162,7 +162,7 @@ class Tuning:
         again; so is a proof in which a run failed.
         """
         again = self.state.made_again(unchecked=self.wish.allow_unchecked)
-        lacking = lacks_time(self.state) or bool(self.state.final and self.state.final.error)
+        lacking = lacks_time(self.state)
         if self.left_s < seconds_for(self.state, ENOUGH) or not (again or lacking):
             return False
         self.state.state = "open"

@@ -310,6 +310,7 @@ def test_a_set_that_fails_more_often_than_the_original_is_not_recommended_until_
     loop = pipeline(6, 40, 6, consumer=100.0)
     state, _ = tune(failing(FakeBench(loop, by_workers(loop)), "final", ("b", 0), ("b", 2)))
     assert (final_word(state, tmp_path), state.final.error) == ("not_judged", "signal 9")
+    assert content_of(state, tmp_path, allow_unchecked=False)["lacks_time"]  # which says how to go on
     assert final_word(tune(FakeBench(loop, by_workers(loop)))[0], tmp_path) == "proven"
 
 
