@@ -93,8 +93,8 @@ SAID = {"same_line": "; this one runs `{}`", "expression": ": `{}`"}  # of its d
 def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
     """The result; `written` are the files that were put into the `folder`."""
     first, *more = _answer(content)
-    repeated = content.get("repeated", ())
-    more += [f"{_again(repeated)} (the last: {repeated[-1]['error']})"] if repeated else []
+    failed = content.get("failed_runs", ())
+    more += [f"{_failed(failed)} (the last: {failed[-1]['error']})"] if failed else []
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
     by_hand = _for_speed(content)
     draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
@@ -119,23 +119,20 @@ def pull_request(content: Content) -> str:
     pairs = format_count(len(final["a"]), "pair")
     left = "\n".join(f"- {markdown_code(_place(one))}" for one in (content["patch"] or {}).get("by_hand", ()))
     rest = f"Not in the diff, but needed for that figure:\n\n{left}\n\n" if left else ""
-    again = _again([one for one in content.get("repeated", ()) if one["folder"] == "final"])
+    failed = _failed([one for one in content.get("failed_runs", ()) if one["folder"] == "final"])
     return (
         f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n{rest}"
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
-        f"p = {_p_value(final)}. {capital(_checked(final))}.{f' {capital(again)}.' if again else ''}\n"
+        f"p = {_p_value(final)}. {capital(_checked(final))}.{f' {capital(failed)}.' if failed else ''}\n"
     )
 
 
-def _again(repeated: Sequence[Content]) -> str:
-    """`failed and made again: 1 unchanged run, 2 changed runs`; "" for none."""
-    if not repeated:
+def _failed(runs: Sequence[Content]) -> str:
+    """`runs that failed: 1 unchanged, 2 changed`; "" for none."""
+    if not runs:
         return ""
-    sides = [one["side"] for one in repeated]
-    unchanged, changed = (
-        format_count(sides.count(side), f"{word}changed run") for side, word in (("a", "un"), ("b", ""))
-    )
-    return f"failed and made again: {unchanged}, {changed}"
+    sides = [one["side"] for one in runs]
+    return f"runs that failed: {sides.count('a')} unchanged, {sides.count('b')} changed"
 
 
 def _place(by_hand: Content) -> str:

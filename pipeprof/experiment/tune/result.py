@@ -46,7 +46,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH) + READING_S, 3),
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
-        "repeated": msgspec.to_builtins(state.repeated),
+        "failed_runs": msgspec.to_builtins(state.failed_runs),
         "rows": [msgspec.to_builtins(one) for one in state.original],
         "final": None if state.final is None else msgspec.to_builtins(state.final),
         "settings": msgspec.to_builtins(state.settings) if proven else None,

@@ -38,9 +38,9 @@ from pipeprof.experiment.tune.goal import (
 )
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
 from pipeprof.experiment.tune.state import (
+    FailedRun,
     Final,
     Proven,
-    Repeated,
     Trial,
     new_state,
     open_state,
@@ -408,16 +408,23 @@ class Tuning:
 
         But not where the changed side fails more often than the other one.
         """
-        longest, side = SLOWER * self.state.run_s + GRACE_S, name[0]
         try:
-            return self.bench.run(settings, folder, name, longest)
+            return self._told(settings, folder, name, has_run=has_run)
         except (WorkloadError, MeasureError) as error:
-            failed = [one.side for one in self.state.repeated if one.folder == folder.name]
-            if not has_run or (side == "b" and failed.count("b") > failed.count("a")):
+            failed = [one.side for one in self.state.failed_runs if one.folder == folder.name]
+            if not has_run or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
                 raise
             self.say(f"  a run failed, and is made again: {error.message}")
-            self.state.repeated.append(Repeated(folder=folder.name, side=side, error=error.message))
-        return self.bench.run(settings, folder, name, longest)
+        return self._told(settings, folder, name, has_run=has_run)
+
+    def _told(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> Ran:
+        """A run; where its settings have run before, the state tells that it failed."""
+        try:
+            return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
+        except (WorkloadError, MeasureError) as error:
+            if has_run:
+                self.state.failed_runs.append(FailedRun(folder=folder.name, side=name[0], error=error.message))
+            raise
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):

@@ -103,8 +103,8 @@ class Final(msgspec.Struct, kw_only=True):
     error: str = ""
 
 
-class Repeated(msgspec.Struct, kw_only=True):
-    """A run that failed, of settings that had run before, and was made again: `folder` of its comparison, its side."""
+class FailedRun(msgspec.Struct, kw_only=True):
+    """A run that failed, of settings that had run before: the `folder` of its comparison, and its side."""
 
     folder: str
     side: Side
@@ -125,7 +125,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     other run. `original`: epochs of an unchanged run, `reseeded`: of one with other random numbers. `reproducible`:
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
-    all rows were fingerprinted. `repeated`: runs that failed by chance, as it seems. `stop_after`: training steps after
+    all rows were fingerprinted. `failed_runs`: maybe by chance. `stop_after`: training steps after
     which each run ends. `machine`: where it was begun.
     """
 
@@ -152,7 +152,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     proven: Proven | None = None
     sources: dict[str, str] = {}
     rows_s: float = 0.0
-    repeated: list[Repeated] = []
+    failed_runs: list[FailedRun] = []
     machine: dict[str, Any] = {}
 
     @property

@@ -302,7 +302,7 @@ def test_a_run_that_fails_by_chance_is_made_again_and_told(tune, tmp_path, folde
     loop = pipeline(6, 40, 6, consumer=100.0)
     state, said = tune(failing(FakeBench(loop, by_workers(loop)), folder, name))
     assert (final_word(state, tmp_path), verdicts(state)[0][1]) == ("proven", "accepted")
-    assert [(one.folder, one.side, one.error) for one in state.repeated] == [(folder, name[0], "signal 9")]
+    assert [(one.folder, one.side, one.error) for one in state.failed_runs] == [(folder, name[0], "signal 9")]
     assert "  a run failed, and is made again: signal 9" in said
 
 
@@ -311,7 +311,8 @@ def test_a_set_that_fails_more_often_than_the_original_is_not_recommended_until_
     state, _ = tune(failing(FakeBench(loop, by_workers(loop)), "final", ("b", 0), ("b", 2)))
     assert (final_word(state, tmp_path), state.final.error) == ("not_judged", "signal 9")
     assert content_of(state, tmp_path, allow_unchecked=False)["lacks_time"]  # which says how to go on
-    assert final_word(tune(FakeBench(loop, by_workers(loop)))[0], tmp_path) == "proven"
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    assert (final_word(state, tmp_path), [one.side for one in state.failed_runs]) == ("proven", ["b", "b"])
 
 
 def test_a_set_that_cannot_be_recorded_is_proven_all_the_same(tune, tmp_path):

@@ -274,14 +274,14 @@ def test_the_paragraph_says_what_its_figure_needs_beside_the_diff():
     assert "Not in the diff" not in all_in
 
 
-def test_runs_that_failed_and_were_made_again_are_told():
+def test_runs_that_failed_are_told():
     failed = [
         {"folder": folder, "side": side, "error": "signal 9"} for folder, side in (("trial-0", "a"), ("final", "b"))
     ]
-    found = content("proven", FINAL, [trial("accepted")], repeated=failed)
-    assert "failed and made again: 1 unchanged run, 1 changed run (the last: signal 9)" in text_of(found)
-    assert "Failed and made again: 0 unchanged runs, 1 changed run." in tune_text.pull_request(found)
-    assert "made again" not in text_of(content("proven", FINAL, [trial("accepted")]))
+    found = content("proven", FINAL, [trial("accepted")], failed_runs=failed)
+    assert "runs that failed: 1 unchanged, 1 changed (the last: signal 9)" in text_of(found)
+    assert "Runs that failed: 0 unchanged, 1 changed." in tune_text.pull_request(found)
+    assert "runs that failed" not in text_of(content("proven", FINAL, [trial("accepted")]))
 
 
 def test_runs_that_ended_early_are_called_so():
