@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tune_fake import SITE, FakeBench, by_workers, column, epoch, pipeline, with_a_cache, workers_of
+from tune_fake import COMMAND, SITE, FakeBench, by_workers, column, epoch, pipeline, with_a_cache, workers_of
 
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.journal import SESSION
@@ -20,8 +20,6 @@ from pipeprof.experiment.tune.state import new_state
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 from pipeprof.verdict.candidate import Recorded
-
-COMMAND = ("python", "train.py")
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
+from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import Column, Epoch
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"
 TYPES = ("BatchOp", "MapOp", "GeneratorOp")
+COMMAND = ("python", "train.py")
 
 
 def epoch(order="in order", rows="all rows", number=96, *, whole=True, columns=()):
@@ -150,3 +152,11 @@ def with_a_cache(epochs):
     bench.epochs = epochs
     bench.later = lambda rate, settings: rate * (4 if settings.keeps_rows else 1)
     return bench
+
+
+def verdicts(state):
+    return [(one.key, one.verdict) for one in state.trials]
+
+
+def final_word(state, tmp_path, **wish):
+    return content_of(state, tmp_path, **({"allow_unchecked": False} | wish))["verdict"]
