@@ -6,7 +6,6 @@ import base64
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import urllib.request
 from typing import NamedTuple
 
 import pytest
+from free_port import free_port
 from pyarrow import fs
 
 ACCOUNT = "devstoreaccount1"
@@ -57,7 +57,7 @@ class Cloud(NamedTuple):
 def google_server(folder):
     """gcp-storage-emulator, with an empty bucket; it asks for no login."""
     pytest.importorskip("gcp_storage_emulator", reason="needs gcp-storage-emulator for a local server of Google's kind")
-    port = _free_port()
+    port = free_port()
     words = [sys.executable, "-m", "gcp_storage_emulator", "start", "--port", str(port), "--in-memory"]
     with _running(words, folder, port):
         address = f"127.0.0.1:{port}"
@@ -70,7 +70,7 @@ def azure_server(folder):
     program = shutil.which("azurite-blob")
     if program is None:
         pytest.skip("needs azurite-blob in PATH for a local server of Azure's kind: npm install -g azurite")
-    port = _free_port()
+    port = free_port()
     words = [program, "--disableTelemetry", "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(port)]
     with _running(words, folder, port):
         yield _with_bucket(Cloud("az", f"127.0.0.1:{port}"))
@@ -79,12 +79,6 @@ def azure_server(folder):
 def _with_bucket(cloud):
     cloud.system().create_dir("bucket")
     return cloud
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from free_port import free_port
 
 TESTS = Path(__file__).resolve().parent
 SETTINGS = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}
@@ -19,9 +20,7 @@ class Nodes:
     """The scheduler's `url`, and its nodes by the order in which they were added."""
 
     def __init__(self, folder):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.url = f"tcp://127.0.0.1:{port}"
         self._folder = folder
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(port))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.server
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +12,8 @@ import time
 import urllib.error
 import urllib.request
 from typing import NamedTuple
+
+from free_port import free_port
 
 _REQUEST = re.compile(rb'"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/')
 
@@ -34,9 +35,7 @@ SECRET = "sec" + "ret"  # of the account that may use it
 @contextlib.contextmanager
 def object_server(folder):
     """Runs for as long as the context; its log lies in the folder."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = folder / "requests.log"
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
     from pipeprof.verdict.capacity import Loop
 
+CLEARLY_LONGER = 1.2  # times the wait of the lowest rank; ranks that are alike differ by less
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -33,9 +35,9 @@ class Pipeline:
 
 
 def training_pipelines(engine: Engine) -> list[Pipeline]:
-    """Pipelines that fed training steps on the lowest rank, the one that the loop waited for longest first."""
+    """Pipelines that fed training steps on the rank that holds the others up, the longest waited for first."""
     waited = [row for row in engine.rows("queue/pipelines") if row["role"] == "train"]
-    first = min(((row["rep"], row["rank"]) for row in waited), default=(0, 0))
+    first = _latest(waited)
     waited = [row for row in waited if (row["rep"], row["rank"]) == first]
     tree, load = (
         [row for row in engine.rows(name) if (row["rep"], row["rank"]) == first]
@@ -50,6 +52,20 @@ def training_pipelines(engine: Engine) -> list[Pipeline]:
         ops = tuple(op | {"node": nodes.get(op["op_id"])} for op in tree if op["pipeline_key"] == key)
         pipelines.append(Pipeline(key, row["site"], ops, mine))
     return pipelines
+
+
+def _latest(waited: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Repetition and rank whose pipelines are looked at: the lowest, unless another waits clearly longer for its own.
+
+    Ranks wait for each other, so the others wait for the one that waits longest for its data.
+    """
+    first = min(((row["rep"], row["rank"]) for row in waited), default=(0, 0))
+    wait_ns: Counter[tuple[int, int]] = Counter()
+    for row in waited:
+        if row["rep"] == first[0]:
+            wait_ns[row["rep"], row["rank"]] += row["wait_ns"]
+    longest = max(wait_ns, key=lambda key: (wait_ns[key], -key[1]), default=first)
+    return longest if wait_ns[longest] > CLEARLY_LONGER * wait_ns[first] else first
 
 
 def described_pipelines(run: Run) -> list[Pipeline]:

@@ -228,6 +228,12 @@ TABLES: tuple[Table, ...] = (
         ("capacity", "bigint", "", "size of its output queue; null when it has none"),
         ("is_python", "boolean", "", "runs the user's Python; null when unknown"),
         ("uses_processes", "boolean", "", "its Python runs in worker processes; null when unknown"),
+        (
+            "iterated",
+            "boolean",
+            "",
+            "a Python source without __getitem__, whose rows are taken one after the other; null when unknown",
+        ),
         ("inlined", "boolean", "", "runs inside its consumer and has no queue"),
         ("node", "bigint", "", "position in the user's dataset graph, from the sink in pre-order; null when unknown"),
         ("site", "varchar", "", "file:line of the call that made the operator"),

@@ -26,6 +26,7 @@ MOST_NOT_WORTH = 8
 FAR = 10.0  # times its low end: an interval that says nothing
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
+    "other_iterator": "the training waits longer for another of its iterators now, which is tuned by itself",
     "nothing_left": "every allowed setting that may help was tried",
     "trials": "as many changes were tried as in one tuning, and there are more",
     "unrecorded": "with what was accepted the training could not be recorded, so nothing more was tried",
@@ -380,7 +381,8 @@ def _process(contention: dict[str, Any]) -> str:
 def _cache(one: Mapping[str, Any]) -> str:
     size = "size not known" if one["bytes"] is None else format_bytes(one["bytes"])
     site = f" ({one['site']})" if one["site"] else ""
-    gains = f"predicted x{one['ratio']:.2f} in memory"
+    said = "at most" if one.get("untimed") else "predicted"  # what comes behind it and was not timed may limit as well
+    gains = f"{said} x{one['ratio']:.2f} in memory"
     if one["disk_ratio"] is not None:
         gains += f", x{one['disk_ratio']:.2f} on the same storage"
     changed = f"; changes the data: {CHANGES[one['changes']]}" if one["changes"] else ""
@@ -401,6 +403,8 @@ def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
+    if any(one.get("max_rowsize") for one in content["settings"].get("operators", ())):
+        notes.append("note: MindSpore 2.8 and later warn of max_rowsize, and will remove it in a future version")
     notes += [f"Written into {folder}: {', '.join(written)}"] if written else []
     return [
         Section("Change", notes=none, code=diff, language="diff"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import SOURCE, Change, Loop
+from pipeprof.verdict.capacity import SOURCE, Change, Loop, because
 from pipeprof.verdict.predict import MARGIN, Prediction
 from pipeprof.verdict.storage import best_point
 
@@ -120,6 +120,8 @@ def cached(point: Cache) -> Candidate:
     change = Change(point["op_id"], cache=CACHE_BYTES)
     ratio = point["ratio"]
     prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
+    if point["untimed"]:
+        prediction = Prediction(None, 1.0, prediction.high, reason=because("others_may_limit"))
     return Candidate(key_of(change), (change,), prediction=prediction)
 
 
@@ -134,6 +136,6 @@ def beside(loop: Loop, recorded: Recorded) -> Iterator[Candidate]:
     if loop.has_no_core or loop.is_contended:
         number = max(1, int(loop.room) // 2)
         yield Candidate(f"runtime_threads={number}", runtime_threads=number)
-    fitting = [cpus for cpus, cores in recorded.nodes if (loop.process_cores or math.inf) <= cores]
+    fitting = [cpus for cpus, cores in recorded.nodes if (loop.process_cores or math.inf) * loop.sharing <= cores]
     if len(recorded.nodes) > 1 and fitting:
         yield Candidate(f"cpus={fitting[0]}", cpus=fitting[0])

@@ -40,6 +40,8 @@ class Stage:
     `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
     one row in one worker, `max_row_ns`: of the longest. `cores`: CPU cores that it keeps busy.
     `utilisation`: batches/s of the loop / `rate`. `node`: its position in the user's graph, the consumer's side first.
+    `iterated`: a source whose rows MindSpore takes one after the other, whatever its workers. `below_concat`: it works
+    a part of the time only.
     """
 
     op_id: int
@@ -58,6 +60,8 @@ class Stage:
     name: str | None = None
     node: int | None = None
     max_row_ns: float | None = None
+    iterated: bool = False
+    below_concat: bool = False
 
     @property
     def stalls_within_queue(self) -> bool:
@@ -93,7 +97,8 @@ class Loop:
 
     `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured. `delay_share`: of
     the time that its threads wanted a core, that in which they had none. `cpu_count`: most workers that MindSpore
-    allows; `cores`: those that the training may use, None: all of them.
+    allows; `cores`: those that the training may use, None: all of them. `sharing`: how many times the CPU of this rank
+    all ranks use that share its cores: each of them is changed.
     """
 
     stages: tuple[Stage, ...]
@@ -105,6 +110,7 @@ class Loop:
     gil_share: float | None = None
     cores: float | None = None
     delay_share: float | None = None
+    sharing: float = 1.0
 
     @property
     def consumer_undelayed(self) -> float:
@@ -199,7 +205,7 @@ def rate_now(loop: Loop, stage: Stage) -> float:
 
 def rate_with(stage: Stage, workers: int) -> float | None:
     """Capacity with that many workers, cores aside; None when it cannot be told."""
-    if stage.op_type == SOURCE:
+    if stage.op_type == SOURCE and not stage.iterated:
         low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=stage.depth)
         return low
     if stage.rate is None or stage.op_type not in SCALING:
@@ -267,11 +273,14 @@ def is_polled(stage: Stage) -> bool:
 
 
 def lowest_rate(loop: Loop, changed: Stage, rate: float) -> tuple[float, int | str | None]:
-    """Lowest capacity, the changed stage having `rate`, and whose it is."""
+    """Lowest capacity, the changed stage having `rate`, and whose it is.
+
+    Another part of a concatenation works a part of the time only, so its capacity is not the loop's.
+    """
     rates: list[tuple[float, int | str | None]] = [
         (rate if stage.op_id == changed.op_id else rate_now(loop, stage), stage.op_id)
         for stage in loop.stages
-        if stage.rate is not None
+        if stage.rate is not None and (stage.op_id == changed.op_id or not stage.below_concat)
     ]
     if loop.consumer is not None:
         rates.append((loop.consumer, "consumer"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.rules import CROWDED_CORES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 CONSUMER = -1
+BOUND = 1.1  # times the busy cores of a rank: a job that uses more has ranks on other cores
 
 
 def loop_of(rows: Sequence[Row], cores: float) -> Loop:
@@ -31,7 +33,17 @@ def loop_of(rows: Sequence[Row], cores: float) -> Loop:
         gil_share=first.get("gil_share"),
         delay_share=first.get("delay_share"),
         cores=room or None,
+        sharing=_sharing(first, idle, room),
     )
+
+
+def _sharing(row: Row, idle: float | None, room: float) -> float:
+    """How many times the CPU of this rank the ranks on its cores use; 1 where each is bound to cores of its own."""
+    own, job = row.get("process_cores"), row.get("job_cores")
+    if not own or not job or idle is None or not room:
+        return 1.0
+    apart = job > BOUND * (1 - idle) * room or job - own < CROWDED_CORES
+    return 1.0 if apart else float(job / own)
 
 
 def _stage(row: Row) -> Stage:
@@ -52,4 +64,6 @@ def _stage(row: Row) -> Stage:
         name=row["name"],
         node=row.get("node"),
         max_row_ns=row.get("max_row_ns"),
+        iterated=bool(row.get("iterated")),
+        below_concat=bool(row.get("below_concat")),
     )

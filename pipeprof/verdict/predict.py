@@ -61,7 +61,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
     nothing and what these workers could make: measured predictions were off by up to 2x there.
     """
     stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
-    refusal = _refusal(stage)
+    refusal = _refusal(stage, change)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
     low, high, basis, reason = _changed(loop, stage, change)
@@ -77,9 +77,18 @@ def predict(loop: Loop, change: Change) -> Prediction:
     fast, limited_by = lowest_rate(without_lock(faster, stage) if change.processes else faster, stage, high)
     basis += _missing(loop, stage)
     interval = _interval(slow / before, fast / before, before, loop, CORES_ERROR if stage.computes else MARGIN)
-    unknown = [other for other in loop.stages if other.rate is None and not _is_cheap(other)]
+    unknown = [other for other in loop.stages if other.rate is None and not is_cheap(other)]
     least = min(interval[0], 1.0) if unknown and interval[1] > 1.0 else interval[0]
-    return _stated(least, interval, basis, limited_by, reason)
+    found = _stated(least, interval, basis, limited_by, reason)
+    in_turn = any(one.below_concat and (one == stage or rate_now(loop, one) < fast) for one in loop.stages)
+    return _in_turn(found, loop) if in_turn else found
+
+
+def _in_turn(found: Prediction, loop: Loop) -> Prediction:
+    """Parts of a concatenation work one after the other, so what one of them gains is gained a part of the time."""
+    bound = loop.consumer_most / loop.rate if loop.consumer_most and loop.rate else math.inf
+    high = max(1.0, min(found.high or math.inf, bound))
+    return replace(found, ratio=None, low=min(found.low or 1.0, 1.0), high=high, reason=because("works_in_turn"))
 
 
 def _elsewhere(loop: Loop, stage: Stage, prefetch: int | None) -> tuple[Loop, Loop]:
@@ -95,7 +104,9 @@ def _elsewhere(loop: Loop, stage: Stage, prefetch: int | None) -> tuple[Loop, Lo
     return replace(loop, stages=tuple(changed[0])), replace(loop, stages=tuple(changed[1]))
 
 
-def _refusal(stage: Stage | None) -> Basis | None:
+def _refusal(stage: Stage | None, change: Change) -> Basis | None:
+    if stage is not None and stage.iterated and ((change.workers or 1) > 1 or change.processes):
+        return because("iterated")
     if stage is None:
         return because("not_measured")
     if stage.rate is None or stage.rate <= 0:
@@ -177,7 +188,7 @@ def _spare(loop: Loop, stage: Stage) -> float | None:
     used = loop.process_cores or sum(other.cores or 0.0 for other in loop.stages) or stage.cores
     if loop.free_cores is None or not used:
         return None
-    return (used + loop.free_cores) / used
+    return (used + loop.free_cores / loop.sharing) / used
 
 
 def _to_processes(
@@ -223,7 +234,7 @@ def without_lock(loop: Loop, stage: Stage) -> Loop:
     return replace(loop, stages=tuple(freed))
 
 
-def _is_cheap(stage: Stage) -> bool:
+def is_cheap(stage: Stage) -> bool:
     """Whether an operator without times is surely fast: it does next to nothing, or copies rows with little CPU."""
     copies = stage.op_type == "BatchOp" and not stage.is_python and stage.cores is not None
     return stage.op_type in CHEAP or (copies and (stage.cores or 0.0) < IDLE_CORES)

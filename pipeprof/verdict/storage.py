@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import CHEAP, SOURCE, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.loop import loop_of
+from pipeprof.verdict.predict import is_cheap
 from pipeprof.verdict.rules import LOCK_HELD
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _points(
             "row_bytes": op.bytes,
             "bytes": None if rows is None or op.bytes is None else rows * op.bytes,
             **memory,
+            "untimed": any(stage.rate is None and not is_cheap(stage) for stage in rest),
             "disk_ratio": None if disk is None else disk["ratio"],
             "changes": changes,
             "python": any(bool(load_of.get(one, {}).get("is_python")) for one in gone - {ops[0].row["op_id"]}),
@@ -270,13 +272,17 @@ def _exchanged(size: float, off: float | None, on: float | None) -> float | None
 
 
 def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:
-    """Rows behind an operator in one pass over the data: of as many as the source has, else of a whole epoch."""
-    source = ops[0]
+    """Rows behind an operator in one pass over the data: as many as the source has, or as an epoch takes if less.
+
+    A shard, a sampler or a `take` hands out a part of the source; with a `repeat` an epoch is several passes.
+    """
+    source, counts = ops[0], []
     if source.row["source_rows"] and source.rows and op.rows:
-        return float(math.ceil(source.row["source_rows"] * op.rows / source.rows))
-    if op.row["epoch_batches"] and op.rows and not any(one.row["op_type"] == "RepeatOp" for one in ops):
-        return float(op.row["epoch_batches"] * op.rows)
-    return None
+        counts.append(math.ceil(source.row["source_rows"] * op.rows / source.rows))
+    repeats = any(one.row["op_type"] == "RepeatOp" for one in ops)
+    if op.row["epoch_batches"] and op.rows and (counts or not repeats):
+        counts.append(op.row["epoch_batches"] * op.rows)
+    return float(min(counts)) if counts else None
 
 
 def _doubts(loop: Loop, shares: Mapping[int, float]) -> list[str]:

@@ -7,7 +7,7 @@ given, with the most that any cure of this stage can bring: the capacity of the 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import PREFETCH, SCALING, SOURCE, Change, Loop, poll_row_ns
@@ -203,7 +203,7 @@ def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     """Worker processes for Python that computes. A source hands rows out in polls then, so it must be seen to gain."""
-    if row["uses_processes"]:
+    if row["uses_processes"] or row.get("iterated"):
         return
     workers = max(row["workers"], min(2, loop.cpu_count))
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
@@ -237,6 +237,9 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if kind == "burst":
         yield from _stalling(row, loop)
         return
+    if row.get("iterated"):
+        yield from _by_number(row, kind, loop)
+        return
     wanted = enough_workers(loop, row["op_id"])
     if wanted is not None and wanted < now:
         rows_s = 1e9 / row["law_row_ns"] if row["law_row_ns"] else THREAD_ROWS_S * now
@@ -253,6 +256,24 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"], not_when=would_poll)
 
 
+def _by_number(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
+    """A source that is iterated: MindSpore takes its rows one after the other, so workers help one with `__getitem__`.
+
+    What they would bring is predicted as for such a source whose rows take as long.
+    """
+    numbered = replace(loop, stages=tuple(replace(one, iterated=False) for one in loop.stages))
+    wanted = enough_workers(numbered, row["op_id"])
+    if kind != "gil" and wanted is not None and wanted > 1:
+        prediction = predict(numbered, Change(row["op_id"], workers=wanted))
+        if (prediction.ratio or prediction.high or WORTH) >= WORTH:
+            polls = poll_row_ns(wanted, processes=False)
+            yield _of(
+                "rows_by_number", row, {"new_workers": wanted, "prediction": _stated(prediction)}, place=row["code"],
+                basis=prediction.basis, not_when=_shortest(row, polls / 1e6), **_gains(prediction),
+            )  # fmt: skip
+    yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"])
+
+
 def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
     """A queue that outlasts the stalls; else processes of which each stalls on its own, and rarer stalls."""
     queue = _deeper(row, loop)
@@ -264,7 +285,7 @@ def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
 def _apart(row: Row, loop: Loop) -> Iterator[Suggestion]:
     """Python in worker processes, where that may bring something."""
     workers = max(row["workers"], min(2, loop.cpu_count))
-    if not row["is_python"] or row["uses_processes"] or workers < 2:
+    if not row["is_python"] or row["uses_processes"] or row.get("iterated") or workers < 2:
         return
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
     if (prediction.ratio or prediction.high or 0.0) >= WORTH:

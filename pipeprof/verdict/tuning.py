@@ -249,9 +249,9 @@ def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:
     """Changes of one operator: numbers of workers, worker processes, both, and deeper queues."""
     if stage.op_type != SOURCE and stage.op_type not in SCALING:
         return
-    numbers = _numbers(stage, loop)
+    numbers = [] if stage.iterated else _numbers(stage, loop)
     yield from (Change(stage.op_id, workers=number) for number in numbers)
-    if stage.is_python:
+    if stage.is_python and not stage.iterated:
         other = not stage.uses_processes
         if stage.op_type != SOURCE or stage.workers > 1:
             yield Change(stage.op_id, processes=other)
@@ -273,7 +273,8 @@ def _numbers(stage: Stage, loop: Loop) -> list[int]:
 
 def _together(loop: Loop) -> list[Candidate]:
     """New workers for the operators that are about equally slow: either alone brings nothing."""
-    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages if stage.rate is not None}
+    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages
+             if stage.rate is not None and not stage.below_concat}  # fmt: skip
     consumer = [loop.consumer] if loop.consumer is not None else []
     before = min([*rates.values(), *consumer], default=0.0)
     slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]

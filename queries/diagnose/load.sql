@@ -15,6 +15,7 @@
 --   capacity         bigint   size of its output queue
 --   is_python        boolean  runs the user's Python; null when unknown
 --   uses_processes   boolean  its Python runs in worker processes; null when unknown
+--   iterated         boolean  a Python source whose rows are taken one after the other; null when unknown
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
@@ -52,8 +53,9 @@
 --   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
 SELECT
   rep, rank, pipeline_key, pipeline_load.op_id, pipeline_load.op_type, pipeline_load.name, pipeline_load.workers,
-  pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.node, pipeline_load.site,
-  pipeline_load.code, pipeline_load.below_concat, pipeline_load.source, pipeline_load.timed_batches,
+  pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.iterated,
+  pipeline_load.node, pipeline_load.site, pipeline_load.code, pipeline_load.below_concat, pipeline_load.source,
+  pipeline_load.timed_batches,
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
   pipeline_load.utilisation, pipeline_load.law_row_ns, pipeline_load.cores, pipeline_load.python_cores,
   pipeline_load.cpu_share, pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,

@@ -20,6 +20,7 @@
 --   capacity         bigint   size of its output queue
 --   is_python        boolean  runs the user's Python; null when unknown
 --   uses_processes   boolean  its Python runs in worker processes; null when unknown
+--   iterated         boolean  a Python source whose rows are taken one after the other; null when unknown
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
@@ -112,8 +113,8 @@ rated AS (
 )
 
 SELECT
-  rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, node, site, code,
-  is_leaf, below_concat, below_filter,
+  rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated, node, site,
+  code, is_leaf, below_concat, below_filter,
   CASE WHEN op_id = -1 AND rate IS NOT NULL THEN 'loop' ELSE source END AS source,
   timed_batches, rows_per_batch, work_ns,
   coalesce(hook_row_ns, CASE WHEN workers = 1 OR op_type <> 'GeneratorOp' THEN work_ns / nullif(rows_per_batch, 0) END)

@@ -15,6 +15,7 @@
 --   capacity        bigint   size of its output queue; null when it has none
 --   is_python       boolean  runs the user's Python; null when unknown
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
+--   iterated        boolean  a Python source whose rows are taken one after the other; null when unknown
 --   inlined         boolean  runs inside its consumer and has no queue
 --   node            bigint   position in the user's dataset graph; null when unknown
 --   site            varchar  file:line of the call that made it: of the user's where a library did; null when unknown
@@ -34,7 +35,7 @@ SELECT
   pipeline_op.rep, pipeline_op.rank, pipeline_op.pipeline_id,
   coalesce(pipeline.pipeline_key, CAST(pipeline_op.pipeline_id AS VARCHAR)) AS pipeline_key,
   pipeline.role, pipeline_op.op_id, pipeline_op.op_type, pipeline_op.name, pipeline_op.workers, pipeline_op.capacity,
-  pipeline_op.is_python, pipeline_op.uses_processes,
+  pipeline_op.is_python, pipeline_op.uses_processes, pipeline_op.iterated,
   coalesce(pipeline_op.inlined, FALSE) AS inlined,
   pipeline_op.node,
   coalesce(

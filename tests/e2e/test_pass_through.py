@@ -436,5 +436,7 @@ def test_an_error_of_an_operator_that_nobody_reads_is_raised_in_its_step(pipepro
     script = tmp_path / "unseen.py"
     script.write_text(FAILS_UNSEEN, encoding="utf-8")
     plain, recorded = both(pipeprof, [pipeprof.python, str(script)], text=True)
-    assert plain.stdout.splitlines()[-1:] == ["raised in step 2"]
-    assert (recorded.returncode, recorded.stdout) == (plain.returncode, plain.stdout) == (3, plain.stdout)
+    assert plain.returncode == recorded.returncode == 3
+    # Without the probe it is MindSpore's next look for errors that raises it, in the same step or the next one.
+    assert plain.stdout.splitlines()[-1] in ("raised in step 2", "raised in step 3")
+    assert recorded.stdout.splitlines()[-1] == "raised in step 2"

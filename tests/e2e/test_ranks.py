@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 
 from pipeprof.experiment.runs import LIGHT
 from pipeprof.experiment.trial import Trial, run_trial
@@ -17,12 +17,6 @@ from pipeprof.record import store
 pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 
 STEPS = 6
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def command_of(pipeprof, mode, steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -17,7 +18,7 @@ NEAR = 0.05  # of the step's own work; a step that is cut at the wrong place is 
 
 @pytest.fixture(scope="session")
 def divided(recorded):
-    """Of each loop: the script's sections, and the columns of the same steps, as shares of their sums.
+    """Of the steps of each loop: the script's sections, and the columns of the same step, as shares of their sum.
 
     Without the first step, and that in which calls of cells are waited for.
     """
@@ -32,25 +33,26 @@ def divided(recorded):
             if row["forward_ns"] is not None
         ]
         assert len(steps) > len(rows) / 2
-        found[name] = tuple(_shares(times) for times in zip(*steps, strict=True))
+        found[name] = [tuple(map(_shares, step)) for step in steps]
     return found
 
 
-def _shares(steps):
-    times = {part: sum(step.get(part, 0) for step in steps) for part in PARTS}
+def _shares(step):
+    times = {part: step.get(part, 0) for part in PARTS}
     return {part: time / sum(times.values()) for part, time in times.items()}
 
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_parts_of_a_step_are_what_the_script_timed(divided, loop):
-    truth, found = divided[loop]
-    assert found == {part: pytest.approx(share, abs=NEAR) for part, share in truth.items()}
+    """In the median step: a wrong cut is wrong in each, a pause between two clocks in one."""
+    off = {part: median(found[part] - truth[part] for truth, found in divided[loop]) for part in PARTS}
+    assert off == pytest.approx(dict.fromkeys(PARTS, 0.0), abs=NEAR), divided[loop]
 
 
 def test_the_loops_differ_where_a_wrong_cut_would_not(divided):
     """What is tested is worth the test: each special section takes more of its step than the tolerance."""
     for loop, part in (("weights_averaged", "after"), ("clipped", "gradients"), ("accumulated", "gradients")):
-        assert divided[loop][0][part] > NEAR, loop
+        assert median(truth[part] for truth, _ in divided[loop]) > NEAR, loop
 
 
 def test_parts_are_the_step_to_the_nanosecond(recorded):

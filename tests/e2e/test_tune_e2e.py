@@ -196,7 +196,8 @@ def test_a_long_training_is_measured_by_its_first_steps(pipeprof_in, monkeypatch
     assert bench.look(Settings(), home.folder / "look", None).ended_after == seen.ended_after
     bench.stop_after = 30
     ran = bench.run(Settings(), home.folder / "runs", ("a", 0), None)
-    assert 0.5 < ran.rate < 4.3  # 4 rows of 60 ms a batch
+    # 4 rows of 60 ms a batch; of the 22 that count two may have been made while the loop was kept from its core.
+    assert 0.5 < ran.rate < 4.2 * 22 / 20
     assert len(ran.batches) == 8 + 6  # of the first and the second epoch
     (epoch, other) = bench.rows(Settings(), home.folder / "rows", None)
     assert (epoch.batches, epoch.whole, other.batches, other.whole) == (24, True, 6, False)

@@ -69,12 +69,16 @@ def _details(node, kind):
         }
     if kind == "GeneratorOp":
         source = getattr(node, "source", None)
-        workers = _integer(getattr(node, "num_parallel_workers", None)) or 1
+        # MindSpore asks sources with __getitem__ for rows by number; of others it takes one after the other itself.
+        iterated = source is not None and not hasattr(source, "__getitem__")
+        workers = 1 if iterated else _integer(getattr(node, "num_parallel_workers", None)) or 1
         name = callable_name(source) if source is not None else type(node).__name__
         length = _integer(getattr(node, "source_len", None))
         return {
             "name": name,
             "python": True,
+            "workers": workers,
+            "iterated": iterated,
             "processes": processes and workers > 1,
             "code": code_of(source),
             "rows": length if length is not None and length > 0 else None,

@@ -57,7 +57,7 @@ class Wanted:
         entry = _entry(graph, self.number)
         if entry is None:
             return
-        if self.spec.get("workers") is not None:
+        if self.spec.get("workers") is not None and not entry.get("iterated"):
             entry["workers"] = int(self.spec["workers"])
         if self.spec.get("processes") is not None:
             alone = entry["type"] == "GeneratorOp" and (entry.get("workers") or 1) < 2

@@ -23,6 +23,7 @@ from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import SOURCE
+from pipeprof.verdict.rules import MODERATE_WAIT
 from pipeprof.verdict.run_account import judge_run
 from pipeprof.verdict.small_files import small_files
 from pipeprof.verdict.storage import storage_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.pairs.series import Side
     from pipeprof.experiment.runs import Measured
+    from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
@@ -52,7 +54,7 @@ class Seen:
     `others`: lines that make operators of other pipelines, or lead there; `recorded`: what else it says of candidates;
     `outside`: large parts of the run that are no training step; `epochs`: how many it trained; `process`: one that
     takes CPU that the training needs; `small_files`: a source that waits for them. `ended_after`: training steps after
-    which it was ended, None: by itself.
+    which it was ended, None: by itself. `waits_elsewhere`: it waits longer for another iterator of the training.
     """
 
     loop: Loop
@@ -66,6 +68,7 @@ class Seen:
     process: Mapping[str, Any] | None = None
     small_files: Mapping[str, Any] | None = None
     ended_after: int | None = None
+    waits_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,10 +258,13 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
         if not pipelines:
             return None
         pipeline = next((one for one in pipelines if one.site == site), pipelines[0])
-        made = store.read(run, "pipeline").to_pylist()
+        # Numbers of pipelines are each rank's own.
+        made, made_ops = (
+            [row for row in store.read(run, name).to_pylist() if _is_of_rank(row, pipeline.load)]
+            for name in ("pipeline", "pipeline_op")
+        )
         others_ids = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
         epochs = {row["epoch"] for row in store.read(run, "step").to_pylist() if row["kind"] != "eval"}
-        made_ops = store.read(run, "pipeline_op").to_pylist()
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
     own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
@@ -278,8 +284,13 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
     return Seen(
-        loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small, ended
-    )
+        loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small, ended,
+        waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
+    )  # fmt: skip
+
+
+def _wait_share(pipeline: Pipeline) -> float:
+    return next((row["wait_share"] or 0.0 for row in pipeline.load), 0.0)
 
 
 def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], frozenset[int]]:
@@ -293,7 +304,11 @@ def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a row is of the same pipeline of the same rank."""
-    return any(all(row[name] == one[name] for name in ("rep", "rank", "pipeline_key")) for one in load[:1])
+    return _is_of_rank(row, load) and any(row["pipeline_key"] == one["pipeline_key"] for one in load[:1])
+
+
+def _is_of_rank(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
+    return any((row["rep"], row["rank"]) == (one["rep"], one["rank"]) for one in load[:1])
 
 
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:

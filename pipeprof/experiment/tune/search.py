@@ -228,7 +228,9 @@ class Tuning:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.recorded.readers)
             cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
             ended: Ended = "nothing_left" if candidate is None else "trials"
-            self._end("budget" if cut_short else "loop_limits" if limits else ended)
+            if limits:
+                ended = "other_iterator" if seen.waits_elsewhere else "loop_limits"
+            self._end("budget" if cut_short else ended)
         elif self.left_s < seconds_for(self.state, ENOUGH):
             self._end("budget")
         else:

@@ -40,7 +40,7 @@ HINT = "begin anew in another folder with -o"
 Word = Literal[
     "accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed", "unproven"
 ]
-Ended = Literal["nothing_left", "trials", "loop_limits", "unrecorded", "budget"]
+Ended = Literal["nothing_left", "trials", "loop_limits", "other_iterator", "unrecorded", "budget"]
 
 
 class Trial(msgspec.Struct, kw_only=True):

@@ -200,8 +200,9 @@ def _add_executed(out: RankRows, pipeline: Pipeline, ops: Sequence[minddata.Pipe
         node = names.get(op.op_id, {})
         out.add(
             "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=op.op_id, op_type=op.op_type,
-            name=node.get("name") or None, workers=op.workers, capacity=op.capacity, is_python=node.get("python"),
-            uses_processes=node.get("processes"), inlined=op.capacity is None, **_origin(node),
+            name=node.get("name") or None, workers=1 if node.get("iterated") else op.workers, capacity=op.capacity,
+            is_python=node.get("python"), uses_processes=node.get("processes"), inlined=op.capacity is None,
+            **_origin(node),
         )  # fmt: skip
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
@@ -377,7 +378,7 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
     origin = {name: node.get(name) or None for name in ("site", "callers", "code")}
-    return origin | {"node": node.get("node"), "source_rows": node.get("rows")}
+    return origin | {"node": node.get("node"), "source_rows": node.get("rows"), "iterated": node.get("iterated")}
 
 
 def _optional(text: str) -> int | None:

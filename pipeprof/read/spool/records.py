@@ -59,6 +59,7 @@ class Node(_Node, total=False):
     name: str | None
     python: bool | None
     processes: bool | None
+    iterated: bool | None
     code: str | None
     batch: At | None
     rows: Count | None

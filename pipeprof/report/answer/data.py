@@ -191,8 +191,8 @@ def _place(diagnosis: dict[str, Any]) -> str:
 def _advise(given: Answer, content: dict[str, Any]) -> None:
     """The action with the largest predicted gain; without a prediction, what any cure brings at most."""
     diagnosis = content["diagnosis"]
-    actions = [item for item in diagnosis["suggestions"] if item["parameter"] or item["gain_high"] is None]
-    bound = next((item for item in diagnosis["suggestions"] if item not in actions), None)
+    actions = [item for item in diagnosis["suggestions"] if item["code"] != "bound"]
+    bound = next((item for item in diagnosis["suggestions"] if item["code"] == "bound"), None)
     if process.feeder(content) is not None:
         actions = []  # what was predicted of them counts on a free core
     best = next((item for item in actions if not _is_little(item)), actions[0] if actions else None)

@@ -51,6 +51,9 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "not_timed": lambda facts: (
         f"MindSpore does not time {facts['op_type']}, so there is no service time to predict from"
     ),
+    "iterated": lambda _: "MindSpore takes its rows one after the other, for it has no __getitem__",
+    "works_in_turn": lambda _: "parts of a concatenation work one after the other, each a part of the time",
+    "others_may_limit": lambda _: "an operator behind it was not timed, and may limit as well",
     "scaling_not_known": lambda facts: (
         f"it is not known how the throughput of {facts['op_type']} depends on its workers"
     ),

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
 LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
-SHORT = ("workers", "to_processes", "stalls_apart", "whole_batches")  # whose action is clear without its reason
+SHORT = (
+    "workers",
+    "rows_by_number",
+    "to_processes",
+    "stalls_apart",
+    "whole_batches",
+)  # whose action is clear without its reason
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -73,6 +79,14 @@ def _workers(facts: Facts) -> tuple[str, str]:
     threads = ", with python_multiprocessing=False" if facts.get("stays_threads") else ""
     change = f"to {facts['new_workers']} (now {facts['workers']}){threads}"
     return f"set num_parallel_workers of {op_label(facts['op'])} {change}", reason
+
+
+def _by_number(facts: Facts) -> tuple[str, str]:
+    action = (
+        f"give {op_label(facts['op'])} `__getitem__` and `__len__`, with num_parallel_workers={facts['new_workers']} "
+        "and python_multiprocessing=False (MindSpore uses one worker for a generator or an iterator)"
+    )
+    return action, ""
 
 
 def _processes(facts: Facts) -> tuple[str, str]:
@@ -197,6 +211,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "python_multiprocessing=True",
         LOCKED,
     ),
+    "rows_by_number": _by_number,
     "cheaper_reading": _cheaper_reading,
     "rarer_stalls": _rarer,
     "stalls_apart": _stalls_apart,

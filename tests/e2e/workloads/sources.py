@@ -1,4 +1,7 @@
-"""Trainings whose dataset graph is unusual: `concat` joins two branches, `mindrecord` reads MindSpore's own files."""
+"""Trainings whose dataset graph is unusual.
+
+`concat` joins two branches, `mindrecord` reads MindSpore's own files, `iterated` has a generator function.
+"""
 
 import sys
 import tempfile
@@ -36,9 +39,21 @@ def stored(folder):
     return ds.MindDataset(path, ["x"], shuffle=False)
 
 
+def slow_rows():
+    """A row every 10 ms, which takes no CPU."""
+    for number in range(120):
+        time.sleep(0.01)
+        yield (np.full(3, number, np.float32),)
+
+
+def iterated(_folder):
+    """MindSpore takes its rows one after the other, and starts no process for it."""
+    return ds.GeneratorDataset(slow_rows, ["x"], shuffle=False, num_parallel_workers=2)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        data = {"concat": joined, "mindrecord": stored}[sys.argv[1]](Path(folder))
+        data = {"concat": joined, "mindrecord": stored, "iterated": iterated}[sys.argv[1]](Path(folder))
         steps = 0
         for (batch,) in data.batch(8).create_tuple_iterator(num_epochs=1, output_numpy=True):
             assert batch.shape == (8, 3)

@@ -83,7 +83,7 @@ def test_an_operation_that_says_how_it_is_implemented_is_believed(probe):
 
 @pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, True), (None, False)])
 def test_a_generator_has_processes_only_with_several_workers(describe, workers, processes):
-    node = made("GeneratorDataset", source=Augment(), python_multiprocessing=True, num_parallel_workers=workers)
+    node = made("GeneratorDataset", source=[1, 2], python_multiprocessing=True, num_parallel_workers=workers)
     assert describe(node)["processes"] is processes
 
 
@@ -149,3 +149,11 @@ def test_a_graph_that_is_too_large_is_cut_off(probe, describe):
     wide = made("ConcatDataset", [made("MnistDataset") for _ in range(3 * probe.describe.MAX_NODES)])
     deep = made("ZipDataset", [wide, wide])
     assert size(describe(deep)) < 4 * probe.describe.MAX_NODES
+
+
+@pytest.mark.parametrize(("source", "iterated"), [(double, True), (iter([1]), True), ([1, 2], False)])
+def test_workers_are_of_sources_whose_rows_have_numbers(describe, source, iterated):
+    """MindSpore takes the rows of others one after the other."""
+    node = made("GeneratorDataset", source=source, num_parallel_workers=4, python_multiprocessing=True)
+    found = describe(node)
+    assert (found["iterated"], found["workers"], found["processes"]) == (iterated, 1 if iterated else 4, not iterated)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pipeprof.errors import UsageError
+from pipeprof.experiment import stages
 from pipeprof.experiment.stages import Pipeline, find_op
 
 OPS = tuple(
@@ -36,3 +39,24 @@ def test_a_wrong_name_lists_near_ones():
     with pytest.raises(UsageError) as error:
         find_op([PIPELINE], "zzzz")
     assert "3 (Source)" in error.value.hint
+
+
+def engine_of(*waits):
+    """Of ranks that waited so long each."""
+    pipelines = [
+        {"rep": 0, "rank": rank, "role": "train", "pipeline_key": "a", "site": "t.py:1", "wait_ns": wait}
+        for rank, wait in enumerate(waits)
+    ]
+    rows = {"queue/pipelines": pipelines, "queue/tree": []}
+    load = [
+        {"rep": 0, "rank": rank, "pipeline_key": "a", "op_id": -1, "op_type": "consumer", "node": None}
+        for rank in range(len(waits))
+    ]
+    return SimpleNamespace(rows=lambda name: rows.get(name, load))
+
+
+@pytest.mark.parametrize(("waits", "rank"), [((10, 100), 1), ((100, 110), 0), ((100, 10, 130), 2), ((0, 0), 0)])
+def test_of_ranks_the_one_is_looked_at_that_the_others_wait_for(monkeypatch, waits, rank):
+    monkeypatch.setattr(stages, "with_kinds", lambda rows: rows)
+    (found,) = stages.training_pipelines(engine_of(*waits))
+    assert {row["rank"] for row in found.load} == {rank}

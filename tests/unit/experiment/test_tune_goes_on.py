@@ -158,6 +158,14 @@ def test_leave_that_is_given_later_counts(tune, tmp_path):
     assert len(once_more.trials) == len(again.trials)
 
 
+def test_who_waits_for_another_iterator_then_is_not_told_that_the_data_is_fast_enough(tune):
+    loop = pipeline(6, 40, 6, consumer=60.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.waits_elsewhere = lambda settings: not settings.is_empty
+    state, _ = tune(bench)
+    assert (state.final.verdict, state.ended) == ("improved", "other_iterator")
+
+
 def test_who_gives_leave_without_time_learns_how_much_time_it_takes(tune, tmp_path):
     state, _ = tune(random_batches())
     again, said = tune(random_batches(), state.spent_s + 1.0, allow_unchecked=True)

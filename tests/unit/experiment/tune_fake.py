@@ -60,6 +60,7 @@ class FakeBench:
         self.steps_of_runs = []
         self.need = lambda _settings: None
         self.caches, self.epochs = (), 1
+        self.waits_elsewhere = lambda _settings: False
         self.look_s, self.proof_noise = [], None
         self.later = lambda rate, _settings: rate
 
@@ -117,6 +118,7 @@ class FakeBench:
             recorded=Recorded(self.caches),
             epochs=self.epochs,
             ended_after=self.ended_after,
+            waits_elsewhere=self.waits_elsewhere(settings),
         )
 
 
@@ -144,6 +146,7 @@ def with_a_cache(epochs):
         "disk_ratio": None,
         "row_bytes": 10,
         "rows": 100,
+        "untimed": False,
     }
     bench.caches = [
         point | {"op_id": 2, "op_type": "GeneratorOp", "ratio": 1.0},

@@ -314,6 +314,18 @@ def test_what_is_to_be_changed_by_hand_stands_there_with_its_gain():
     assert "(25.0 % of the run, at most x1.33 for the whole run)" in text
 
 
+def test_a_cache_in_front_of_what_was_not_timed_promises_no_number():
+    text = text_of(content("nothing_to_gain", seen=seen(caches=[CACHE | {"untimed": True}], outside=[])))
+    assert "1.00 MiB: at most x1.66 in memory" in " ".join(text.split())
+
+
+def test_what_mindspore_will_remove_is_said():
+    proven = content("proven", FINAL, [trial("accepted")], patch=PATCH)
+    assert "max_rowsize" not in text_of(proven)
+    proven["settings"]["operators"][0]["max_rowsize"] = 5
+    assert "note: MindSpore 2.8 and later warn of max_rowsize" in " ".join(text_of(proven).split())
+
+
 def test_a_cache_that_changes_the_data_says_so():
     text = text_of(content("nothing_to_gain", seen=seen(caches=[CACHE | {"changes": "random"}], outside=[])))
     assert "changes the data: random" in " ".join(text.split())

@@ -45,6 +45,11 @@ def test_one_numa_node_where_the_training_fits_into_it(nodes, cores, expected):
     assert keys(replace(IDLE, process_cores=cores), nodes=nodes) == expected
 
 
+def test_a_numa_node_is_for_all_ranks_of_the_command():
+    assert keys(replace(IDLE, process_cores=1.0, sharing=4.0), nodes=NODES) == ["cpus=0,1,2,3"]
+    assert keys(replace(IDLE, process_cores=1.0, sharing=8.0), nodes=NODES) == []
+
+
 def test_of_unknown_effect_what_usually_brings_most_is_tried_first():
     loop = replace(IDLE, stages=(replace(MAP, rate=None), Stage(2, "TFReaderOp")), free_cores=0.1)
     found = candidates(loop, {}, "time", Recorded(row_bytes={1: 3_000_000}, nodes=NODES, readers=frozenset({2})))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, kept_rows
+from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, cached, kept_rows
 from pipeprof.verdict.capacity import Loop, Stage
 from pipeprof.verdict.tuning import candidates, learned
 
@@ -15,7 +15,7 @@ LOOP = Loop(
 
 
 def point(op_id, op_type, ratio, size=1000, changes=None):
-    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes}
+    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False}
 
 
 SOURCE, MAP, BATCH = point(3, "GeneratorOp", 1.0), point(2, "MapOp", 4.0), point(0, "BatchOp", 4.0)
@@ -55,3 +55,10 @@ def test_a_cache_that_failed_teaches_nothing_of_workers():
 
 def test_only_speed_asks_for_memory():
     assert not [one for one in candidates(LOOP, {}, "memory", Recorded([SOURCE, MAP])) if "cache" in one.key]
+
+
+def test_of_a_cache_in_front_of_what_was_not_timed_only_the_most_is_known():
+    assert cached(MAP).prediction.low == pytest.approx(3.6)
+    doubtful = cached(MAP | {"untimed": True}).prediction
+    assert (doubtful.ratio, doubtful.low, doubtful.high) == (None, 1.0, pytest.approx(4.4))
+    assert doubtful.reason["code"] == "others_may_limit"

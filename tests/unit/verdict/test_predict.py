@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.verdict.capacity import Change, Loop, Stage, poll_row_ns
+from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.predict import MARGIN, WIDEST, predict
+from pipeprof.verdict.tuning import candidates
 from pipeprof.verdict.workers import enough_workers
 
 MS = 1e6
@@ -304,3 +307,40 @@ def test_an_interval_holds_its_ratio_and_stays_below_the_consumer(pipeline, data
     assert found.high <= WIDEST * found.low * (1 + 1e-9)
     if pipeline.consumer is not None and not pipeline.is_contended:
         assert found.high * pipeline.rate <= pipeline.consumer * (1 + 1e-6) or found.high <= 1.0 + 1e-6
+
+
+def test_a_source_that_is_iterated_makes_its_rows_in_turn_whatever_its_workers():
+    one = source(row_ms=5.0, iterated=True)
+    assert enough_workers(loop(one), 9) == 1
+    for change in (Change(9, workers=4), Change(9, processes=True), Change(9, workers=2, processes=True)):
+        assert predict(loop(one), change).reason == {"code": "iterated"}
+    assert predict(loop(one), Change(9, prefetch=2)).ratio == pytest.approx(1.0)
+    found = candidates(loop(one, op(0, rate=500.0)), {})
+    assert [each.key for each in found if any(change.op_id == 9 for change in each.changes)] == []
+
+
+def test_parts_of_a_concatenation_work_one_after_the_other():
+    """A tenth of the batches comes from a branch that makes 2 a second: 9.6 a second in all."""
+    parts = op(2, rate=2.0, below_concat=True), op(3, rate=100.0, below_concat=True)
+    whole = loop(op(1, rate=12.0), *parts, consumer=16.7, rate=9.6)
+    slow_branch = predict(whole, Change(2, workers=4))
+    assert (slow_branch.ratio, slow_branch.low, slow_branch.reason) == (None, 1.0, {"code": "works_in_turn"})
+    assert 1.56 <= slow_branch.high <= 16.7 / 9.6 + 1e-9  # 1 / (0.9 / 16.7 + 0.1 / 8) would be made
+    assert predict(whole, Change(1, workers=2)).high > 1.3
+    assert enough_workers(whole, 1) == 2
+    fast = loop(op(1, rate=12.0), replace(parts[0], rate=90.0), parts[1], consumer=16.7)
+    assert predict(fast, Change(1, workers=2)).ratio == pytest.approx(16.7 / 12)  # neither branch ever limits
+
+
+def test_idle_cores_are_of_all_ranks_that_share_them():
+    row = {
+        "op_id": 1, "op_type": "MapOp", "name": "m", "workers": 4, "work_ns": 4e8, "rate": 10.0, "cores": 3.9,
+        "utilisation": 1.0, "kind": "cpu", "row_ns": None, "rows_per_batch": 8.0, "uses_processes": False,
+        "is_python": False, "capacity": 16, "consumer_rate": 1000.0, "loop_rate": 10.0, "process_cores": 4.0,
+        "job_cores": 32.5, "room_cores": 64.0, "idle_share": 0.5,
+    }  # fmt: skip
+    shared = loop_of([row], 64.0)
+    assert shared.sharing == pytest.approx(32.5 / 4.0)
+    assert predict(shared, Change(1, workers=16)).high == pytest.approx(1.2 * (4 + 32 / (32.5 / 4)) / 4)
+    for apart in ({"room_cores": 8.0}, {"job_cores": 4.3}, {"job_cores": None}, {"idle_share": None}):
+        assert loop_of([row | apart], 64.0).sharing == 1.0

@@ -110,6 +110,20 @@ def test_sizes_are_known_from_the_batch_on_where_the_source_tells_none():
     assert [one["bytes"] for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
 
 
+def test_a_cache_holds_the_rows_of_its_own_process():
+    """Of 800 rows an epoch of this rank has 25 batches of 4: a shard, or a part that was taken."""
+    assert [one["rows"] for one in advice(about=facts(source_rows=800))["points"]] == [100, 100, 100, 25]
+    about = [one | {"epoch_batches": 50} for one in facts()]  # two passes over the source
+    assert [one["rows"] for one in advice(about=about)["points"]] == [100, 100, 100, 25]
+
+
+def test_a_map_behind_a_cache_that_was_not_timed_may_limit_as_well():
+    rows = load(wait=70.0, source_ms=12.0)
+    rows[2] |= {"rate": None, "work_ns": None, "row_ns": None, "cores": 0.9}
+    assert [one["untimed"] for one in advice(rows)["points"]] == [True, True, False, False]
+    assert not any(one["untimed"] for one in advice()["points"])
+
+
 def test_a_row_is_not_smaller_than_what_was_made_of_it():
     """Sizes are means of rows that differ: a map may have been given larger ones than the source was seen to make."""
     about = facts()

@@ -141,6 +141,23 @@ def test_python_that_holds_the_lock_goes_to_processes_not_to_threads():
     assert found[0].not_when == {"code": "rows_are_large_or_threads"}
 
 
+def test_a_source_that_is_iterated_is_told_what_workers_need():
+    source = stage(2, "GeneratorOp", iterated=True)
+    first, second = advise(source)[:2]
+    assert (first.code, first.parameter, first.facts["new_workers"]) == ("rows_by_number", None, 4)
+    assert first.gain == pytest.approx(4.0)
+    assert first.not_when["code"] == "rows_are_short"
+    said = worded(first.as_dict())["action"]
+    assert said.startswith(
+        "give the source (GeneratorOp 2) `__getitem__` and `__len__`, with num_parallel_workers=4 and"
+    )
+    assert said.endswith("(MindSpore uses one worker for a generator or an iterator)")
+    assert (second.code, second.not_when) == ("cheaper_reading", None)
+    assert advise(source | {"kind": "gil"})[0].code == "cheaper_reading"
+    codes = {one.code for one in advise(source | {"kind": "burst", "max_row_ns": 1e12})}
+    assert "stalls_apart" not in codes
+
+
 def test_a_source_that_polls_gets_fewer_workers():
     source = stage(2, "GeneratorOp", rate=20.0, workers=2, kind="poll", row_ns=1e5, rows_per_batch=16.0,
                    law_row_ns=3.125e6, loop_rate=20.0)  # fmt: skip
