@@ -26,7 +26,7 @@ MOST_NOT_WORTH = 8
 FAR = 10.0  # times its low end: an interval that says nothing
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
-    "other_iterator": "the training waits longer for another of its iterators now, which is tuned by itself",
+    "other_iterator": "the training now waits longer for another of its iterators: apply the change, and tune again",
     "nothing_left": "every allowed setting that may help was tried",
     "trials": "as many changes were tried as in one tuning, and there are more",
     "unrecorded": "with what was accepted the training could not be recorded, so nothing more was tried",

@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
 LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
-SHORT = (
-    "workers",
-    "rows_by_number",
-    "to_processes",
-    "stalls_apart",
-    "whole_batches",
-)  # whose action is clear without its reason
+# Whose action is clear without its reason.
+SHORT = ("workers", "rows_by_number", "to_processes", "stalls_apart", "whole_batches")
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
