@@ -357,6 +357,7 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
     if any(one.get("could_be") for one in caches):
         whole = ", with --steps all" if ended_early else ""
         lines.append(f"(caches are tried where the command trains for two epochs or more{whole})")
+    lines += [_iterated(one) for one in seen.get("iterated", [])]
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
@@ -365,6 +366,16 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
             lines.append(f"{run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return Section("Not tried: to be changed in the script, by hand", notes=lines)
+
+
+def _iterated(one: Mapping[str, Any]) -> str:
+    site = f" ({one['site']})" if one["site"] else ""
+    known = one["low"] is not None and one["high"] is not None
+    gain = f"predicted x{one['low']:.2f} to x{one['high']:.2f}" if known else "no prediction"
+    change = f"`__getitem__`, `__len__` and {one['workers']} workers in threads"
+    return (
+        f"{operator(one)}{site}, a generator or an iterator, for which MindSpore uses one worker: with {change} {gain}"
+    )
 
 
 def _process(contention: dict[str, Any]) -> str:

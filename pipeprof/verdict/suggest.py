@@ -256,21 +256,26 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"], not_when=would_poll)
 
 
-def _by_number(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
-    """A source that is iterated: MindSpore takes its rows one after the other, so workers help one with `__getitem__`.
+def by_number(loop: Loop, op_id: int) -> tuple[int, Prediction]:
+    """Workers of a source that is iterated if it had `__getitem__`, and what they would bring; 1 for nothing to gain.
 
-    What they would bring is predicted as for such a source whose rows take as long.
+    MindSpore takes the rows of others one after the other. Predicted as for a source whose rows take as long.
     """
     numbered = replace(loop, stages=tuple(replace(one, iterated=False) for one in loop.stages))
-    wanted = enough_workers(numbered, row["op_id"])
-    if kind != "gil" and wanted is not None and wanted > 1:
-        prediction = predict(numbered, Change(row["op_id"], workers=wanted))
-        if (prediction.ratio or prediction.high or WORTH) >= WORTH:
-            polls = poll_row_ns(wanted, processes=False)
-            yield _of(
-                "rows_by_number", row, {"new_workers": wanted, "prediction": _stated(prediction)}, place=row["code"],
-                basis=prediction.basis, not_when=_shortest(row, polls / 1e6), **_gains(prediction),
-            )  # fmt: skip
+    wanted = enough_workers(numbered, op_id) or 1
+    prediction = predict(numbered, Change(op_id, workers=wanted))
+    return (wanted if (prediction.ratio or prediction.high or WORTH) >= WORTH else 1), prediction
+
+
+def _by_number(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
+    """A source that is iterated: what `__getitem__` would allow, and cheaper rows."""
+    wanted, prediction = (1, Prediction(None)) if kind == "gil" else by_number(loop, row["op_id"])
+    if wanted > 1:
+        polls = poll_row_ns(wanted, processes=False)
+        yield _of(
+            "rows_by_number", row, {"new_workers": wanted, "prediction": _stated(prediction)}, place=row["code"],
+            basis=prediction.basis, not_when=_shortest(row, polls / 1e6), **_gains(prediction),
+        )  # fmt: skip
     yield _of("cheaper_reading", row, {"kind": kind}, place=row["code"])
 
 

@@ -10,6 +10,7 @@ from pipeprof.experiment.tune.bench import environment
 from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.candidate import WORTH, kept_rows
 from pipeprof.verdict.capacity import as_predicted
+from pipeprof.verdict.suggest import by_number
 from pipeprof.verdict.tuning import candidates
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
     from pipeprof.verdict.candidate import Candidate, Recorded
-    from pipeprof.verdict.capacity import Change
+    from pipeprof.verdict.capacity import Change, Loop, Stage
     from pipeprof.verdict.tuning import Goal
 
 OPERATOR = ("op_id", "op_type", "name", "node", "site", "callers", "workers", "uses_processes")
@@ -90,9 +91,19 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             if one["ratio"] >= WORTH
         ],
         "small_files": seen.small_files and dict(seen.small_files),
+        "iterated": [one for stage in loop.stages if stage.iterated and (one := _iterated(stage, loop, ops))],
         "process": seen.process and dict(seen.process),
         "outside": [dict(one) for one in seen.outside],
     }
+
+
+def _iterated(stage: Stage, loop: Loop, ops: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What a source would gain that has one worker because it is iterated; None for nothing."""
+    workers, prediction = by_number(loop, stage.op_id)
+    if workers < 2 or stage.kind in ("gil", "burst"):
+        return None
+    about = {name: ops.get(stage.op_id, {}).get(name) for name in ("op_type", "name", "site")}
+    return about | {"op_id": stage.op_id, "workers": workers, "low": prediction.low, "high": prediction.high}
 
 
 def prediction_facts(candidate: Candidate) -> dict[str, Any]:

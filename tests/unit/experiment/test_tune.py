@@ -54,6 +54,16 @@ def test_after_each_accepted_step_it_is_recorded_again(tune):
     assert state.final.ratio == pytest.approx(4.0, rel=0.05)
 
 
+def test_what_a_generator_would_gain_if_its_rows_had_numbers_is_said_and_not_tried(tune):
+    loop = pipeline(6, 6, 40, consumer=100.0)
+    loop = replace(loop, stages=tuple(replace(one, iterated=one.op_type == "GeneratorOp") for one in loop.stages))
+    state, _ = tune(FakeBench(loop, lambda _settings: 25.0))
+    assert not [one for one in state.trials if one.key.startswith("2:workers")]
+    (told,) = state.seen[0]["iterated"]
+    assert (told["op_id"], told["workers"]) == (2, 5)  # that are polled often enough
+    assert 3.0 < told["low"] <= told["high"] < 5.0
+
+
 def test_a_loop_that_limits_itself_has_nothing_to_gain(tune, tmp_path):
     loop = pipeline(2, 3, 2, consumer=50.0)
     bench = FakeBench(loop, by_workers(loop))

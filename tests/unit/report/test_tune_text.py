@@ -326,6 +326,21 @@ def test_what_mindspore_will_remove_is_said():
     assert "note: MindSpore 2.8 and later warn of max_rowsize" in " ".join(text_of(proven).split())
 
 
+def test_a_source_that_is_iterated_is_told_what_would_allow_workers():
+    one = {
+        "op_id": 3,
+        "op_type": "GeneratorOp",
+        "name": "rows",
+        "site": "train.py:4",
+        "workers": 2,
+        "low": 1.8,
+        "high": 2.2,
+    }
+    text = " ".join(text_of(content("nothing_to_gain", seen=seen(iterated=[one]))).split())
+    assert "GeneratorOp 3 rows (train.py:4), a generator or an iterator, for which MindSpore uses one worker" in text
+    assert "with `__getitem__`, `__len__` and 2 workers in threads predicted x1.80 to x2.20" in text
+
+
 def test_a_cache_that_changes_the_data_says_so():
     text = text_of(content("nothing_to_gain", seen=seen(caches=[CACHE | {"changes": "random"}], outside=[])))
     assert "changes the data: random" in " ".join(text.split())
