@@ -259,17 +259,19 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
 def by_number(loop: Loop, op_id: int) -> tuple[int, Prediction]:
     """Workers of a source that is iterated if it had `__getitem__`, and what they would bring; 1 for nothing to gain.
 
-    MindSpore takes the rows of others one after the other. Predicted as for a source whose rows take as long.
+    MindSpore takes the rows of others one after the other. Predicted as for a source whose rows take as long. Workers
+    in threads do not help one that holds the lock or stalls now and then.
     """
     numbered = replace(loop, stages=tuple(replace(one, iterated=False) for one in loop.stages))
-    wanted = enough_workers(numbered, op_id) or 1
+    in_vain = any(one.op_id == op_id and one.kind in ("gil", "burst") for one in loop.stages)
+    wanted = 1 if in_vain else enough_workers(numbered, op_id) or 1
     prediction = predict(numbered, Change(op_id, workers=wanted))
     return (wanted if (prediction.ratio or prediction.high or WORTH) >= WORTH else 1), prediction
 
 
 def _by_number(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     """A source that is iterated: what `__getitem__` would allow, and cheaper rows."""
-    wanted, prediction = (1, Prediction(None)) if kind == "gil" else by_number(loop, row["op_id"])
+    wanted, prediction = by_number(loop, row["op_id"])
     if wanted > 1:
         polls = poll_row_ns(wanted, processes=False)
         yield _of(

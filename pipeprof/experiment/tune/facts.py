@@ -100,7 +100,7 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
 def _iterated(stage: Stage, loop: Loop, ops: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
     """What a source would gain that has one worker because it is iterated; None for nothing."""
     workers, prediction = by_number(loop, stage.op_id)
-    if workers < 2 or stage.kind in ("gil", "burst"):
+    if workers < 2:
         return None
     about = {name: ops.get(stage.op_id, {}).get(name) for name in ("op_type", "name", "site")}
     return about | {"op_id": stage.op_id, "workers": workers, "low": prediction.low, "high": prediction.high}
