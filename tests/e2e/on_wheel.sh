@@ -23,6 +23,8 @@ done
 # The wheel is held to what an installation can break: how commands are started, ranks (of one mode), the verbs. How long
 # trainings take does not depend on it.
 cp -r "$here" "$away/e2e"
+# What they share with the other tests lies beside their folder, where there is no pipeprof.
+helpers=$(dirname "$here")
 only=(test_launch_forms.py test_collect_errors.py test_ranks.py test_sources.py test_ab.py)
 cd "$away"
 found=$("$away/venv/bin/python" -c 'import pipeprof; print(pipeprof.__file__)')
@@ -36,7 +38,7 @@ on_wheel() {
     --randomly-seed=1 --rootdir "$away" -o "markers=mindspore: real training
 alone: nothing beside it
 measures: compares times
-slow: long" -o timeout=1800 -k "jit or not test_ranks" "$@"
+slow: long" -o "pythonpath=$helpers" -o timeout=1800 -k "jit or not test_ranks" "$@"
 }
 on_wheel -m "not (slow or measures or alone)" -n auto --maxprocesses 2 --dist loadfile
 on_wheel -m "alone and not (slow or measures)"
