@@ -19,11 +19,12 @@ from pipeprof.verdict.capacity import (
     Loop,
     Stage,
     because,
+    is_polled,
     lowest_rate,
     rate_now,
     source_changed,
 )
-from pipeprof.verdict.rules import LOCK_HELD
+from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,14 +73,17 @@ def predict(loop: Loop, change: Change) -> Prediction:
     if low is None or high is None:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
-    slower, faster = _elsewhere(loop, stage, change.prefetch)
+    slower, faster = _elsewhere(loop, stage, change)
     slow, _ = lowest_rate(slower, stage, low)
-    fast, limited_by = lowest_rate(without_lock(faster, stage) if change.processes else faster, stage, high)
+    polled, unpolled = (without_lock(one, stage) if change.processes else one for one in (slower, faster))
+    fast, limited_by = lowest_rate(unpolled, stage, high)
     basis += _missing(loop, stage)
     interval = _interval(slow / before, fast / before, before, loop, CORES_ERROR if stage.computes else MARGIN)
     unknown = [other for other in loop.stages if other.rate is None and not is_cheap(other)]
     least = min(interval[0], 1.0) if unknown and interval[1] > 1.0 else interval[0]
     found = _stated(least, interval, basis, limited_by, reason)
+    if _sends_rows(stage, change) and change.prefetch is None and fast > lowest_rate(polled, stage, high)[0]:
+        found = replace(found, ratio=None, low=min(found.low or 1.0, 1.0), reason=because("polled_less"))
     in_turn = any(one.below_concat and (one == stage or rate_now(loop, one) < fast) for one in loop.stages)
     return _in_turn(found, loop) if in_turn else found
 
@@ -91,17 +95,37 @@ def _in_turn(found: Prediction, loop: Loop) -> Prediction:
     return replace(found, ratio=None, low=min(found.low or 1.0, 1.0), high=high, reason=because("works_in_turn"))
 
 
-def _elsewhere(loop: Loop, stage: Stage, prefetch: int | None) -> tuple[Loop, Loop]:
-    """The loop with what other sources make at that prefetch size, which is of all operators: least, and most."""
+def _elsewhere(loop: Loop, stage: Stage, change: Change) -> tuple[Loop, Loop]:
+    """The loop with what other sources make beside the change: least, and most."""
     changed: list[list[Stage]] = [[], []]
     for other in loop.stages:
-        low = high = other.rate
-        if prefetch is not None and other.op_type == SOURCE and other.op_id != stage.op_id and other.rate:
-            low, high, _, _ = source_changed(other, other.workers, processes=other.uses_processes, prefetch=prefetch)
-        for stages, rate in zip(changed, (low or other.rate, high), strict=True):
+        for stages, rate in zip(changed, _beside(other, stage, change), strict=True):
             # As of one worker: what its polls allow is in the rate already.
             stages.append(other if rate == other.rate else replace(other, rate=rate, workers=1))
     return replace(loop, stages=tuple(changed[0])), replace(loop, stages=tuple(changed[1]))
+
+
+def _beside(other: Stage, stage: Stage, change: Change) -> tuple[float | None, float | None]:
+    """What another operator makes beside the change, least and most: the prefetch size is of all operators.
+
+    While a polled source waits to hand on a row its threads make more. Rows that go to worker processes and back make
+    it wait, as shallower queues do.
+    """
+    if other.op_type != SOURCE or other.op_id == stage.op_id or not other.rate:
+        return other.rate, other.rate
+    if change.prefetch is not None:
+        processes = other.uses_processes
+        low, high, _, _ = source_changed(other, other.workers, processes=processes, prefetch=change.prefetch)
+        return low or other.rate, high
+    if _sends_rows(stage, change) and is_polled(other) and not other.uses_processes:
+        _, high, _, _ = source_changed(other, other.workers, processes=False, prefetch=other.depth - 1)
+        return other.rate, high
+    return other.rate, other.rate
+
+
+def _sends_rows(stage: Stage, change: Change) -> bool:
+    """Whether rows go to worker processes and back that did not."""
+    return bool(change.processes) and not stage.uses_processes and stage.is_python and stage.op_type != SOURCE
 
 
 def _refusal(stage: Stage | None, change: Change) -> Basis | None:
@@ -222,16 +246,29 @@ def _to_threads(
 
 
 def without_lock(loop: Loop, stage: Stage) -> Loop:
-    """The loop when this stage gives the lock back: how fast Python that waited for it is then, is not known."""
-    if stage.kind != "gil" or stage.uses_processes:
+    """The loop when this stage gives the lock back: how fast Python that waited for it is then, is not known.
+
+    Threads that hand rows to worker processes waited for it, too: they make as many as the function takes in these.
+    """
+    if not _holds_lock(loop, stage):
         return loop
-    freed = [
-        replace(other, rate=None)
-        if other.op_id != stage.op_id and other.is_python and not other.uses_processes and not other.computes
-        else other
-        for other in loop.stages
-    ]
-    return replace(loop, stages=tuple(freed))
+    others = (other if other.op_id == stage.op_id else _unlocked(other) for other in loop.stages)
+    return replace(loop, stages=tuple(others))
+
+
+def _holds_lock(loop: Loop, stage: Stage) -> bool:
+    """Whether an operator keeps the interpreter's lock from others: one that limits, or as much of it as is a doubt."""
+    enough = (stage.cores or 0.0) >= DOUBTED_CORES and (loop.gil_share or 0.0) >= LOCK_HELD
+    return stage.is_python and not stage.uses_processes and (stage.kind == "gil" or enough)
+
+
+def _unlocked(stage: Stage) -> Stage:
+    if not stage.is_python or not stage.rate:
+        return stage
+    if stage.uses_processes:
+        in_function = stage.workers * 1e9 / (stage.row_ns * stage.rows) if stage.row_ns and stage.rows else 0.0
+        return replace(stage, rate=max(stage.rate, in_function))
+    return stage if stage.computes else replace(stage, rate=None)
 
 
 def is_cheap(stage: Stage) -> bool:

@@ -129,9 +129,10 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
 def _shallow(loop: Loop) -> list[Candidate]:
     """Shallow queues, where polls limit the threads of a source: while it waits to hand on a row, they make more.
 
-    Not beside worker processes, which keep no more rows than the queues have: they would be polled for each second row.
+    Not beside a source with worker processes, which keep no more rows than the queues have: they would be polled for
+    each second row.
     """
-    if any(stage.uses_processes for stage in loop.stages):
+    if any(stage.uses_processes and stage.op_type == SOURCE for stage in loop.stages):
         return []
     return [replace(one, prediction=predict(loop, *one.changes)) for stage in loop.stages if is_polled(stage)
             for one in _shallower(stage)]  # fmt: skip

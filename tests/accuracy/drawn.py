@@ -42,6 +42,12 @@ def drawn(seed: int, number: int) -> list[Pipeline]:
     return found
 
 
+def named(name: str) -> Pipeline:
+    """The drawn pipeline of that name, such as drawn_20261122_07."""
+    _, seed, number = name.split("_")
+    return drawn(int(seed), int(number) + 1)[-1]
+
+
 def _usable(pipeline: Pipeline, right: Label) -> bool:
     if not FASTEST_BATCH_MS <= right.batch_ms <= SLOWEST_BATCH_MS or right.cpu > MOST_CPU:
         return False

@@ -82,6 +82,11 @@ def test_one_in_twenty_may_be_slower_than_the_best_and_none_harmful():
     assert tune_bench.table([]).count("| - |") == 5
 
 
+def test_a_pipeline_is_known_by_its_name_designed_or_drawn():
+    assert tuned.training("map_wait", 1.5).seconds == 1.5
+    assert tuned.training("drawn_20261122_03").name == "drawn_20261122_03"
+
+
 def test_the_grid_has_every_combination_once():
     two_maps = replace(find("map_wait"), maps=(*find("map_wait").maps, Map("blurred", vision(1))))
     source = 1 if two_maps.branches[0].source.form != "random" else 3

@@ -1,7 +1,7 @@
 """`pipeprof tune` on many built pipelines, each held against the grid of its settings; goes on where it was.
 
 python tests/accuracy/tune_bench.py FOLDER --pipelines 10              so many, drawn the same way each time
-python tests/accuracy/tune_bench.py FOLDER --pipelines map_wait,map_np  these
+python tests/accuracy/tune_bench.py FOLDER --pipelines map_wait,map_np  these, or drawn ones such as drawn_20261128_05
 
 FOLDER/NAME.json is the line of a pipeline that is done. With other arguments, or for a new version, take another folder.
 """

@@ -1,4 +1,4 @@
-"""Shallow queues: tried where polls limit the threads of a source, and nowhere beside worker processes."""
+"""Where polls limit the threads of a source: shallow queues, and worker processes of a map behind it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,19 @@ def test_operators_that_are_about_equally_slow_are_changed_together_unless_one_d
     assert not any("+" in one.key or "2:workers=1" in one.key for one in tried(reader, slow))
 
 
-def test_nor_beside_worker_processes():
-    beside = Stage(1, "MapOp", node=1, workers=2, rate=40 * LAW, rows=ROWS, is_python=True, uses_processes=True)
+def test_beside_a_source_with_worker_processes_there_are_none():
+    beside = Stage(3, "GeneratorOp", node=3, workers=2, rate=40 * LAW, rows=ROWS, is_python=True, uses_processes=True)
     assert SHALLOW not in [one.key for one in tried(SOURCE, beside)]
+
+
+def test_they_are_tried_together_with_worker_processes_of_a_map():
+    """The best of source_poll_map: the queue, and a process for a light map, which makes the source wait, too."""
+    light = Stage(1, "MapOp", node=1, rate=8 * LAW, rows=ROWS, kind="wait", is_python=True)
+    keys = [one.key for one in tried(replace(SOURCE, row_ns=4e6), light)]
+    assert {SHALLOW, "1:processes=True"} <= {*keys}
+    keys = [one.key for one in tried(replace(SOURCE, row_ns=4e6), replace(light, uses_processes=True))]
+    assert SHALLOW in keys
+    assert "1:processes=True" not in keys
 
 
 def test_a_source_that_is_seen_to_wait_for_polls_is_polled_however_slow():
