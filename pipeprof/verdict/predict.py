@@ -14,6 +14,7 @@ from pipeprof.verdict.capacity import (
     CHEAP,
     SCALING,
     SOURCE,
+    THREAD_QUEUE,
     Basis,
     Change,
     Loop,
@@ -108,8 +109,8 @@ def _elsewhere(loop: Loop, stage: Stage, change: Change) -> tuple[Loop, Loop]:
 def _beside(other: Stage, stage: Stage, change: Change) -> tuple[float | None, float | None]:
     """What another operator makes beside the change, least and most: the prefetch size is of all operators.
 
-    While a polled source waits to hand on a row its threads make more. Rows that go to worker processes and back make
-    it wait, as shallower queues do.
+    While a polled source waits to hand on a row its threads make more. Rows that go to a worker process and back make
+    it wait, where the queues on both sides of its output hold fewer rows than its threads make between two polls.
     """
     if other.op_type != SOURCE or other.op_id == stage.op_id or not other.rate:
         return other.rate, other.rate
@@ -117,15 +118,17 @@ def _beside(other: Stage, stage: Stage, change: Change) -> tuple[float | None, f
         processes = other.uses_processes
         low, high, _, _ = source_changed(other, other.workers, processes=processes, prefetch=change.prefetch)
         return low or other.rate, high
-    if _sends_rows(stage, change) and is_polled(other) and not other.uses_processes:
+    waits = 2 * other.depth < THREAD_QUEUE * other.workers
+    if waits and _sends_rows(stage, change) and is_polled(other) and not other.uses_processes:
         _, high, _, _ = source_changed(other, other.workers, processes=False, prefetch=other.depth - 1)
         return other.rate, high
     return other.rate, other.rate
 
 
 def _sends_rows(stage: Stage, change: Change) -> bool:
-    """Whether rows go to worker processes and back that did not."""
-    return bool(change.processes) and not stage.uses_processes and stage.is_python and stage.op_type != SOURCE
+    """Whether rows go to a worker process and back that did not, and so come back later."""
+    moves = bool(change.processes) and not stage.uses_processes and stage.is_python and stage.op_type != SOURCE
+    return moves and change.workers in (None, stage.workers)
 
 
 def _refusal(stage: Stage | None, change: Change) -> Basis | None:

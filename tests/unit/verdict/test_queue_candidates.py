@@ -66,14 +66,13 @@ def test_beside_a_source_with_worker_processes_there_are_none():
     assert SHALLOW not in [one.key for one in tried(SOURCE, beside)]
 
 
-def test_they_are_tried_together_with_worker_processes_of_a_map():
-    """The best of source_poll_map: the queue, and a process for a light map, which makes the source wait, too."""
+def test_they_come_before_a_process_for_a_map_which_makes_the_source_wait_only_then():
+    """The best of source_poll_map has both: deep queues take what the threads made between two polls at once."""
     light = Stage(1, "MapOp", node=1, rate=8 * LAW, rows=ROWS, kind="wait", is_python=True)
-    keys = [one.key for one in tried(replace(SOURCE, row_ns=4e6), light)]
-    assert {SHALLOW, "1:processes=True"} <= {*keys}
-    keys = [one.key for one in tried(replace(SOURCE, row_ns=4e6), replace(light, uses_processes=True))]
-    assert SHALLOW in keys
-    assert "1:processes=True" not in keys
+    deep, shallow = replace(SOURCE, row_ns=4e6), replace(SOURCE, row_ns=4e6, capacity=2)
+    assert [one.key for one in tried(deep, light)] == [SHALLOW]
+    assert [one.key for one in tried(shallow, light)][:1] == ["1:processes=True"]
+    assert SHALLOW in [one.key for one in tried(deep, replace(light, uses_processes=True))]
 
 
 def test_a_source_that_is_seen_to_wait_for_polls_is_polled_however_slow():
