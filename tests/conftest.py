@@ -30,6 +30,12 @@ settings.load_profile("repeatable")
 RUN_ID = "20260101T000000-abcdef"
 
 
+@pytest.fixture
+def own_cache(tmp_path_factory, monkeypatch):
+    """What is imported or computed is kept for this test alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_wait_for_the_disk():
     """Nothing that these processes write has to outlive a loss of power, and waiting for the disk takes longest of it."""

@@ -26,6 +26,8 @@ import traceback
 from itertools import product
 from pathlib import Path
 
+from fuzz_cases import places
+
 sys.dont_write_bytecode = True
 HERE = Path(__file__).parent
 CAPTURES = HERE / "real" / "captures"
@@ -372,13 +374,6 @@ def changed(rng, text):
         else:
             inside[last] = rng.choice(ODD)
     return json.dumps(content).encode("utf-8", "surrogatepass")
-
-
-def places(content, path=()):
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in items:
-        yield (*path, key)
-        yield from places(value, (*path, key))
 
 
 def any_file(rng, path, place):

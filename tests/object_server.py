@@ -14,6 +14,7 @@ import urllib.request
 from typing import NamedTuple
 
 from free_port import free_port
+from pyarrow import fs
 
 _REQUEST = re.compile(rb'"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/')
 
@@ -30,6 +31,14 @@ class Server(NamedTuple):
 
 
 SECRET = "sec" + "ret"  # of the account that may use it
+
+
+def system_of(server):
+    """The server's files as pyarrow has them."""
+    return fs.S3FileSystem(
+        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
+        allow_bucket_creation=True,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

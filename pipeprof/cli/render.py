@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +50,7 @@ def render(source: Path, form: str | None, folder: Path | None, *, force: bool) 
       pipeprof render compare.json --to html > compare.html
       pipeprof render compare.json -o folder
     """  # noqa: D301
-    from pipeprof.report.output import check_free
+    from pipeprof.report.output import check_free, written_whole
 
     all_forms = forms()
     if (form is None) == (folder is None):
@@ -66,7 +64,9 @@ def render(source: Path, form: str | None, folder: Path | None, *, force: bool) 
     for name, _ in all_forms.values():
         check_free(folder / name, force=force)
     for name, text in all_forms.values():
-        _write(folder / name, text(content))
+        with written_whole(folder / name) as temporary:
+            folder.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text(content), encoding="utf-8")
 
 
 def _annotations(content: dict[str, Any]) -> str:
@@ -83,15 +83,3 @@ def _read(source: Path) -> dict[str, Any]:
         return compare_content.read(read_file(source, MOST_BYTES), str(source))
     except OSError as error:
         raise UsageError(f"cannot read `{source}`: {error.strerror}", "give a file of `pipeprof compare`") from error
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # where the folder itself cannot be made there is none to unlink in
-            temporary.unlink()
-        raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error

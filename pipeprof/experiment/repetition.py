@@ -26,8 +26,8 @@ PROFILE = ProbeOptions()
 OPTIONS = {"ops": "window", "queue_interval": 100, "service": True, "memory": True, "schedule": None}
 
 
-class Bench:
-    """What an experiment needs from the world: clocks, repetitions, measures, verdicts. Tests bring their own."""
+class Clocks:
+    """The clocks of an experiment."""
 
     def now(self) -> float:
         """Seconds of a clock that never goes back."""
@@ -36,6 +36,10 @@ class Bench:
     def clock(self, ahead_s: float) -> str:
         """The time of day in `ahead_s` seconds, `14:03:20`."""
         return time.strftime("%H:%M:%S", time.localtime(time.time() + ahead_s))
+
+
+class Bench(Clocks):
+    """What an experiment needs from the world: clocks, repetitions, measures, verdicts. Tests bring their own."""
 
     def run(
         self, command: Sequence[str], env: Mapping[str, str], workdir: Path, path: Path, slow_down: float | None = None

@@ -120,7 +120,10 @@ def pull_request(content: Content) -> str:
     pairs = format_count(len(final["a"]), "pair")
     left = "\n".join(f"- {markdown_code(_place(one))}" for one in (content["patch"] or {}).get("by_hand", ()))
     rest = f"Not in the diff, but needed for that figure:\n\n{left}\n\n" if left else ""
-    failed = _failed([one for one in content.get("failed_runs", ()) if one["folder"] == "final"])
+    shared = ", ".join(map(markdown_code, (content["patch"] or {}).get("shared", ())))
+    rest += f"The diff changes other pipelines, too, which were not compared: {shared}.\n\n" if shared else ""
+    proof = ("final", len(trials))
+    failed = _failed([one for one in content.get("failed_runs", ()) if (one["folder"], one["steps"]) == proof])
     return (
         f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n{rest}"
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}{part}: {steps}{_needs(content)}; "
@@ -186,6 +189,9 @@ def _answer(content: Content) -> list[str]:
         head = f"not {'better' if less else 'faster'}: {gain}; nothing is recommended"
     elif verdict == "not_judged":
         head = f"not judged: {final['error'] or _checked(final)}; nothing is recommended"
+        unknown = final["batches"] in ("not_reproducible", "not_seen") and not final["error"]
+        kept = any(_changes(one["what"], "cache", "maps_after") for one in _came(content, "accepted"))
+        head += "; --allow-unchecked takes it" if unknown and not kept and not content.get("allow_unchecked") else ""
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
         if final["looks"] and final["p_value"] is not None and 1 - final["p_value"] > final["alpha"]:
@@ -318,7 +324,7 @@ def _permuting(content: Content) -> Section:
     """How many candidates were left out for the order of the rows, and what more may be allowed."""
     permuting = len(_left_out(content))
     said = [f"--allow-order would allow {permuting} more: the same rows, in another order"] if permuting else []
-    late = (content["final"] or {}).get("batches") == "other"
+    late = (content["final"] or {}).get("batches") in ("other", "not_reproducible")
     differ = late or _came(content, "other_data") or _came(content, "unchecked")
     if not content.get("allow_random") and differ:
         said.append("if random crops, flips or the like make the batches differ: --allow-random compares all but those")
@@ -414,6 +420,8 @@ def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
+    if content.get("stop_after") and diff:
+        notes.append("note: each run ended early, so pipelines that come later and share these lines were not seen")
     if any(one.get("max_rowsize") for one in content["settings"].get("operators", ())):
         notes.append("note: MindSpore 2.8 and later warn of max_rowsize, and will remove it in a future version")
     notes += [f"Written into {folder}: {', '.join(written)}"] if written else []

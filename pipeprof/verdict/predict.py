@@ -85,7 +85,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
     found = _stated(least, interval, basis, limited_by, reason)
     if _sends_rows(stage, change) and change.prefetch is None and fast > lowest_rate(polled, stage, high)[0]:
         found = replace(found, ratio=None, low=min(found.low or 1.0, 1.0), reason=because("polled_less"))
-    in_turn = any(one.below_concat and (one == stage or rate_now(loop, one) < fast) for one in loop.stages)
+    in_turn = any(one.below_concat and rate_now(loop, one) < fast for one in loop.stages)
     return _in_turn(found, loop) if in_turn else found
 
 

@@ -62,8 +62,10 @@ def candidates(
     possible = [one for one in possible if made is None or all(change.op_id in made for change in one.changes)]
     distinct: dict[str, Candidate] = {}
     by_file = {stage.op_id for stage in loop.stages if stage.op_type in BY_FILE}
+    is_joined = any(stage.op_type == "ZipOp" for stage in loop.stages)  # rows of another order stand beside other rows
     for one in (_as_written(one, recorded.together, by_file) for one in possible):
-        distinct.setdefault(one.key, one)
+        if not (one.permutes and is_joined):
+            distinct.setdefault(one.key, one)
     return list(distinct.values())
 
 

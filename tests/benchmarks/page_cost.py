@@ -9,15 +9,12 @@ them here), and loaded in Chromium. `--compacted` leaves the first out, `--keep 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from run_files import sealed, write
+from run_files import cost, sealed, write
 
 from pipeprof.record.run import Manifest, Run
 
@@ -78,16 +75,6 @@ def _write_samples(run, rank, end, samples):
     parts = ("main", "dataset_thread", "neighbour")
     write(run, "cpu_use", rank=rank, start_ns=np.repeat(at[:-1], 3), end_ns=np.repeat(at[1:], 3), part=parts * samples,
           members=np.ones(3 * samples, np.int64), cpu_ns=np.repeat(np.diff(at), 3) // 2)  # fmt: skip
-
-
-def cost(*words):
-    """CPU seconds, and peak MiB, of a pipeprof command."""
-    child = subprocess.Popen([sys.executable, "-m", "pipeprof", *map(str, words)], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"pipeprof {words[0]} ended with {child.returncode}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def load(page, times=5):

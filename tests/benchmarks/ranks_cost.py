@@ -10,27 +10,12 @@ the answers that its report asks, which the next report reads. With `--compacted
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from run_files import sealed
+from run_files import cost, sealed
 from test_bench_ranks import EVENTS, STEPS, make_run
-
-MIB = 1024  # KiB
-
-
-def cost(*words):
-    """CPU seconds and peak MiB of a pipeprof command."""
-    child = subprocess.Popen([sys.executable, "-m", "pipeprof", *map(str, words)], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"pipeprof {words[0]} ended with {child.returncode}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / MIB
 
 
 def files(run):

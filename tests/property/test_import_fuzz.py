@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fuzz_cases import places
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minddata_files import write_feed, write_sink
@@ -125,14 +126,6 @@ def test_anything_may_stand_in_between(kind, name, noise, share):
         place = int(len(data) * share)
         path.write_bytes(data[:place] + noise + data[place:])
         judge(source)
-
-
-def places(content, path=()):
-    """Every key and index of a JSON document."""
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in items:
-        yield (*path, key)
-        yield from places(value, (*path, key))
 
 
 @pytest.mark.parametrize("name", [name for _, name in FILES if name.endswith(".json")])

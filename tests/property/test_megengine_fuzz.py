@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fuzz_cases import CASES, PLACE
+from fuzz_cases import CASES, PLACE, places
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from megengine_files import profile
@@ -110,14 +110,6 @@ def tables_open(run):
             document.text(sections.document(content, "run", ""), form)
         if not question.group_by:
             texts.wiki_text(content)
-
-
-def places(content, path=()):
-    """Every key and index of a JSON document."""
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in items:
-        yield (*path, key)
-        yield from places(value, (*path, key))
 
 
 def changed(content, way, value):

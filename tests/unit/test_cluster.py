@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
-pytestmark = pytest.mark.slow  # starts a cluster of workers
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]  # starts a cluster of workers
 pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 RUNS, RANKS = 130, 5
 
@@ -57,11 +57,6 @@ def traces(tmp_path_factory):
     for rank in range(RANKS):
         write_output(folder / f"host{rank}_ascend_pt", rank=rank)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def sorted_rows(table):

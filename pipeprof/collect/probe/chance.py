@@ -2,7 +2,7 @@
 
 import re
 
-from . import callables, describe
+from . import callables, describe, trains
 
 RANDOM = re.compile(
     r"(?:^|[^a-z])r(?:and|ng)|Rand|[Aa]ug|[Ss]huffle|permut|[Mm]ix[Uu]p|[Cc]ut([Mm]ix|[Oo]ut)|[Mm]asking|IID|[Dd]ither"
@@ -34,13 +34,7 @@ def _draws(called, kind, deep):
         kind = called if isinstance(called, type) else type(called)
         methods = [kind.__dict__.get(name) for name in ("__call__", "__getitem__", "__iter__")]
         return any(_draws(one, kind, deep) for one in methods if hasattr(one, "__code__"))
-    words = _names(code)
+    words = trains.names_in(code)
     module_values = getattr(called, "__globals__", {})
     inside = [module_values.get(name, getattr(kind, name, None)) for name in words]
     return any(RANDOM.search(word) for word in words) or any(_draws(one, kind, deep - 1) for one in inside)
-
-
-def _names(code):
-    """Names in the code of a function and of those that are written in it."""
-    inner = [name for one in code.co_consts if hasattr(one, "co_names") for name in _names(one)]
-    return [*code.co_names, *inner]

@@ -9,7 +9,7 @@ import functools
 import itertools
 import types
 
-from . import chance
+from . import trains
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 DEEP = 2  # objects that are held by what is looked at
@@ -74,7 +74,7 @@ def _look_inside(one, path, plain_values, deep, above):
 def _read_by(function, path, plain_values, deep, above):
     """What a function reads of its module, and closes over."""
     module_values = getattr(function, "__globals__", {})
-    for name in chance._names(function.__code__):
+    for name in trains.names_in(function.__code__):
         if name in module_values and isinstance(module_values[name], PLAIN + HELD):
             _look(module_values[name], "%s.%s" % (path, name), plain_values, deep, above)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -39,7 +39,7 @@ def jit_updates(executor):
     todo = [(executor.fn, ())]
     owner = getattr(executor, "obj", None)
     if owner is not None:
-        todo.append((owner, _names(getattr(executor.fn, "__code__", None))))
+        todo.append((owner, names_in(getattr(executor.fn, "__code__", None))))
     seen = set()
     while todo and len(seen) < SEARCH_LIMIT:
         item, names = todo.pop()
@@ -70,13 +70,13 @@ def _trains(item, itself):
 def _referred(item):
     """What a function's code can reach, with the names that the code uses."""
     if isinstance(item, types.MethodType):
-        return [(item.__func__, ()), (item.__self__, _names(getattr(item.__func__, "__code__", None)))]
+        return [(item.__func__, ()), (item.__self__, names_in(getattr(item.__func__, "__code__", None)))]
     if not isinstance(item, types.FunctionType):
         return []
     reached = []
     if isinstance(getattr(item, "__wrapped__", None), types.FunctionType):
         reached.append(item.__wrapped__)
-    names = _names(item.__code__)
+    names = names_in(item.__code__)
     for cell in item.__closure__ or ():
         try:
             reached.append(cell.cell_contents)
@@ -87,13 +87,14 @@ def _referred(item):
     return [(value, names) for value in reached if callable(value) or hasattr(value, "__dict__")]
 
 
-def _names(code):
+def names_in(code):
+    """Names in the code of a function and of those that are written in it, each once."""
     if code is None:
         return ()
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names.extend(_names(constant))
+            names.extend(names_in(constant))
     return tuple(sorted(set(names)))
 
 

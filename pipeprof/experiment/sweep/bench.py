@@ -16,7 +16,7 @@ import psutil
 
 from pipeprof.collect.launch import command_path, not_started
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
@@ -52,16 +52,8 @@ class Order:
         return log_of(self.path)
 
 
-class SweepBench:
+class SweepBench(Clocks):
     """What a sweep needs from the world: clocks, and measured repetitions. Tests bring their own."""
-
-    def now(self) -> float:
-        """Seconds of a clock that never goes back."""
-        return time.monotonic()
-
-    def clock(self, ahead_s: float) -> str:
-        """The time of day in `ahead_s` seconds, `14:03:20`."""
-        return time.strftime("%H:%M:%S", time.localtime(time.time() + ahead_s))
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet: of a recorded one, or the command itself."""

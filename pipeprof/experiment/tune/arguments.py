@@ -134,12 +134,10 @@ class Sources:
         by_place = [*function.params.posonly_params, *function.params.params]
         number = next((at for at, one in enumerate(by_place) if one is parameter), None)
         names, owner = {function.name.value}, parents.get(parents[function])
+        decorators = {wrapper.module.code_for_node(one.decorator) for one in function.decorators}
         if isinstance(owner, libcst.ClassDef):
             names = {owner.name.value} if function.name.value == "__init__" else names
-            is_static = any(
-                wrapper.module.code_for_node(one.decorator) == "staticmethod" for one in function.decorators
-            )
-            number = number if number is None or is_static else number - 1
+            number = number if number is None or "staticmethod" in decorators else number - 1
         if parameter in function.params.posonly_params:
             raise UnclearError("positional")
         read = [one for made_at in made for one in made_at.references]
@@ -150,7 +148,16 @@ class Sources:
         given = Argument(
             caller, frozenset(names), parameter.name.value, number, argument.steps + 1, argument.does_more or does_more
         )
+        if isinstance(owner, libcst.ClassDef) and not decorators & {"staticmethod", "classmethod"}:
+            self._refuse_on_class(given, owner.name.value)
         return given, len(made) == 1 and isinstance(value, libcst.Name)
+
+    def _refuse_on_class(self, given: Argument, name: str) -> None:
+        """Raises UnclearError where a method is called on its class: the object is among the arguments there."""
+        if self._is_called(given):
+            on = getattr(self._call(given).func, "value", None)
+            if isinstance(on, libcst.Name) and on.value == name:
+                raise UnclearError("positional")
 
 
 def _is_handed_on(wrapper: metadata.MetadataWrapper, name: libcst.CSTNode) -> bool:

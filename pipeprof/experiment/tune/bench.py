@@ -185,6 +185,9 @@ class TuneBench:
         trial = Trial(path, settings.command(self.command), probe, {"override": override}, longest_s=longest_s)
         try:
             ended = run_trial(trial, processes=steps is not None)
+        except KeyboardInterrupt:
+            shutil.rmtree(path, ignore_errors=True)  # of a script that ends well then it would look complete
+            raise
         except WorkloadError as error:
             shutil.rmtree(path, ignore_errors=True)  # a part of the training, which the next call would take for it
             hint = "end each run earlier with --steps, or give it more time with --budget"

@@ -127,6 +127,8 @@ def compared_columns(
                 what = "values" if first.form == second.form else "types or shapes"
                 return "other", f"{why}the {what} of {_named(first.name)}"
             drawn |= {} if is_steady else {first.name: None}
+        if all(steady) and one.sum != other.sum:
+            return "other", f"{why}each column has the same values, but other ones stand beside each other"
         batches = "random"
     names = ", ".join(map(_named, drawn))
     why = f"random operations draw other numbers in {names}; all else in the epochs is the same"

@@ -413,7 +413,8 @@ class Tuning:
         try:
             return self._told(settings, folder, name, has_run=has_run)
         except (WorkloadError, MeasureError) as error:
-            failed = [one.side for one in self.state.failed_runs if one.folder == folder.name]
+            mine = (folder.name, self.state.steps)
+            failed = [one.side for one in self.state.failed_runs if (one.folder, one.steps) == mine]
             if not has_run or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
                 raise
             self.say(f"  a run failed, and is made again: {error.message}")
@@ -425,7 +426,8 @@ class Tuning:
             return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
         except (WorkloadError, MeasureError) as error:
             if has_run:
-                self.state.failed_runs.append(FailedRun(folder=folder.name, side=name[0], error=error.message))
+                of = FailedRun(folder=folder.name, side=name[0], error=error.message, steps=self.state.steps)
+                self.state.failed_runs.append(of)
             raise
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:

@@ -104,11 +104,15 @@ class Final(msgspec.Struct, kw_only=True):
 
 
 class FailedRun(msgspec.Struct, kw_only=True):
-    """A run that failed, of settings that had run before: the `folder` of its comparison, and its side."""
+    """A run that failed, of settings that had run before: the `folder` of its comparison, and its side.
+
+    `steps`: how many trials had been accepted then, for a proof is of all of them.
+    """
 
     folder: str
     side: Side
     error: str
+    steps: int = 0
 
 
 class Proven(msgspec.Struct, kw_only=True):

@@ -1,7 +1,11 @@
 """Runs with steps of a chosen length, and verbs called as from a shell."""
 
+import io
+import sys
+
 import pytest
 
+from pipeprof import cli
 from pipeprof.record.run import Rep
 
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999, 1.001)
@@ -33,16 +37,22 @@ def recorded(make_run):
 
 
 @pytest.fixture
-def verb(capsys, monkeypatch, tmp_path):
-    from pipeprof import cli
+def call(monkeypatch, capfd):
+    """`call(*words)` is the installed program: (exit code, stdout, stderr)."""
 
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["pipeprof", *words])
+    def run_main(*words, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["pipeprof", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        out = capsys.readouterr()
-        return ended.value.code, out.out, out.err
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
 
+    return run_main
+
+
+@pytest.fixture
+def verb(call, monkeypatch, tmp_path):
+    """The same in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
     return call

@@ -18,7 +18,7 @@ from comparisons import hostile as hostile_comparison
 from hostile import MANY, NAMES
 from once import reports_made_once
 
-from pipeprof.cli import cli, main
+from pipeprof.cli import cli
 from pipeprof.cli.render import forms
 from pipeprof.cli.verbs import VERBS
 from pipeprof.record.note import note
@@ -197,18 +197,6 @@ def written(make_run, *, failed=False, length=10 * MS):
     return run
 
 
-@pytest.fixture
-def call(monkeypatch, capfd):
-    def run_main(words):
-        monkeypatch.setattr(sys, "argv", ["pipeprof", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run_main
-
-
 @pytest.fixture(scope="module")
 def runs(make_shared_run):
     """Hostile runs in one folder, which the cases only read."""
@@ -385,7 +373,7 @@ def test_nothing_obeys_a_name(verb, form, words, call, runs, tmp_path, no_runs, 
     monkeypatch.chdir(tmp_path)
     thing = things(runs, tmp_path, stored_baselines)
     line = [part for word in words.split() for part in _filled(word, thing)]
-    code, out, err = call(line)
+    code, out, err = call(*line)
     assert code in (0, 1, 3, 4), err
     assert "Traceback" not in err
     hostile.check_log(err)
@@ -419,7 +407,7 @@ def _filled(word, thing):
 
 def test_json_and_parquet_hold_the_true_names(call, runs):
     path = str(runs["run"].path)
-    code, out, _ = call(["ops", path, "--top", "0", "--print-only", "host", "--format", "json"])
+    code, out, _ = call("ops", path, "--top", "0", "--print-only", "host", "--format", "json")
     assert code == 0
     true = {
         name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

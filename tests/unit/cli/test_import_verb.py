@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from minddata_files import write_feed
-
-from pipeprof.cli import main
-
-
-@pytest.fixture
-def call(monkeypatch, capfd):
-    def run_main(*words):
-        monkeypatch.setattr(sys, "argv", ["pipeprof", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run_main
 
 
 def test_an_import_says_what_it_found_and_can_be_reported(call, tmp_path):

@@ -28,10 +28,7 @@ from pipeprof.report.ops.groups import COLUMNS
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

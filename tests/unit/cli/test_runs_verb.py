@@ -18,16 +18,13 @@ from pipeprof.record import checksums
 from pipeprof.report import overview
 from pipeprof.report.build import build
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 MS = 1_000_000
 WITH_RUN = (
     ["report"], ["ops"], ["sql"], ["timeline", "-o", "t.json"], ["memory"],
     ["stacks", "-o", "s.folded", "--by", "scope"],
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeprof import cli as program
-from pipeprof.cli import cli, main
+from pipeprof.cli import cli
 from pipeprof.cli.report import OLD_SECTIONS, SectionName
 from pipeprof.cli.report import SECTIONS as OF_REPORT
 from pipeprof.cli.verbs import SECTIONS, VERBS
@@ -43,21 +43,6 @@ def run(make_run):
     made.manifest.state = "complete"
     made.save()
     return made
-
-
-@pytest.fixture
-def call(monkeypatch, capfd):
-    """`call(*words)` is the installed program: (exit code, stdout, stderr)."""
-
-    def run_main(*words, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["pipeprof", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capfd.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run_main
 
 
 def failed(result, code):

@@ -81,6 +81,15 @@ FORMS = {
 }  # fmt: skip
 
 
+METHODS = (
+    "class Loader:\n{decorator}    def rows({own}, rows, n):\n        return rows.map(f, num_parallel_workers=n)\n"
+)
+FORMS |= {
+    "a class method": (METHODS.format(decorator="    @classmethod\n", own="cls"), 4, "Loader.rows(2, 4)", "Loader.rows(2, 2)"),
+    "an object": (METHODS.format(decorator="", own="self"), 3, "Loader().rows(2, 4)", "Loader().rows(2, 2)"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", FORMS)
 def test_functions_of_every_form_hand_it_on(job, case):
     library, line, before, after = FORMS[case]
@@ -117,6 +126,10 @@ def test_a_function_of_the_same_name_that_gives_a_value_of_its_own_is_not_passed
 
 
 LEFT = {
+    "on its class": (
+        "Loader.rows(loader, 2, 4)", METHODS.format(decorator="", own="self"), 3,
+        "library", "num_parallel_workers=2 in the call that leads to",
+    ),
     "computed": ("create_loader(rows, 16, workers=args.workers)", LOADER, 4, "expression", "create_loader(workers=2)"),
     "stars": ("create_loader(rows, **options)", LOADER, 4, "stars", "create_loader(workers=2)"),
     "set again": (

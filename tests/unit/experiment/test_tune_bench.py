@@ -39,6 +39,19 @@ def test_batches_of_a_first_epoch_prove_no_cache(tmp_path, monkeypatch, later, b
     assert real_bench.TuneBench(["true"]).run(cached, tmp_path, ("b", 0), None).batches == batches
 
 
+def test_a_recording_that_was_interrupted_is_made_again(tmp_path, monkeypatch):
+    """A script that ends well after Ctrl-C leaves a run that looks complete."""
+
+    def interrupted(trial, **_more):
+        trial.path.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(real_bench, "run_trial", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        real_bench.TuneBench(["true"]).look(Settings(), tmp_path / "look-0", 9.0)
+    assert not (tmp_path / "look-0").exists()
+
+
 def test_memory_that_cannot_be_read_is_an_error_and_not_none(tmp_path, monkeypatch):
     rate = SimpleNamespace(per_second=1.0)
     done = SimpleNamespace(path=tmp_path, rate=rate, later_rate=rate, events=lambda _kind: [])

@@ -17,9 +17,10 @@ from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.search import TuneWish
-from pipeprof.experiment.tune.state import Final, Proven, sources_of
+from pipeprof.experiment.tune.state import FailedRun, Final, Proven, sources_of
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import Settings
+from pipeprof.report.tune_text import pull_request
 
 
 @pytest.mark.parametrize("folder", ["trial-0", "final"])
@@ -138,6 +139,15 @@ def test_what_was_proven_stays_when_more_time_proves_nothing_more(tune, tmp_path
     assert is_proven(again)
     assert again.settings.operators == less.operators
     assert final_word(again, tmp_path) == "proven"
+
+
+def test_runs_that_failed_in_the_proof_of_more_are_not_told_of_what_was_proven(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    for steps in (state.steps, state.steps + 1):
+        state.failed_runs = [FailedRun(folder="final", side="b", error="killed", steps=steps)]
+        told = pull_request(content_of(state, tmp_path, allow_unchecked=False))
+        assert ("Runs that failed: 0 unchanged, 1 changed" in told) == (steps == state.steps)
 
 
 def random_batches():

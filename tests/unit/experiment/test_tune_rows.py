@@ -71,6 +71,9 @@ def test_one_bad_comparison_outweighs_all_others(words):
     assert found == max(words, key=order.index)
 
 
+replaced = msgspec.structs.replace
+
+
 def augmented(drawn, label="", **more):
     """An epoch of pictures that were drawn at random, and of labels."""
     return epoch(
@@ -101,6 +104,13 @@ def test_where_some_columns_are_random_the_others_are_compared(changed, order, e
     assert word == expected
     assert why.startswith("random operations draw other numbers in column `image`;") is (expected == "random")
     assert why
+
+
+def test_columns_that_stand_beside_other_ones_are_other_rows_whatever_is_allowed():
+    plain = [augmented("one")]
+    (word, why) = compared_columns(plain, plain, [replaced(plain[0], ordered="moved", sum="others")], order=True)
+    assert (word, "other ones stand beside each other" in why) == ("other", True)
+    assert compared_columns(plain, plain, [replaced(plain[0], ordered="moved")], order=True)[0] == "random"
 
 
 def test_where_every_column_is_random_there_is_nothing_to_hold_on_to():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ascend_files
 import pytest
 from ascend_files import write_cpu, write_output
+from stored_rows import rows
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path
@@ -19,10 +20,6 @@ def two(folder, monkeypatch, *, pid=77, names=("20260101000000000", "20260101000
         monkeypatch.setattr(ascend_files, "EPOCH_US", ascend_files.EPOCH_US + (APART_US if number else -APART_US))
         write_output(folder / f"host_{77 if number else pid}_{names[number]}_ascend_pt")
     return folder
-
-
-def rows(run, table, *names):
-    return [tuple(row[name] for name in names) for row in store.read(run, table).to_pylist()]
 
 
 def test_cycles_of_one_process_are_one_run_in_order_of_time(tmp_path, monkeypatch):

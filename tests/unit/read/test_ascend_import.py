@@ -19,28 +19,19 @@ from ascend_files import (
     write_prof,
 )  # fmt: skip
 from minddata_files import cpu_json
+from stored_rows import rows, warnings
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import events as chrome
 from pipeprof.read.ascend.first import first_times
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.read.source.notes import Notes
-from pipeprof.record import store
 
 
 @pytest.fixture
 def load(tmp_path):
     """`load(folder)`: the run that it becomes."""
     return lambda folder, **options: import_path(folder, tmp_path / "run", **options)
-
-
-def rows(run, table, give):
-    data = store.read(run, table).to_pylist()
-    return [tuple(row[name] for name in give.split()) for row in data]
-
-
-def warnings(run, code):
-    return [warning.message for warning in run.manifest.warnings if warning.code == code]
 
 
 @pytest.mark.parametrize("new", [False, True])

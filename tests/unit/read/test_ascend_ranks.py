@@ -12,17 +12,13 @@ import time
 import pytest
 from ascend_files import write, write_cluster, write_graph, write_output, write_prof
 from minddata_files import write_feed
+from stored_rows import rows
 
 from pipeprof import processes
 from pipeprof.errors import RunError, UsageError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.tables import workers
 from pipeprof.record import store
-
-
-def rows(run, table, give):
-    data = store.read(run, table).to_pylist()
-    return [tuple(row[name] for name in give.split()) for row in data]
 
 
 def parquet(run):

@@ -6,19 +6,10 @@ import struct
 
 import pytest
 from ascend_files import BASE, EPOCH_US, step_trace_text, training_trace, ts_track, write, write_gpu, write_output
+from stored_rows import rows, warnings
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path
-from pipeprof.record import store
-
-
-def rows(run, table, give):
-    data = store.read(run, table).to_pylist()
-    return [tuple(row[name] for name in give.split()) for row in data]
-
-
-def warnings(run, code):
-    return [warning.message for warning in run.manifest.warnings if warning.code == code]
 
 
 def durations(run):

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from ascend_files import EPOCH_US, us, write, write_cluster, write_cpu, write_gpu, write_graph, write_output, write_prof
+from stored_rows import rows
 
 from pipeprof.read.foreign import import_path
 from pipeprof.record import store
@@ -19,11 +20,6 @@ MAKERS = {"graph": write_graph, "output": write_output, "prof": write_prof, "cpu
 
 def tables(run):
     return {table: store.read(run, table).to_pylist() for table in BY_NAME if run.files(table)}
-
-
-def rows(run, table, give):
-    data = store.read(run, table).to_pylist()
-    return [tuple(row[name] for name in give.split()) for row in data]
 
 
 def packed(path):

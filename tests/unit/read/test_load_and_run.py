@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from stored_rows import rows
 
 from pipeprof.errors import SourceError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.query.measure import measure
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine.load_and_run import parse_log, read_log
-from pipeprof.record import store
 
 OLD = """./load_and_run ./a.mge --iter 2
 [19 00:26:10 from_argv@mgblar.cpp:1169][warn] enable nchw44 optimization
@@ -102,11 +102,6 @@ def imported(tmp_path):
         return import_path(folder, tmp_path / "run")
 
     return make
-
-
-def rows(run, table, *columns):
-    found = store.read(run, table).to_pylist()
-    return [tuple(row[column] for column in columns) for row in found]
 
 
 def test_a_log_is_a_repetition_with_stages_and_steps(imported):

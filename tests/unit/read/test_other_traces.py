@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 from ascend_files import write_output
+from stored_rows import rows
 
 from pipeprof.errors import SourceError, UsageError
 from pipeprof.read.chrome.events import decode
 from pipeprof.read.chrome.pairs import Pairs
 from pipeprof.read.foreign import import_path, recognise
-from pipeprof.record import store
 
 
 def event(ph, name, ts, tid=1, **more):
@@ -35,10 +35,6 @@ def written(path, content, head=b""):
     data = head + json.dumps(content).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-def rows(run, table, *names):
-    return [tuple(row[name] for name in names) for row in store.read(run, table).to_pylist()]
 
 
 def operators(run):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from stored_rows import rows
 
 from pipeprof.errors import SourceError
 from pipeprof.read import foreign
@@ -38,10 +39,6 @@ def example(monkeypatch):
 def text(later_us=0, lines=LINES):
     moved = ({**line, "start_us": str(float(line["start_us"]) + later_us)} for line in lines)
     return "".join(json.dumps(line) + "\n" for line in moved).encode()
-
-
-def rows(run, table, *names):
-    return [tuple(row[name] for name in names) for row in store.read(run, table).to_pylist()]
 
 
 def test_the_example_is_short():

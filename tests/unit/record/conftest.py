@@ -1,15 +1,39 @@
-"""A local S3 server, and what a process needs to reach it."""
+"""A local S3 server, what a process needs to reach it, and a run to be stored there."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
-from object_server import SECRET, object_server
+from object_server import SECRET, object_server, system_of
+
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record.compact import compact
+
+CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with object_server(tmp_path_factory.mktemp("server")) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def system(server):
+    return system_of(server)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The run of a real training on two ranks, complete and compacted."""
+    folder = tmp_path_factory.mktemp("recorded") / "RUN"
+    shutil.copytree(CAPTURE, folder)
+    open_run(folder)
+    shutil.rmtree(folder / "spool")
+    compact(folder)
+    return folder
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 from baseline_made import made
-from object_server import SECRET
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
@@ -15,14 +14,6 @@ from pipeprof.record import baseline, object_place, objects
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 from pipeprof.record.baseline_files import DamagedBaselineError
-
-
-@pytest.fixture(scope="module")
-def system(server):
-    return fs.S3FileSystem(
-        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
-        allow_bucket_creation=True,
-    )  # fmt: skip
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from urllib.parse import quote
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
-from object_server import SECRET, faulty_proxy
-from pyarrow import fs
+from object_server import SECRET, faulty_proxy, system_of
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
@@ -75,13 +74,6 @@ def url_of(server, path, bucket="many"):
 def put(server, key, data, bucket="many"):
     address, kind = f"http://{server.address}/{bucket}/{quote(key)}", {"Content-Type": "application/octet-stream"}
     urllib.request.urlopen(urllib.request.Request(address, data, kind, method="PUT")).close()
-
-
-def system_of(server):
-    return fs.S3FileSystem(
-        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
-        allow_bucket_creation=True,
-    )  # fmt: skip
 
 
 def replace(server, key, data):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 from baseline_made import made
 from click.testing import CliRunner
@@ -14,13 +11,10 @@ from pyarrow import fs
 
 from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError, RunError, UsageError
-from pipeprof.read.spool.finish import open_run
 from pipeprof.record import baseline, object_account, object_runs, objects
-from pipeprof.record.compact import compact
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
 
-CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 STEP = "SELECT count(*) AS steps FROM step"
 
 
@@ -28,16 +22,6 @@ STEP = "SELECT count(*) AS steps FROM step"
 def cloud(request, tmp_path_factory):
     with request.param(tmp_path_factory.mktemp("server")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded") / "RUN"
-    shutil.copytree(CAPTURE, folder)
-    open_run(folder)
-    shutil.rmtree(folder / "spool")
-    compact(folder)
-    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -22,9 +21,7 @@ import pipeprof
 from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError, RunError, UsageError
 from pipeprof.query.side import open_measures
-from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, objects, run_objects
-from pipeprof.record.compact import compact
 from pipeprof.record.object_runs import HALF, runs_below
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
@@ -32,20 +29,9 @@ from pipeprof.record.schema import TABLES
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
-CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 TABLES_KEPT = ("step/", "fetch/", "pipeline/", "op_info/")
 MOST_REQUESTS = 100  # for a report, of a run of any number of ranks
 pytestmark = [pytest.mark.usefixtures("storage_account"), pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded") / "RUN"
-    shutil.copytree(CAPTURE, folder)
-    open_run(folder)
-    shutil.rmtree(folder / "spool")
-    compact(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +56,6 @@ def folder(small, tmp_path):
 @pytest.fixture
 def whole(recorded, tmp_path):
     return shutil.copytree(recorded, tmp_path / "RUN")
-
-
-@pytest.fixture
-def system(server):
-    return fs.S3FileSystem(
-        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
-        allow_bucket_creation=True,
-    )  # fmt: skip
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from chart_values import values
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,12 +35,6 @@ def steps(length, count=5):
         {"step": n, "kind_step": n, "kind": "train", "start_ns": n * length, "end_ns": (n + 1) * length}
         for n in range(count)
     ]
-
-
-def values(spec):
-    """All data of a chart, however its parts are nested."""
-    own = spec.get("data", {}).get("values", [])
-    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
 
 
 def test_steps_of_microseconds_have_a_width_and_a_height(drawn):

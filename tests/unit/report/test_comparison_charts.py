@@ -7,6 +7,7 @@ import re
 from functools import partial
 
 import pytest
+from chart_values import values
 from comparisons import comparison, hostile, metric
 from hostile import NAMES, check_html
 
@@ -48,12 +49,6 @@ def compared(make_run):
 def drawn(content, name):
     (found,) = (chart for chart in charts.charts_of(content) if chart.name == name)
     return found
-
-
-def values(spec):
-    """All data of a chart, however its parts are nested."""
-    own = spec.get("data", {}).get("values", [])
-    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
 
 
 def test_every_repetition_is_a_point_at_its_place_in_time(compared):

@@ -20,6 +20,7 @@ from pipeprof.report.fleet.rows import SCHEMA, rows_of
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from fleet_runs import SLOW_HOSTS, make_fleet
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 RUNS, WORKLOADS = 750, 5
 
 
@@ -28,11 +29,6 @@ def fleet(tmp_path_factory):
     """A folder of runs, and what is true of them."""
     folder = tmp_path_factory.mktemp("fleet")
     return folder, make_fleet(folder, RUNS, WORKLOADS)
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from chart_values import values
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
@@ -32,12 +33,6 @@ def made(tmp_path_factory):
     run = load(path)
     content = build(run)
     return run, content, {chart.name: chart for chart in charts.charts_of(run, content)}
-
-
-def values(spec):
-    """All data of a chart, however its parts are nested."""
-    own = spec.get("data", {}).get("values", [])
-    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
 
 
 def test_the_longest_step_is_marked_and_named(made):

@@ -28,6 +28,34 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "pipeprof report tuned/look-0" in text
 
 
+def test_other_pipelines_that_the_diff_changes_are_told_with_it():
+    found = content("proven", FINAL, [trial("accepted")], patch=PATCH)
+    assert "The diff changes other pipelines, too, which were not compared: `train.py:9`." in tune_text.pull_request(
+        found
+    )
+    early = "note: each run ended early, so pipelines that come later and share these lines were not seen"
+    assert early not in text_of(found)
+    assert early in text_of(found | {"stop_after": 1500})
+
+
+@pytest.mark.parametrize(
+    ("changed", "hinted"),
+    [
+        ({}, True),
+        ({"error": "the command failed"}, False),
+        ({"batches": "other"}, False),
+        ({"batches": "not_seen"}, True),
+    ],
+)
+def test_what_cannot_be_compared_in_whole_epochs_may_be_taken_all_the_same(changed, hinted):
+    final = FINAL | {"batches": "not_reproducible"} | changed
+    hint = "nothing is recommended; --allow-unchecked takes it"
+    assert (hint in text_of(content("not_judged", final, [trial("accepted")]))) == hinted
+    assert hint not in text_of(content("not_judged", final, [trial("accepted")], allow_unchecked=True))
+    kept = [WHAT[0] | {"change": {"cache": [None, 1 << 30]}}]
+    assert hint not in text_of(content("not_judged", final, [trial("accepted", what=kept)]))
+
+
 def test_an_operator_that_was_changed_twice_is_told_once_in_the_paragraph():
     def what(change, node=1):
         return [WHAT[0] | {"op": f"MapOp {node}", "op_id": node, "node": node, "change": change}]
@@ -276,7 +304,8 @@ def test_the_paragraph_says_what_its_figure_needs_beside_the_diff():
 
 def test_runs_that_failed_are_told():
     failed = [
-        {"folder": folder, "side": side, "error": "signal 9"} for folder, side in (("trial-0", "a"), ("final", "b"))
+        {"folder": folder, "side": side, "error": "signal 9", "steps": steps}
+        for folder, side, steps in (("trial-0", "a", 0), ("final", "b", 1))
     ]
     found = content("proven", FINAL, [trial("accepted")], failed_runs=failed)
     assert "runs that failed: 1 unchanged, 1 changed (the last: signal 9)" in text_of(found)

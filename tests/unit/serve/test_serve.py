@@ -29,14 +29,11 @@ from pipeprof.serve import app as room
 from pipeprof.serve import check_installed
 from pipeprof.serve.site import Site
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 MS = 1_000_000
 OWN = re.compile(r"</?(?:a|button|form|input)(?: [^<>]*)?>")  # what no other page of ours has
 TOKEN = "the-token"  # noqa: S105
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture

@@ -362,6 +362,7 @@ def test_parts_of_a_concatenation_work_one_after_the_other():
     assert enough_workers(whole, 1) == 2
     fast = loop(op(1, rate=12.0), replace(parts[0], rate=90.0), parts[1], consumer=16.7)
     assert predict(fast, Change(1, workers=2)).ratio == pytest.approx(16.7 / 12)  # neither branch ever limits
+    assert predict(fast, Change(2, workers=2)).ratio == pytest.approx(1.0)  # it is not waited for while it works
 
 
 def test_idle_cores_are_of_all_ranks_that_share_them():

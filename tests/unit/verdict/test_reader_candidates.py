@@ -13,9 +13,9 @@ from pipeprof.verdict.tuning import candidates, worth_trying
 BATCH = Stage(0, "BatchOp", node=0, rate=900.0)
 
 
-def tried(op_type, rate, kind="wait", consumer=500.0):
+def tried(op_type, rate, kind="wait", consumer=500.0, others=()):
     reader = Stage(1, op_type, node=1, rate=rate, kind=kind, capacity=16)
-    loop = Loop((BATCH, reader), consumer=consumer, rate=90.0, free_cores=6.0, process_cores=0.5, cpu_count=8)
+    loop = Loop((BATCH, reader, *others), consumer=consumer, rate=90.0, free_cores=6.0, process_cores=0.5, cpu_count=8)
     found = worth_trying(candidates(loop, {}, "time", Recorded(readers=frozenset({1}))), ())
     return [one for one in found if one.changes and one.changes[0].op_id == 1]
 
@@ -29,6 +29,13 @@ def test_a_slow_reader_gets_more_workers(op_type, permutes):
     best = found[0]
     assert best.changes[0].workers >= 5  # of 100 batches/s each, for a loop that takes 500
     assert best.prediction.ratio == pytest.approx(5.0, rel=0.05)
+
+
+def test_below_a_zip_none_is_tried_in_another_order():
+    """Its rows would stand beside other rows of the other reader."""
+    joined = Stage(3, "ZipOp", node=3, rate=5000.0)
+    assert {one.permutes for one in tried("TFReaderOp", 100.0, others=(joined,))} == set()
+    assert {one.permutes for one in tried("MindRecordOp", 100.0, others=(joined,))} == {False}
 
 
 def test_one_that_was_not_timed_is_tried_without_a_prediction():
