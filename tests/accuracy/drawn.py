@@ -24,7 +24,7 @@ HOWS = ("sleep", "sleep", "np", "py")
 
 
 def drawn(seed: int, number: int) -> list[Pipeline]:
-    """`number` pipelines; the same seed gives the same ones, and a larger number only adds to them."""
+    """`number` pipelines; the same seed and number give the same ones, and a larger number allows more ties."""
     choose = random.Random(seed)  # noqa: S311 - reproducible on purpose
     found: list[Pipeline] = []
     ties = 0
