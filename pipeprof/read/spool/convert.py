@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
-from pipeprof.read.spool.steps import Step, Steps, find_steps, has_trained, leave_out
+from pipeprof.read.spool.steps import Step, Steps, find_steps, has_trained, is_row, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
@@ -163,7 +164,8 @@ def _add_process(
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process), beside_training=trains)
-    leave_out(recognised.steps, operators.recorder_at_work(process), process.marks)
+    given_up = [] if recognised.evidence == "named" else _given_up(process)
+    leave_out(recognised.steps, sorted([*operators.recorder_at_work(process), *given_up]), process.marks)
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)
@@ -193,6 +195,16 @@ def _add_process(
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)
     return recognised.steps
+
+
+def _given_up(process: Process) -> list[tuple[int, int]]:
+    """When iterators were given up: a loop that was left by `break` waits for their threads then, up to 5 s.
+
+    Not of those that gave one batch, which may be used after that.
+    """
+    rows = Counter(mark.subject for mark in process.marks if is_row(mark))
+    closed = [(int(event["t"]), int(event["number"])) for event in process.all("closed")]
+    return [(at, at + 1) for at, number in closed if rows[number] > 1]
 
 
 def _points(

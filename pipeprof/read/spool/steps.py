@@ -64,6 +64,11 @@ class Steps:
     counts: dict[str, int]
 
 
+def is_row(mark: Mark) -> bool:
+    """Whether it is a fetch that returned a batch."""
+    return mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD == ROW
+
+
 def has_trained(marks: Iterable[Mark]) -> bool:
     """Whether a process was seen to train, not only to read rows."""
     return any(mark.kind in (Kind.UPDATE, Kind.TRAIN_STEP, Kind.STEP) for mark in marks)

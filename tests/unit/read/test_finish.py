@@ -16,6 +16,7 @@ from pipeprof.errors import RunError
 from pipeprof.read.spool import finish as finishing
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.finish import finish, open_run
+from pipeprof.read.spool.process import Kind
 from pipeprof.record import lock, store
 from pipeprof.record.lock import QUIET_S
 from pipeprof.record.run import load
@@ -576,3 +577,15 @@ def test_settings_that_were_applied_are_none(spooled):
     spooled.process(events=[{"e": "override", "t": 1_300, "number": 0, "node": 0, "before": {}, "after": {}}])
     spooled.run.manifest.options.update(APPLIED)
     assert [one.code for one in finish(spooled.run).manifest.warnings if one.code == "not_applied"] == []
+
+
+@pytest.mark.parametrize(("rows", "length"), [(3, 95), (1, 3_500)])
+def test_a_loop_that_was_left_does_not_wait_for_the_threads_of_its_iterator(spooled, rows, length):
+    """MindSpore waits up to 5 s for them. A single batch may still be used after its iterator is gone."""
+    spooled.rep()
+    marks = [(Kind.FETCH, 0, 0, row, 1_300 + 100 * row, 1_320 + 100 * row) for row in range(rows)]
+    last = marks[-1][4]
+    marks += [(Kind.FETCH, 0, 1, row, last + 3_500 + 100 * row, last + 3_520 + 100 * row) for row in range(3)]
+    spooled.process(started=1_100, marks=marks, events=[{"e": "closed", "t": last + 95, "number": 0}])
+    steps = store.read(finish(spooled.run), "step").to_pylist()
+    assert steps[rows - 1]["end_ns"] - steps[rows - 1]["start_ns"] == length
