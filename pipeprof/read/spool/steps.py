@@ -123,7 +123,7 @@ def leave_out(steps: Sequence[Step], work: Sequence[tuple[int, int]], marks: Seq
 def _named_steps(marks: Sequence[Mark]) -> list[Step]:
     """The steps that the program named itself (`profile.step()`): whatever happens in between belongs to them."""
     steps = []
-    rows = sorted((m for m in marks if m.kind == Kind.FETCH and m.flag & ~OTHER_THREAD == ROW), key=lambda m: m.begin)
+    rows = sorted((mark for mark in marks if is_row(mark)), key=lambda m: m.begin)
     begins = [row.begin for row in rows]
     updates = sorted(mark.begin for mark in marks if mark.kind == Kind.UPDATE)
     compiles = sorted(mark.begin for mark in marks if mark.kind == Kind.COMPILE)
@@ -163,7 +163,7 @@ def _model_steps(marks: Sequence[Mark]) -> list[Step]:
     for mark in marks:
         in_eval = evaluating > 0
         if mark.kind == Kind.FETCH:
-            if mark.flag & ~OTHER_THREAD == ROW:
+            if is_row(mark):
                 fetches[in_eval].append(mark)
             if start[in_eval] is None:
                 start[in_eval] = mark.begin
@@ -217,7 +217,7 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
         if mark.kind == Kind.CALL:
             called = True
             continue
-        if mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD != ROW:
+        if mark.kind == Kind.FETCH and not is_row(mark):
             continue
         if row is not None and mark.kind == Kind.UPDATE:
             key = keys.get(row.subject, str(row.subject))
@@ -306,16 +306,15 @@ class _LoopReader:
 
     def _fetch(self, mark: Mark) -> None:
         self._close_eval(mark.begin)
-        is_row = mark.flag & ~OTHER_THREAD == ROW
         if self.roles.get(mark.subject) == "eval":
             self._close(mark.begin)
             self.finish = None
-            if is_row:
+            if is_row(mark):
                 self.open_eval = Step("eval", mark.begin, mark.end, fetches=[mark])
             return
         if self.units or (self.by_rows and self.fetches):
             self._close(mark.begin)
-        if not is_row:
+        if not is_row(mark):
             self.stopped.add(mark.subject)
             return
         self._drop_unused(mark)
@@ -411,7 +410,7 @@ def _counts(marks: Sequence[Mark]) -> dict[str, int]:
     for mark in marks:
         if mark.kind in names:
             counts[names[mark.kind]] += 1
-        elif mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD == ROW:
+        elif is_row(mark):
             counts["rows"] += 1
     return dict(counts)
 
