@@ -79,8 +79,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "but its threads go on while it waits to hand on a row, and shallower queues make it wait more often"
     ),
     "polled_less": lambda _: (
-        "rows that go to worker processes and back make the polled source wait to hand them on, and while it waits its "
-        "threads make more"
+        "rows on their way to worker processes make the polled source wait, and while it waits its threads make more; "
+        "how much is not known"
     ),
     "not_polled": lambda _: "a source with one worker does not poll",
     "may_hold_lock": lambda _: f"more threads bring nothing if its Python code always holds {LOCK}",
