@@ -1,10 +1,12 @@
 """Every .sql file: its header says what it does, and its rows can be relied on."""
 
+from operator import attrgetter
 from pathlib import Path
 
 import duckdb
 import pytest
 import sqlglot
+from every import every
 from needed_rows import needed
 from sound_sql import violations
 from sqlglot import exp
@@ -25,7 +27,8 @@ DUCKDB_TYPES = {
 }
 VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "varchar": "x", "boolean": True}
 
-every_query = pytest.mark.parametrize("query", EVERY, ids=lambda query: query.name)
+NAME = attrgetter("name")
+every_query = every(EVERY, NAME)
 
 
 def values(query):
@@ -128,7 +131,7 @@ def test_an_empty_run_has_no_rows(query, empty_engine):
     assert empty_engine.ask(query.name, **values(query)).num_rows == 0
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@every(TABLES, NAME)
 def test_a_table_that_was_not_recorded_is_empty_with_its_columns(table, empty_engine):
     empty_engine._define([table.name])
     described = empty_engine._connection.execute(f'DESCRIBE "{table.name}"').fetchall()
@@ -140,9 +143,7 @@ def test_a_table_that_was_not_recorded_is_empty_with_its_columns(table, empty_en
     assert [(row[0], row[1]) for row in described] == expected
 
 
-@pytest.mark.parametrize(
-    "query", [query for query in EVERY if not query.name.startswith("views/")], ids=lambda query: query.name
-)
+@every((query for query in EVERY if not query.name.startswith("views/")), NAME)
 def test_has_a_test_of_its_own(query):
     family, name = query.name.split("/")
     folder = ROOT / "tests/queries" / family

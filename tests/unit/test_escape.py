@@ -8,15 +8,16 @@ import subprocess
 
 import hostile
 import pytest
+from every import every
 
 from pipeprof import escape
 
 try:
     import tomllib
 except ModuleNotFoundError:  # before Python 3.11
-    tomllib = None
+    import tomli as tomllib
 
-NAMES = pytest.mark.parametrize("name", hostile.NAMES, ids=ascii)
+every_name = every(hostile.NAMES, ascii)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_a_text_of_several_lines_keeps_them():
     assert escape.terminal("a\r\n\x1bb\n::error::c") == "a\n\\x1bb\n:\\x3aerror::c"
 
 
-@NAMES
+@every_name
 def test_every_name_is_inert_in_every_kind_of_output(name):
     hostile.check_log(escape.line(name))
     hostile.check_log(escape.terminal(name))
@@ -58,7 +59,7 @@ def test_every_name_is_inert_in_every_kind_of_output(name):
     hostile.check_log(escape.shell_word(name))
 
 
-@NAMES
+@every_name
 def test_json_keeps_the_true_name(name):
     if "\ud800" in name or "\udcff" in name:  # no JSON can hold it: see pipeprof.record.text
         return
@@ -67,8 +68,7 @@ def test_json_keeps_the_true_name(name):
     assert json.loads(text) == [name]
 
 
-@pytest.mark.skipif(tomllib is None, reason="Python has no reader of TOML")
-@NAMES
+@every_name
 def test_toml_keeps_the_true_name(name):
     if "\ud800" in name or "\udcff" in name:
         return
@@ -77,7 +77,7 @@ def test_toml_keeps_the_true_name(name):
     assert tomllib.loads(text)["x"] == name
 
 
-@NAMES
+@every_name
 def test_a_shell_reads_the_true_word(name):
     if "\x00" in name or "\ud800" in name or len(name) > 4000:
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from operator import itemgetter
 
 import click
-import pytest
 from click.testing import CliRunner
+from every import every
 
 from pipeprof.cli import cli
 
@@ -30,8 +31,9 @@ def commands(group=cli, path=()):
 
 
 COMMANDS = dict(commands())
+FIRST = itemgetter(0)
 OPTIONS = [
-    pytest.param(option, click.Context(command), id=" ".join((*path, option.opts[-1])))
+    (" ".join((*path, option.opts[-1])), option, click.Context(command))
     for path, command in COMMANDS.items()
     for option in command.params
     if isinstance(option, click.Option)
@@ -46,50 +48,52 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("option", "context"), OPTIONS)
-def test_every_option_is_explained_in_a_sentence(option, context):
+@every(OPTIONS, FIRST)
+def test_every_option_is_explained_in_a_sentence(case):
+    _, option, context = case
     name, text = option.get_help_record(context)
     assert re.match(r"(-- |[A-Z]).*[.]( +\[.*\])*$", text), text
     assert not CLICKS_OWN & {name.rpartition("--")[2].partition(" ")[2]}
 
 
-@pytest.mark.parametrize(
-    ("option", "context"),
-    [
-        one
-        for one in OPTIONS
-        if one.values[0].metavar in UNITS
-        or isinstance(one.values[0].type, click.types.IntParamType | click.types.FloatParamType)
-    ],
+@every(
+    (
+        case
+        for case in OPTIONS
+        if case[1].metavar in UNITS or isinstance(case[1].type, click.types.IntParamType | click.types.FloatParamType)
+    ),
+    FIRST,
 )
-def test_a_number_has_a_unit_and_a_default(option, context):
+def test_a_number_has_a_unit_and_a_default(case):
+    _, option, context = case
     text = option.get_help_record(context)[1]
     assert re.search(UNITS[option.metavar], text), text
     assert "default: " in text or re.match(r"Only |Keep only |New |With --|Test of |Same as |Serve |Parts ", text), text
 
 
-@pytest.mark.parametrize("path", [(), *COMMANDS], ids=" ".join)
+@every([(), *COMMANDS], " ".join)
 def test_help_fits_80_columns_and_is_not_cut(path):
     lines = CliRunner(env={"COLUMNS": "80"}).invoke(cli, [*path, "--help"], prog_name="pipeprof").output.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert [line for line in lines if line.endswith("...") and not line.startswith("Usage:")] == []
 
 
-@pytest.mark.parametrize(
-    ("argument", "context"),
-    [
-        pytest.param(argument, click.Context(command), id=" ".join((*path, str(argument.name))))
+@every(
+    (
+        (" ".join((*path, str(argument.name))), argument, click.Context(command))
         for path, command in COMMANDS.items()
         for argument in command.params
         if isinstance(argument, click.Argument) and argument.name not in {"good", "bad", "url"}
-    ],
+    ),
+    FIRST,
 )
-def test_the_shell_completes_every_argument_but_revisions_and_urls(argument, context, tmp_path, monkeypatch):
+def test_the_shell_completes_every_argument_but_revisions_and_urls(case, tmp_path, monkeypatch):
+    _, argument, context = case
     monkeypatch.chdir(tmp_path)
     assert argument.shell_complete(context, "")
 
 
-@pytest.mark.parametrize("line", EXAMPLES)
+@every(EXAMPLES)
 def test_an_example_is_taken_as_it_stands(line):
     shown = re.sub(r".*\$\((.*)\).*", r"\1", line)
     words = shlex.split(shown, comments=True)

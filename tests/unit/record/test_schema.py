@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from operator import attrgetter
+
+from every import every
 
 from pipeprof.record.schema import PARTITIONS, TABLES
 
 TYPES = {"bigint", "double", "varchar", "boolean"}
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@every(TABLES, attrgetter("name"))
 def test_columns_are_named_once_typed_and_described(table):
     assert len(set(table.column_names)) == len(table.columns)
     assert not set(PARTITIONS) & set(table.column_names)
@@ -18,7 +20,7 @@ def test_columns_are_named_once_typed_and_described(table):
         assert column.doc, column
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@every(TABLES, attrgetter("name"))
 def test_times_are_integer_ns_and_sizes_integer_bytes(table):
     for column in table.columns:
         for ending in ("ns", "bytes"):

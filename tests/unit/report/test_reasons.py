@@ -1,6 +1,7 @@
 """There are words for every rule, stage and fact that the rules of the verdict name."""
 
 import pytest
+from every import every
 
 from pipeprof.report.answer import reasons
 from pipeprof.verdict import fills, rules
@@ -18,7 +19,7 @@ def test_every_fact_has_words_and_there_are_no_others():
     assert set(reasons.FACTS) == {clause.fact for clause in CLAUSES}
 
 
-@pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: f"{clause.fact}-{clause.relation}")
+@every(CLAUSES)
 def test_every_condition_can_be_said(clause):
     assert reasons.condition(clause.fact, clause.relation, clause.bound).startswith(reasons.FACTS[clause.fact][0])
 
