@@ -13,6 +13,7 @@ import psutil
 
 from pipeprof import escape
 from pipeprof.collect.cgroup import CpuGroup, cpu_group
+from pipeprof.collect.descendants import Descendants
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.collect.threads import ThreadReader
 
@@ -35,9 +36,9 @@ class HostSampler:
     """
 
     def __init__(self, pid: int, path: Path) -> None:
-        self._root = psutil.Process(pid)
         self._path = path
-        self._by_pid = {pid: self._root}
+        self._by_pid = {pid: psutil.Process(pid)}
+        self._descendants = Descendants()
         self._named: dict[psutil.Process, str] = {}
         self._threads = ThreadReader()
         self._groups: dict[int, CpuGroup | None] = {}
@@ -92,14 +93,12 @@ class HostSampler:
 
     def _processes(self) -> list[psutil.Process]:
         """The root, its descendants, and those that were until their parent ended."""
-        with contextlib.suppress(*_GONE):
-            current = {self._root.pid: self._root}
-            for child in self._root.children(recursive=True):
-                earlier = self._by_pid.get(child.pid)
-                current[child.pid] = earlier if earlier == child else child
-            left = {pid: old for pid, old in self._by_pid.items() if pid not in current and old.is_running()}
-            self._by_pid = {**left, **current}
-            self._named = {process: name for process, name in self._named.items() if process.pid in self._by_pid}
+        running = {pid: process for pid, process in self._by_pid.items() if process.is_running()}
+        for pid in sorted(self._descendants.new_below(running)):
+            with contextlib.suppress(*_GONE):
+                running[pid] = psutil.Process(pid)
+        self._by_pid = running
+        self._named = {process: name for process, name in self._named.items() if process.pid in running}
         return list(self._by_pid.values())
 
     def _facts(self, process: psutil.Process) -> dict[str, Any] | None:

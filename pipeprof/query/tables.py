@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
 # What there is one row of. Rows that are there again multiply those of every other table that they belong to.
 _ONCE = {"pipeline": ("rep", "rank", "pipeline_id"), "pipeline_op": ("rep", "rank", "pipeline_id", "op_id")}
-MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
+# A table is read into memory once when it has at most so many bytes of Parquet; or so many files that opening them for
+# each query takes longest, and at most so many values.
+MEMORY_BYTES, MANY_FILES, MEMORY_VALUES = 1 << 20, 16, 1 << 24
 
 
 def make_tables(
@@ -40,16 +42,18 @@ def make_tables(
     """
     stored_in = {table.name: _stored(run, table.name, part) for table in tables}
     where = part.of_tables if part else ""
-    _refuse_many_rows(connection, run, stored_in)
+    counts = _row_counts(connection, stored_in)
+    _refuse_many_rows(run, stored_in, counts)
+    in_memory = {table.name for table in tables if _fits_memory(table, stored_in[table.name], counts[table.name])}
     connection.execute(";".join(_empty_sql(table) for table in tables if not stored_in[table.name]))
     for table in tables:
         paths = stored_in[table.name]
         if not paths:
             continue
-        if not files and not _are_small(paths):
+        if not files and table.name not in in_memory:
             _make_arrow_view(connection, run, table, paths)
             continue
-        kind = "TABLE" if (part and part.is_copied) or _are_small(paths) else "VIEW"
+        kind = "TABLE" if (part and part.is_copied) or table.name in in_memory else "VIEW"
         source, keys = _source(paths), _keys_sql(paths)
         try:
             connection.execute(
@@ -80,17 +84,21 @@ def _refuse_again(connection: duckdb.DuckDBPyConnection, run: Run, name: str) ->
         )
 
 
-def _refuse_many_rows(connection: duckdb.DuckDBPyConnection, run: Run, stored_in: Mapping[str, Sequence[Path]]) -> None:
-    """Raises RunError for a table that has many more rows than its bytes can hold: a few may stand for billions."""
+def _row_counts(connection: duckdb.DuckDBPyConnection, stored_in: Mapping[str, Sequence[Path]]) -> dict[str, int]:
+    """Rows of each table, as its files say."""
     paths = [path for files in stored_in.values() for path in files]
     if not paths:
-        return
+        return dict.fromkeys(stored_in, 0)
     names = ", ".join(quoted(reachable(absolute(path))) for path in paths)
     counts = connection.execute(f"SELECT num_rows FROM parquet_file_metadata([{names}])").fetchall()  # noqa: S608
     rows = iter(count for (count,) in counts)
+    return {table: sum(next(rows) for _ in files) for table, files in stored_in.items()}
+
+
+def _refuse_many_rows(run: Run, stored_in: Mapping[str, Sequence[Path]], counts: Mapping[str, int]) -> None:
+    """Raises RunError for a table that has many more rows than its bytes can hold: a few may stand for billions."""
     for table, files in stored_in.items():
-        total = sum(next(rows) for _ in files)
-        size = _bytes(files)
+        total, size = counts[table], _bytes(files)
         if total > limits.most_rows(size):
             raise RunError(
                 f"damaged table `{table}` of `{run.path}`: found {total:,} rows in {size:,} bytes, "
@@ -140,7 +148,9 @@ def _refuse_wide(paths: Sequence[Path]) -> None:
             ) from error
 
 
-def _are_small(files: Sequence[Path]) -> bool:
+def _fits_memory(table: Table, files: Sequence[Path], rows: int) -> bool:
+    if len(files) >= MANY_FILES and rows * len(table.columns) <= MEMORY_VALUES:
+        return True
     try:
         return _bytes(files) <= MEMORY_BYTES
     except OSError:

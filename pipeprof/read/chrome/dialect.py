@@ -15,11 +15,17 @@ _LONGEST = 18  # digits of a step's number
 class Dialect:
     """`calls`: the categories of what is called and calls; None: all that are not certainly others.
 
-    `step`: what a step is named, if the user has said so.
+    `step`: what a step is named, if the user has said so. `lines`: every line is an event, as DFTracer writes them.
     """
 
     calls: frozenset[str] | None
     step: re.Pattern[str] | None = None
+    lines: bool = False
+
+    @property
+    def loop(self) -> bool:
+        """Whether steps are found by what computes."""
+        return self.lines and self.step is None
 
     def step_of(self, name: str) -> tuple[int | None, str] | None:
         """The number of the step that an event of this name is, and the name that all steps share; None for no step."""
@@ -42,6 +48,11 @@ def torch(step: str | None = None) -> Dialect:
 def generic(step: str | None = None) -> Dialect:
     """Any other trace: every interval of a thread is a call, whatever its category."""
     return Dialect(None, pattern(step))
+
+
+def dftracer(step: str | None = None) -> Dialect:
+    """Traces of DFTracer: as of any other program, an event a line."""
+    return Dialect(None, pattern(step), lines=True)
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:

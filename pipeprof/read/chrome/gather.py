@@ -12,6 +12,7 @@ from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_count
 from pipeprof.read.chrome.flow_links import FlowLinks
 from pipeprof.read.chrome.kinds import Info, Marks
 from pipeprof.read.chrome.launches import Launches
+from pipeprof.read.chrome.loop import LoopMarks
 from pipeprof.read.chrome.memory import MemoryEvents
 from pipeprof.read.chrome.pairs import Pairs
 from pipeprof.read.chrome.rows import BatchRows
@@ -45,6 +46,7 @@ class Gathered:
         self.memory = MemoryEvents()
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
+        self.loop = LoopMarks() if dialect.loop else None
         self.with_stacks = False
         self.with_python_functions = False
         self.with_call_lines = False  # of Python functions: which line called them
@@ -72,6 +74,11 @@ class Gathered:
         if self.flow_links.any:
             self._add_tied_work()
         self.launches.finish(self.spill)
+        if self.loop is not None:
+            self.steps, self.loads = self.loop.steps(self.texts)
+            if others := self.loop.other_trainings():
+                self.dropped["steps of another process or thread that computes"] += others
+            self.loop = None
 
     def _add_tied_work(self) -> None:
         """Note the device work that only flows tie to its operator."""

@@ -15,6 +15,7 @@ from pipeprof import processes
 from pipeprof.read.chrome.container import Batch, Trace
 from pipeprof.read.chrome.gather import Gathered
 from pipeprof.read.chrome.kinds import AHEAD
+from pipeprof.read.chrome.lines import AGAIN, Lines
 from pipeprof.read.chrome.spill import Spill
 from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
@@ -43,7 +44,7 @@ class Part(NamedTuple):
 class Parts:
     """Sorts the events of a trace by rank. Spills lie in a folder."""
 
-    def __init__(self, trace: Trace, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
+    def __init__(self, trace: Trace | Lines, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
         self._dialect = dialect
         self._trace = trace
         self._folder = folder
@@ -167,7 +168,7 @@ class Written(NamedTuple):
 def read_file(file: File) -> list[Half]:
     """First pass: a half for each rank of the trace. Raises SourceError when it has no events."""
     check_folder(file.folder)
-    trace = Trace(file.path, is_open=file.dialect.calls is None)
+    trace = Lines(file.path) if file.dialect.lines else Trace(file.path, is_open=file.dialect.calls is None)
     said = 0
     with without_collector(), ExitStack() as exits:
         own = Path(tempfile.mkdtemp(dir=file.folder))  # a lost node may have begun the same
@@ -176,10 +177,13 @@ def read_file(file: File) -> list[Half]:
             if events >= said + _PROGRESS_EVENTS:
                 said = events
                 processes.say(f"{file.path.name}: {events:,} events read")
-        return [_half(file, trace, part.own, part.gathered) for part in parts.finish()]
+        found = parts.finish()
+        if isinstance(trace, Lines) and trace.again:
+            found[0].gathered.dropped[AGAIN] += trace.again
+        return [_half(file, trace, part.own, part.gathered) for part in found]
 
 
-def _half(file: File, trace: Trace, own: OwnRank | None, gathered: Gathered) -> Half:
+def _half(file: File, trace: Trace | Lines, own: OwnRank | None, gathered: Gathered) -> Half:
     base = trace.header.base_ns
     return Half(
         path=file.path, waiting=Waiting(gathered, file.folder), header=trace.header, own=own,

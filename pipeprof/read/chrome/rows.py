@@ -144,13 +144,15 @@ class BatchRows:
         gathered, chosen = self.gathered, [events[number] for number in self.calls]
         starts, ends, args = self.starts[self.calls], self.ends[self.calls], columns.arguments(chosen)
         names = self._marked([event.name for event in chosen], starts, ends)
+        tracks = columns.tracks(gathered, chosen)
+        if gathered.loop is not None:
+            for mark in zip(names, starts.tolist(), ends.tolist(), tracks.tolist(), strict=True):
+                gathered.loop.add(*mark)
         backward = [columns.is_backward(one, name) for one, name in zip(args, names, strict=True)]
         links = columns.ids([one.external_id for one in args])
         sequences = columns.ids([one.sequence for one in args])
         infos = self._infos(chosen, names, args)
-        return columns.stacked(
-            CALL, starts, ends, columns.tracks(gathered, chosen), infos, links, sequences, backward, 0, 0, 0
-        )
+        return columns.stacked(CALL, starts, ends, tracks, infos, links, sequences, backward, 0, 0, 0)
 
     def _infos(self, events: Sequence[Event], names: Sequence[str], args: Sequence[Args]) -> list[int]:
         """What each call has in common with others, as a number. The keys are equal to an Info, and made faster."""

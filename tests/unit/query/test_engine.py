@@ -365,3 +365,19 @@ def test_ctrl_c_is_no_error_of_the_sql(engine, monkeypatch):
     monkeypatch.setattr(engine_room, "_table", interrupted)
     with pytest.raises(RuntimeError, match="Query interrupted"):
         engine.sql("SELECT 1 AS one")
+
+
+@pytest.mark.parametrize(
+    ("files", "values", "kind"), [(16, 1 << 24, "BASE TABLE"), (15, 1 << 24, "VIEW"), (16, 31, "VIEW")]
+)
+def test_many_files_are_opened_once_if_memory_holds_them(make_run, monkeypatch, files, values, kind):
+    from pipeprof.query import tables
+
+    monkeypatch.setattr(tables, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(tables, "MEMORY_VALUES", values)
+    steps = [{"rank": rank, "step": 0, "kind": "train", "start_ns": 0, "end_ns": 5} for rank in range(files)]
+    with Engine.open(make_run({"step": steps})) as engine:
+        assert engine.sql("SELECT count(DISTINCT rank) AS ranks FROM step").to_pylist() == [{"ranks": files}]
+        engine._define(["step"])
+        found = engine._connection.execute("SELECT table_type FROM information_schema.tables WHERE table_name = 'step'")
+        assert found.fetchall() == [(kind,)]

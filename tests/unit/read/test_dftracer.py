@@ -1,0 +1,107 @@
+"""Traces of DFTracer: an event a line, in two conventions of names; steps are what lies between blocks of computing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from stored_rows import rows
+
+from pipeprof.read.chrome.kinds import Marks
+from pipeprof.read.chrome.loop import without
+from pipeprof.read.foreign import import_path, recognise
+
+CAPTURE = Path(__file__).parents[2] / "real" / "dftracer" / "threads.pfw.gz"
+WAITED, COMPUTED = 0.3732, 0.1383  # seconds, as the recorded script's own clock had them
+
+
+def event(number, name, start, end, category="reader", tid=1):
+    return {
+        "id": f"{number}", "name": name, "cat": category, "pid": "0", "tid": f"{tid}", "ts": f"{start}",
+        "dur": f"{end - start}", "ph": "X", "args": {"hostname": "h"},
+    }  # fmt: skip
+
+
+# Of DLIO: a reader of its own thread, two blocks of computing, a checkpoint between them. Microseconds.
+DLIO = [
+    event(1, "TorchDataLoader.read", 100, 110, "data_loader"),
+    event(1, "NPZReader.open", 120, 480, tid=2),
+    event(2, "TorchFramework.compute", 500, 600, "ai_framework"),
+    event(3, "TorchFramework.checkpoint", 650, 700, "ai_framework"),
+    event(2, "NPZReader.open", 610, 900, tid=2),
+    event(4, "TorchFramework.compute", 1000, 1100, "ai_framework"),
+]
+
+
+def written(path, lines, ending=",\n"):
+    path.write_bytes(gzip.compress(("[\n" + ending.join(map(json.dumps, lines)) + "\n").encode()))
+    return path
+
+
+def steps(run):
+    return rows(run, "step", "step", "start_ns", "end_ns", "data_wait_ns")
+
+
+def test_a_step_is_from_one_block_of_computing_to_the_next_and_waits_where_nothing_else_is_known(tmp_path):
+    run = import_path(written(tmp_path / "trace.pfw.gz", DLIO), tmp_path / "run")
+    assert run.manifest.source == "import:dftracer"
+    assert steps(run) == [(0, 0, 500_000, 400_000), (1, 500_000, 1_000_000, 350_000)]
+    assert [row[1:] for row in rows(run, "fetch", "fetch", "step", "wait_ns")] == [
+        (0, 400_000),
+        (1, 50_000),
+        (1, 300_000),
+    ]
+
+
+def test_what_a_forked_process_wrote_again_counts_once_and_is_told(tmp_path):
+    again = [*DLIO, *DLIO[:3]]
+    run = import_path(written(tmp_path / "trace.pfw.gz", again), tmp_path / "run")
+    assert len(rows(run, "op", "op_id")) == len(DLIO)
+    assert len(steps(run)) == 2
+    assert "3 with the id of an earlier one" in run.manifest.warnings[0].message
+
+
+def test_the_reader_is_no_part_of_the_forward_pass(tmp_path):
+    run = import_path(written(tmp_path / "trace.pfw.gz", DLIO), tmp_path / "run")
+    assert dict(rows(run, "op_info", "name", "phase"))["NPZReader.open"] == "other"
+
+
+@pytest.mark.parametrize("ending", ["\n", ",\n", "\r\n"])
+def test_lines_end_in_any_way_and_a_damaged_one_is_left_out_and_named(tmp_path, ending):
+    path = written(tmp_path / "trace.pfw", DLIO, ending)
+    text = gzip.decompress(path.read_bytes()).replace(
+        b'"NPZReader.open", "cat": "reader", "pid": "0", "tid": "2", "ts": "610"', b"\xff{"
+    )
+    path.write_bytes(text)
+    run = import_path(path, tmp_path / "run")
+    assert len(steps(run)) == 2
+    assert run.manifest.state == "partial"
+    assert "a line that is no event" in run.manifest.warnings[0].message
+
+
+def test_the_user_may_name_the_steps(tmp_path):
+    run = import_path(written(tmp_path / "trace.pfw.gz", DLIO), tmp_path / "run", step="TorchFramework.compute")
+    assert steps(run) == [(0, 400_000, 500_000, None), (1, 900_000, 1_000_000, None)]
+
+
+def test_its_own_recording_says_what_the_scripts_clock_did(tmp_path):
+    assert recognise(CAPTURE) == "dftracer"
+    run = import_path(CAPTURE, tmp_path / "run")
+    found = steps(run)
+    assert len(found) == 12
+    assert sum(row[3] for row in found) / 1e9 == pytest.approx(WAITED, rel=0.02)
+    computing = sum(dur for name, dur in _operators(run) if name == "compute.step") / 1e9
+    assert computing == pytest.approx(COMPUTED, rel=0.02)
+
+
+def _operators(run):
+    names = dict(rows(run, "op_info", "op_id", "name"))
+    return [(names[op_id], dur) for op_id, dur in rows(run, "op", "op_id", "dur_ns")]
+
+
+def test_pauses_are_cut_out_of_a_wait():
+    parts = without(Marks(7, 10, 100), [Marks(0, 0, 20), Marks(0, 40, 50), Marks(0, 45, 48), Marks(0, 95, 120)])
+    assert parts == [Marks(7, 20, 40), Marks(7, 50, 95)]
+    assert without(Marks(7, 10, 100), [Marks(0, 0, 200)]) == []
