@@ -26,6 +26,8 @@ DUCKDBS ?= 1.5.2 1.5.6
 N ?= 10
 FOLDER ?= tuned
 MOST ?= 1000
+# For `make fresh-machine`: options of the script.
+FRESH ?=
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -39,7 +41,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check fresh-machine test-wheel constraints sbom clean help
 
 demo: $(DEMO)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -178,6 +180,9 @@ bench-storage: $(TEST)  ## the advice on storage and caches against special runs
 
 bench-timeline: $(TEST)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
+
+fresh-machine:  ## these two commands on a bare Debian 12: all of the demo, some of the tests; needs root, debootstrap, network
+	bash tools/fresh_machine.sh $(FRESH)
 
 wheel: $(READY)
 	rm -rf dist

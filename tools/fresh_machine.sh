@@ -82,7 +82,6 @@ on_fresh_machine() {
   devices
   ordinary_user
   way_to_packages
-  printf 'packages: %s\nsize: %s\n' "$(packages)" "$(du -sh --one-file-system "$FRESH_ROOT" | cut -f 1)"
   files_outside > "$FRESH_ROOT/tmp/before"
   for ((number = 1; number <= times; number++)); do
     [ "$number" != "$times" ] || busy_loops
@@ -118,6 +117,7 @@ bare_system() {
   }
   rm -f "$FRESH_ROOT.log"
   chmod 755 "$FRESH_ROOT" # mktemp made it for root alone
+  printf 'packages: %s\nsize: %s\n' "$(packages)" "$(du -sh --apparent-size --si "$FRESH_ROOT" | cut -f 1)"
 }
 
 devices() {
@@ -143,7 +143,6 @@ ordinary_user() {
   chroot "$FRESH_ROOT" useradd --uid "$USER_ID" --create-home --home-dir "$HOME_FOLDER" --shell /bin/bash user
   git clone --quiet --no-hardlinks "$HERE" "$FRESH_ROOT$CLONE"
   [ -z "$(git -C "$HERE" status --porcelain)" ] || echo "changes that are not committed are not tried"
-  mkdir "$FRESH_ROOT$HOME_FOLDER/.cache"
   chroot "$FRESH_ROOT" chown -R user:user "$HOME_FOLDER"
 }
 
