@@ -79,7 +79,9 @@ def environment(family):
     own = os.path.realpath(sys.executable).startswith("/usr/bin/")  # else no package of the distribution mends it
     name = "python{}.{}-venv".format(*sys.version_info[:2])
     hint = "apt install " + name if own and family in ("debian", "ubuntu") else "install them for this Python"
-    return [("{} has no {}, which make virtual environments".format(sys.executable, " and no ".join(absent)), hint)]
+    names = "` and `".join(absent)
+    error = "{} has no module `{}`, without which it makes no environment".format(sys.executable, names)
+    return [(error, hint)]
 
 
 def openmp(family):
@@ -88,7 +90,7 @@ def openmp(family):
         ctypes.CDLL(OPENMP)
     except OSError as error:
         command, package = SYSTEMS.get(family, ("install the package that has", OPENMP))
-        return [("MindSpore needs {}: {}".format(OPENMP, error), "{} {}".format(command, package))]
+        return [("{} (MindSpore is linked to it)".format(error), "{} {}".format(command, package))]
     return []
 
 

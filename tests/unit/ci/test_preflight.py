@@ -108,7 +108,7 @@ def test_what_makes_environments_may_be_a_package_of_its_own(preflight, monkeypa
     monkeypatch.setattr(preflight.os.path, "realpath", lambda path: path)
     monkeypatch.setattr(preflight.importlib.util, "find_spec", lambda name: None if name == "ensurepip" else name)
     ((error, said),) = preflight.environment(family)
-    assert "no ensurepip" in error
+    assert "no module `ensurepip`" in error
     assert said == hint
 
 
@@ -172,6 +172,14 @@ def test_each_target_installs_what_it_needs_and_no_more(tmp_path, target, purpos
     installs = re.findall(r'pip install --quiet -e "\.\[(.*)\]"', said)
     assert installs == [",".join(EXTRAS[purpose])]
     assert f"preflight.py {purpose} " in said
+
+
+def test_the_bare_machine_has_what_the_readme_names():
+    (named,) = re.findall(r"^apt install (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    (packages,) = re.findall(
+        r"^readonly PACKAGES=\((.+)\)$", (ROOT / "tools/fresh_machine.sh").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert named.split() == packages.split()
 
 
 def make(*words):
