@@ -2,14 +2,17 @@
 # The README's two commands on a machine that has nothing but what the README names: a bare Debian in a temporary folder,
 # an ordinary user, a clone of the last commit. Needs root, debootstrap and the network.
 #
-#   tools/fresh_machine.sh [--release NAME] [--times N] [--busy N] [--without PACKAGE] [--demo | --all] [--keep]
+#   tools/fresh_machine.sh [--release NAME] [--mirror URL] [--times N] [--busy N] [--without PACKAGE] [--demo | --all]
+#                          [--keep] [-- OPTION...]
 #
-#   --release NAME     of Debian, as debootstrap calls it (bookworm)
+#   --release NAME     as debootstrap calls it (bookworm)
+#   --mirror URL       where debootstrap gets it (what debootstrap knows)
 #   --times N          run both commands N times in a row (1)
 #   --busy N           the last time beside N busy loops (0)
 #   --without PACKAGE  leave one of the README's packages out, to see what is said then
 #   --demo, --all      the demo alone; or `make test` as a whole: without it, only the tests of units and queries
 #   --keep             leave the folder, and say where it is
+#   OPTION...          of debootstrap: for Ubuntu --components=main,universe, where python3-venv is
 #
 # Exit code 0: all commands ended with 0, `git status` shows nothing, and no file is new or changed outside of the clone,
 # /tmp and the user's cache. How pip reaches its index is taken from this machine: its configuration, certificates and
@@ -20,7 +23,8 @@ readonly HERE=$(cd "$(dirname "$0")/.." && pwd)
 readonly PACKAGES=(python3 python3-venv make git ca-certificates libgomp1)
 readonly USER_ID=1000 HOME_FOLDER=/home/user
 readonly CLONE=$HOME_FOLDER/pipeprof
-release=bookworm times=1 busy=0 without= what=some keep=
+release=bookworm mirror= times=1 busy=0 without= what=some keep=
+more=() # options of debootstrap
 
 main() {
   local given=("$@")
@@ -53,12 +57,14 @@ read_options() {
   while [ $# -gt 0 ]; do
     case $1 in
       --release) release=$2; shift ;;
+      --mirror) mirror=$2; shift ;;
       --times) times=$2; shift ;;
       --busy) busy=$2; shift ;;
       --without) without=$2; shift ;;
       --demo) what=demo ;;
       --all) what=all ;;
       --keep) keep=yes ;;
+      --) shift; more=("$@"); return ;;
       *) stop "unknown option $1" "the head of $0 lists them" ;;
     esac
     shift
@@ -110,12 +116,11 @@ packages() { # the README's, without what is left out
 }
 
 bare_system() {
-  debootstrap --variant=minbase --include="$(packages)" "$release" "$FRESH_ROOT" > "$FRESH_ROOT.log" 2>&1 || {
-    tail -n 5 "$FRESH_ROOT.log"
-    rm -f "$FRESH_ROOT.log"
+  local said
+  said=$(debootstrap --variant=minbase --include="$(packages)" "${more[@]}" "$release" "$FRESH_ROOT" ${mirror:+"$mirror"} 2>&1) || {
+    tail -n 5 <<< "$said"
     stop "debootstrap could not make a bare $release" "its last lines are above"
   }
-  rm -f "$FRESH_ROOT.log"
   chmod 755 "$FRESH_ROOT" # mktemp made it for root alone
   printf 'packages: %s\nsize: %s\n' "$(packages)" "$(du -sh --apparent-size --si "$FRESH_ROOT" | cut -f 1)"
 }
