@@ -1,10 +1,13 @@
 # Two commands are enough to begin with: `make demo` and `make test`.
-# They need Python 3.11 (3.10 to 3.12 work) and make; everything else goes into .venv.
+# What they need is said in README.md, and looked at before anything is downloaded; everything else goes into .venv.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.10 python3; do $$python -c "" 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 TORCH ?= torch
 BIN := $(VENV)/bin
+# What is installed: for the demo; for the tests, too; and all, for what checks and builds the source.
+DEMO := $(VENV)/.demo-installed
+TEST := $(VENV)/.test-installed
 READY := $(VENV)/.pipeprof-installed
 MUTATIONS ?= 5000
 RACES ?= 30
@@ -12,6 +15,8 @@ SBOM ?= sbom/pipeprof.cdx.json
 WORKFLOWS := $(wildcard .github/workflows/*.yml examples/github/*.yml)
 # Not empty: the versions of ci/constraints, with their hashes, and nothing else.
 LOCKED ?=
+# For `make test-together`: folders and files, in place of all.
+ONLY ?=
 # For `make baselines` and `make bench-gate`.
 JOBS ?= 8
 BASE ?= origin/main
@@ -21,6 +26,8 @@ DUCKDBS ?= 1.5.2 1.5.6
 N ?= 10
 FOLDER ?= tuned
 MOST ?= 1000
+# For `make fresh-machine`: options of the script.
+FRESH ?=
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -34,65 +41,65 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check fresh-machine test-wheel constraints sbom clean help
 
-demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
+demo: $(DEMO)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
-test: $(READY)  ## all tests but the slow ones, and those that want the machine for themselves
+test: $(TEST)  ## all tests but the slow ones, and those that want the machine for themselves
 	$(EACH) test-together test-trainings
 
-test-together: $(READY)
-	$(TESTS) -m "$(ORDINARY)" $(TOGETHER)
+test-together: $(TEST)
+	$(TESTS) -m "$(ORDINARY)" $(TOGETHER) $(ONLY)
 
-test-trainings: $(READY)
+test-trainings: $(TEST)
 	$(TESTS) -m "$(ORDINARY) and not $(APART)" $(TWO) --dist loadfile tests/e2e
 
-test-alone: $(READY)
+test-alone: $(TEST)
 	$(TESTS) -m "$(ORDINARY) and alone" tests/e2e
 
-test-slow: $(READY)  ## the others: made-up input, servers, browsers, stress, fault injection, one training after the other
+test-slow: $(TEST)  ## the others: made-up input, servers, browsers, stress, fault injection, one training after the other
 	$(EACH) slow-together slow-trainings slow-measures test-alone
 
-slow-together: $(READY)
+slow-together: $(TEST)
 	$(TESTS) -m slow $(TOGETHER) $(shell grep -rl --include='test_*.py' --exclude-dir=e2e 'mark\.slow' tests)
 
-slow-trainings: $(READY)
+slow-trainings: $(TEST)
 	$(TESTS) -m "slow and not $(APART)" $(TWO) --dist worksteal tests/e2e
 
-slow-measures: $(READY)
+slow-measures: $(TEST)
 	$(TESTS) -m "slow and measures" $(TWO) --dist worksteal tests/e2e
 
-test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpore's own kind (4 minutes)
-	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,real]"
+test-real: $(TEST)  ## trainings with mindcv, mindyolo, mindone and of MindSpore's own kind (4 minutes)
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,test,real]"
 	$(TESTS) -m real $(TWO) --dist loadgroup tests/e2e
 
-test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
-	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
+test-torch: $(TEST)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,test,torch]" "$(TORCH)"
 	$(TESTS) tests/oracles/test_kineto_stacks.py tests/oracles/test_torch_flops.py -k "live or torch_flops"
 
-test-duckdb: $(READY)  ## SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
+test-duckdb: $(TEST)  ## SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
 	for version in $(DUCKDBS); do \
 		$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/duckdb-$$version duckdb==$$version && \
 		PYTHONPATH="$(abspath $(VENV))/duckdb-$$version" $(TESTS) tests/unit/query/test_attacks.py || exit 1; \
 	done
 
-fuzz: $(READY)  ## the tests that make up their input, with new input and in a new order
+fuzz: $(TEST)  ## the tests that make up their input, with new input and in a new order
 	PIPEPROF_NEW_EXAMPLES=1 $(BIN)/python -m pytest --randomly-seed=default -m "not slow and not real and not mindspore" $(TOGETHER) tests/property tests/queries tests/oracles tests/unit
 
-mutations: $(READY)  ## MUTATIONS=5000 damaged inputs of every family through the real verbs (an hour)
+mutations: $(TEST)  ## MUTATIONS=5000 damaged inputs of every family through the real verbs (an hour)
 	PIPEPROF_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest --timeout 36000 -n auto tests/property/test_mutations.py
 
-races: $(READY)  ## RACES=30 times two recordings race for one folder and are killed at random (3 minutes)
+races: $(TEST)  ## RACES=30 times two recordings race for one folder and are killed at random (3 minutes)
 	PIPEPROF_RACES=$(RACES) $(TESTS) -m "not real" tests/e2e/test_races.py
 
-label-real: $(READY)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
+label-real: $(TEST)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py
 
-label-held-out: $(READY)  ## the third that is recorded when the rules are fixed
+label-held-out: $(TEST)  ## the third that is recorded when the rules are fixed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py --held-out
 
-timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
+timing: $(TEST)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
 
 check: lint types floors site test  ## what CI runs, but for the slow tests, the wheel and the libraries
@@ -119,35 +126,35 @@ site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the n
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file tools/mkdocs.yml
 	! grep -rlE '<(script|link|img|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
 
-bench: $(READY)  ## pytest-benchmark: query and conversion time
+bench: $(TEST)  ## pytest-benchmark: query and conversion time
 	$(TESTS) tests/benchmarks --benchmark-enable
 
-bench-gate: $(READY)  ## make bench, judged: the benchmarks of BASE=origin/main and of this tree in turn (20 minutes)
+bench-gate: $(TEST)  ## make bench, judged: the benchmarks of BASE=origin/main and of this tree in turn (20 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/bench_gate.py --base "$(BASE)"
 
-baselines: $(READY)  ## record our own workloads JOBS=8 times and append them to baselines/ (15 minutes on a quiet machine)
+baselines: $(TEST)  ## record our own workloads JOBS=8 times and append them to baselines/ (15 minutes on a quiet machine)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/record_baselines.py --jobs "$(JOBS)"
 
-bench-overhead: $(READY)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
+bench-overhead: $(TEST)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
 
-bench-cost: $(READY)  ## what the hooks cost, in CPU time of threads, taken out and put back block by block (about 6 minutes)
+bench-cost: $(TEST)  ## what the hooks cost, in CPU time of threads, taken out and put back block by block (about 6 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python tests/benchmarks/cost.py --threads
 
-bench-import: $(READY)  ## reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
+bench-import: $(TEST)  ## reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/import_bench.py
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/kineto_bench.py
 
-bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not (about 5 minutes)
+bench-memory: $(TEST)  ## growth of memory over 100,000 steps, profiled and not (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py --kinds --memory-steps 100000
 
-bench-ascend: $(READY)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
+bench-ascend: $(TEST)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
 
-bench-causes: $(READY)  ## causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
+bench-causes: $(TEST)  ## causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/fleet_score.py --jobs 1000 --seed 100000
 
-bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
+bench-profile: $(TEST)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
 
@@ -159,20 +166,23 @@ bench-history: .venv-history/.installed  ## change points beside apache-otava, m
 	.venv-history/bin/python -m pip install --quiet -e ".[history,bench-history]"
 	touch $@
 
-bench-ranks: $(READY)  ## reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
+bench-ranks: $(TEST)  ## reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
 	$(BIN)/python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
 
-bench-fleet: $(READY)  ## questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
+bench-fleet: $(TEST)  ## questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
 	$(BIN)/python tests/benchmarks/fleet_cost.py --runs 10000
 
-bench-tune: $(READY)  ## `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
+bench-tune: $(TEST)  ## `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/tune_bench.py $(FOLDER) --pipelines $(N) --most $(MOST)
 
-bench-storage: $(READY)  ## the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
+bench-storage: $(TEST)  ## the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/storage_advice.py
 
-bench-timeline: $(READY)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
+bench-timeline: $(TEST)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
+
+fresh-machine:  ## these two commands on a bare Debian 12: all of the demo, some of the tests; needs root, debootstrap, network
+	bash tools/fresh_machine.sh $(FRESH)
 
 wheel: $(READY)
 	rm -rf dist
@@ -199,16 +209,31 @@ sbom: $(READY)  ## what pipeprof needs to run, with versions and hashes, as Cycl
 	mkdir -p $(dir $(SBOM))
 	$(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file $(SBOM) ci/constraints/gate.txt
 
+# Each of them installs into the same environment.
+.NOTPARALLEL:
+$(DEMO): PURPOSE := demo
+$(DEMO): EXTRAS := mindspore
+$(DEMO): STAMPS := $(DEMO)
+$(TEST): PURPOSE := test
+$(TEST): EXTRAS := mindspore,test
+$(TEST): STAMPS := $(DEMO) $(TEST)
+$(READY): PURPOSE := check
+$(READY): EXTRAS := mindspore,test,dev,docs
+$(READY): STAMPS := $(DEMO) $(TEST) $(READY)
 ifdef LOCKED
-$(READY): pyproject.toml ci/constraints/dev.txt
-	$(PYTHON) -m venv $(VENV)
+$(DEMO) $(TEST): PURPOSE := check
+$(DEMO) $(TEST): STAMPS := $(DEMO) $(TEST) $(READY)
+endif
+
+$(DEMO) $(TEST) $(READY): pyproject.toml $(if $(LOCKED),ci/constraints/dev.txt)
+	@command -v "$(PYTHON)" >/dev/null || { echo "error: no Python was found, 3.10 to 3.12 is needed" >&2; exit 1; }
+	@"$(PYTHON)" tools/preflight.py $(PURPOSE) --venv "$(VENV)"
+	"$(PYTHON)" -m venv $(VENV)
+ifdef LOCKED
 	$(BIN)/python -m pip install --quiet --require-hashes -r ci/constraints/dev.txt
 	$(BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -e .
-	touch $@
 else
-$(READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,docs]"
-	touch $@
+	$(BIN)/python -m pip install --quiet -e ".[$(EXTRAS)]"
 endif
+	touch $(STAMPS)

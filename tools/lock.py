@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("ci", "constraints")
 OWN = ("build", "release", "audit")
-EXTRAS = ("mindspore", "dev", "docs")
+EXTRAS = ("mindspore", "test", "dev", "docs")
 OLDEST = "3.11"  # Python; some of our tools need a newer one than pipeprof does
 HEADER = "# Made by `make constraints`, for Python 3.11 and 3.12 on Linux.\n"
 

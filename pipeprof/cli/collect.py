@@ -221,10 +221,10 @@ def _settings(path: Path | None) -> Settings | None:
 
 def _tell_warnings(run: Run) -> None:
     """Those that are to be known at once: the others stand in the report."""
-    from pipeprof.record.run import LAUNCHER
+    from pipeprof.record.run import CURES, LAUNCHER
 
     warnings = run.manifest.warnings
-    cure = next((warning.message for warning in warnings if warning.code == "numpy"), None)
+    cure = next((warning.message for warning in warnings if warning.code in CURES), None)
     if cure is not None:
         say(f"hint: {cure}")
     now = ("point_not_found", "not_applied", LAUNCHER)

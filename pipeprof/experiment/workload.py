@@ -16,6 +16,7 @@ from mindspore.dataset import GeneratorDataset, vision
 from mindspore.train import Callback, Model
 
 SIZE = 32
+FEWEST_STEPS = 30  # the queues begin full or empty: the first steps say little
 STORAGE_S = 0.005  # long enough to limit the training on a busy machine too
 
 
@@ -85,9 +86,9 @@ class StopAfter(Callback):
         self.steps = 0
 
     def on_train_step_end(self, run_context: ms.train.RunContext) -> None:
-        """Count; stop when it is too late."""
+        """Count; stop when it is too late and there is something to compare."""
         self.steps += 1
-        if time.monotonic() > self.deadline:
+        if self.steps >= FEWEST_STEPS and time.monotonic() > self.deadline:
             run_context.request_stop()
 
 

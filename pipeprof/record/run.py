@@ -29,6 +29,7 @@ EVERYWHERE = "rep=*/rank=*"
 COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
 CUT = "cut"  # option of the manifest: a file of the spool had more than may be read
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
+CURES = ("numpy", "openmp")  # codes of warnings that say the cure of what ended the command
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _REP = re.compile("rep=(0|[1-9][0-9]{0,8})")

@@ -33,6 +33,15 @@ def told(tmp_path_factory):
     return done, *reports
 
 
+def test_a_training_whose_time_is_over_still_has_steps_to_compare():
+    """On a busy machine the time is over in the first step."""
+    done = subprocess.run(
+        [PYTHON, "-m", "pipeprof.experiment.workload", "--steps", "40", "--seconds", "0"], env=clean_environment(),
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.stdout == "trained 30 steps\n", done.stderr
+
+
 def planted(report):
     return next(row for row in report["pipeline"]["load"] if row["name"] == "mask_from_storage")
 

@@ -24,7 +24,7 @@ user's training. It writes to the spool and nowhere else.
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
     lines, cells, where   from which lines and cells the operators of a step are launched; the user's own line
     live          where the process is, once a second, for who asks whether it hangs
-    failure, numpy_two   the exception that ended the process, and one of them whose cure is known
+    failure, cures   the exception that ended the process, and those whose cure is known
     forks         which line made each process        threads   which threads are Python's
     redact        passwords and tokens become `***`
     inprocess     the same, started and ended by the program itself (`pipeprof.profile`)

@@ -8,7 +8,7 @@ import atexit
 import functools
 import sys
 
-from . import around, graphs, loop, numpy_two, recorder, sections, trains, windows
+from . import around, cures, graphs, loop, recorder, sections, trains, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
@@ -23,6 +23,7 @@ def package_import_began():
     """The import of mindspore starts now."""
     if not _import_began[0]:
         _import_began[0] = recorder.now()
+    cures.watch()
 
 
 def install_package(module):
@@ -40,8 +41,7 @@ def install_package(module):
         rec.warn(
             "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
         )
-    if len(number) == 2:
-        numpy_two.watch(number, version)
+    cures.watch()
     _when_opened(rec)
 
 

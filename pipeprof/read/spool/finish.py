@@ -14,7 +14,7 @@ from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
 from pipeprof.record.limits import BYTES
 from pipeprof.record.note import note
-from pipeprof.record.run import CUT, LAUNCHER, MANIFEST, UNFINISHED, Earlier, NotMeasured, Run, load
+from pipeprof.record.run import CURES, CUT, LAUNCHER, MANIFEST, UNFINISHED, Earlier, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import utc_now
 
@@ -197,9 +197,11 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
                 "numpy": context.get("numpy"),
             }
             manifest.fingerprint.update({name: value for name, value in facts.items() if value is not None})
-            cure = next((event["message"] for event in process.all("warning") if event["code"] == "numpy"), None)
-            if cure and all(warning.code != "numpy" for warning in manifest.warnings):
-                manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank
+            cure = next((event for event in process.all("warning") if event["code"] in CURES), None)
+            if cure and all(warning.code != cure["code"] for warning in manifest.warnings):
+                manifest.warn(
+                    cure["code"], cure["message"]
+                )  # also of one that died before its first step, and has no rank
     warned = {warning.code: warning.message for warning in manifest.warnings}
     reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
     reasons |= _switched_off(manifest)

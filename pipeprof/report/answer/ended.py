@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from pipeprof.record.run import CURES
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes
@@ -13,7 +14,7 @@ STOPPED = (124, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP) 
 INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, *STOPPED)
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
 MOST_LINES = 6  # of the traceback
-NUMPY = "numpy"  # code of the warning that says that NumPy ended the training
+NUMPY, OPENMP = CURES
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 
@@ -95,9 +96,12 @@ def _signal(code: int) -> str:
 def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
     run = content["run"]
     recorded = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
-    if any(warning["code"] == NUMPY for warning in run["warnings"]):
+    warned = {warning["code"]: warning["message"] for warning in run["warnings"]}
+    if NUMPY in warned:
         numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
+    if OPENMP in warned:
+        return f"{capital(warned[OPENMP])}."
     if (failure and failure["error"].startswith("MemoryError")) or code in KILLED:
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""

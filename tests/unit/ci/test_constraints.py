@@ -25,7 +25,7 @@ ASKED = {
     "gate.txt": PROJECT["dependencies"],
     "dev.txt": [
         *PROJECT["dependencies"],
-        *(text for name in ("mindspore", "dev", "docs") for text in PROJECT["optional-dependencies"][name]),
+        *(text for name in ("mindspore", "test", "dev", "docs") for text in PROJECT["optional-dependencies"][name]),
     ],
 }
 

@@ -18,7 +18,7 @@ PINNED = re.compile(r"uses: (?:\./ci|[\w./-]+@[0-9a-f]{40})(?: #.*)?")
 
 def tool(name):
     found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
-    assert found, f"{name} is not installed; it is part of the dev extra"
+    assert found, f"{name} is not installed; it is part of the extra `test`"
     return found
 
 

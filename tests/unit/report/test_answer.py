@@ -208,6 +208,16 @@ def test_numpy_2_under_a_mindspore_for_numpy_1_has_its_cure(make_run):
     assert "pip install 'numpy<2'" in answer.action
 
 
+def test_a_missing_openmp_library_has_its_cure(make_run):
+    reps = [
+        {"rep": 0, "exit_code": 1, "failure": FAILURE | {"error": "ImportError: libgomp.so.1: cannot"}, "ranks": []}
+    ]
+    warnings = [{"code": "openmp", "message": "install GNU OpenMP (apt install libgomp1)"}]
+    assert answer_of(content(make_run, {}, reps=reps, warnings=warnings)).action == (
+        "Install GNU OpenMP (apt install libgomp1)."
+    )
+
+
 @pytest.mark.parametrize(("code", "state"), [(-2, "partial"), (130, "failed"), (143, "failed"), (124, "failed")])
 def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run, code, state):
     reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]

@@ -1,4 +1,4 @@
-"""MindSpore and NumPy as `pip install 'pipeprof[mindspore]'` gives them, and a training with a NumPy that is too new."""
+"""MindSpore and NumPy as `pip install 'pipeprof[mindspore]'` gives them, and trainings that end for a lack whose cure is known."""
 
 from __future__ import annotations
 
@@ -17,6 +17,26 @@ def test_the_versions_that_a_user_gets_go_together():
     version, *numbers = done.stdout.split()
     assert version.startswith("1."), "the extra `mindspore` keeps NumPy below 2"
     assert [float(number) for number in numbers] == [1, 1, 1, 0.5, 0.5, 0.5, 1, 1, 1, 0, 1, 2]
+
+
+def test_a_training_that_finds_no_openmp_library_is_told_the_cure(pipeprof, tmp_path):
+    """The same of a MindSpore that cannot be imported, in a process that the command starts."""
+    folder = tmp_path / "app"
+    folder.mkdir()
+    lacking = "libgomp.so.1: cannot open shared object file: No such file or directory"
+    (folder / "mindspore.py").write_text(f"raise ImportError({lacking!r})\n", encoding="utf-8")
+    (folder / "train.py").write_text("import mindspore\n", encoding="utf-8")
+    starter = folder / "start.py"
+    starter.write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, {str(folder / 'train.py')!r}], check=True)\n",
+        encoding="utf-8",
+    )
+    recording = pipeprof.collect([PYTHON, str(starter)])
+    assert recording.done.returncode == 1
+    hints = [line for line in recording.done.stderr.splitlines() if line.startswith("hint: ")]
+    assert len(hints) == 1
+    assert "apt install libgomp1" in hints[0]
+    assert recording.warned()["openmp"] == hints[0].removeprefix("hint: ")
 
 
 def test_a_training_that_dies_of_numpy_2_is_told_the_cure(pipeprof, tmp_path):
