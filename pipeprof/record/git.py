@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,11 @@ _OWN = (
 _MOST_BYTES = 1 << 26
 _LINK = b"120000 "
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
+_HASH = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
+_SHORT_HASH = re.compile(r"(?:.*-g)?([0-9a-fA-F]{4,64})")  # alone, or behind what `git describe` says
+_PLACES = ("refs/", "refs/tags/", "refs/heads/", "refs/remotes/")  # where git looks for a name, in this order
+_STEPS = re.compile(r"[~^]|@\{")  # what leads from a name to another commit
+_HERE = ("HEAD", "@", "")
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,50 @@ class Repository:
         return cls(Path(root).resolve()) if root else None
 
     def commit(self, ref: str) -> str | None:
-        """The full hash of the commit that a name stands for; None when git knows none."""
-        if ref.startswith("-"):
+        """The full hash of the commit that a name stands for; None when git knows none.
+
+        Raises UsageError for a name of several commits: git would take a tag before a branch, and a branch before a
+        short hash, so that whoever may push a tag would choose the commit.
+        """
+        name = _STEPS.split(ref, maxsplit=1)[0]
+        if ref.startswith(("-", ":")) or (name.startswith("refs/") and name not in self._refs([name])):
             return None
+        if name not in _HERE and not _HASH.fullmatch(name) and not name.startswith("refs/"):
+            self._check_single(name)
+        return self._parsed(ref)
+
+    def _check_single(self, name: str) -> None:
+        """Raises UsageError when a name stands for more than one commit."""
+        places = [*(place + name for place in _PLACES), f"refs/remotes/{name}/HEAD"]
+        meanings = {place: self._parsed(place) for place in self._refs(places)}
+        if f"refs/tags/{name}" in meanings:  # a clone of CI may have the branch as a remote one only
+            meanings |= {place: self._parsed(place) for place in self._matching(f"refs/remotes/*/{name}")}
+        short = _SHORT_HASH.fullmatch(name)
+        if short:
+            listed = git_or_none(self.root, "rev-parse", f"--disambiguate={short[1]}") or ""
+            meanings |= {f"commit {one[:10]}": self._parsed(one) for one in listed.split()}
+        commits = {commit for commit in (*meanings.values(), self._parsed(name)) if commit}
+        if len(commits) > 1:
+            known = [f"{place} ({commit[:10]})" for place, commit in meanings.items() if commit]
+            remote = [one for one in meanings if one.startswith("refs/remotes/")]
+            full = next(
+                (one for one in (f"refs/remotes/{name}", f"refs/heads/{name}", *remote) if one in meanings), None
+            )
+            raise UsageError(
+                f"`{name}` is ambiguous: it is {' and '.join(known)}",
+                "give all digits of the commit that you mean"
+                + (f", or its full name, as `{full}`" if full and not short else ""),
+            )
+
+    def _refs(self, names: list[str]) -> list[str]:
+        """Those of the full names that are there, in the same order."""
+        listed = self._matching(*names)
+        return [name for name in names if name in listed]
+
+    def _matching(self, *patterns: str) -> list[str]:
+        return git_text(self.root, "for-each-ref", "--format=%(refname)", *patterns).splitlines()
+
+    def _parsed(self, ref: str) -> str | None:
         return git_or_none(self.root, "rev-parse", "--verify", "--quiet", ref + "^{commit}")
 
     def inside(self, path: Path) -> PurePosixPath | None:

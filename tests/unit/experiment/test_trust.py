@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,8 +143,9 @@ def test_only_commands_that_the_base_names_are_measured_against_it(repository):
     def judge(*words):
         return judged_arms(AbWish(ArmWish(ref=base), ArmWish(ref="HEAD"), words), None)
 
-    allowed = ("/venv/bin/python", "jobs/train.py", "--steps", "50")
+    allowed = (str(Path(sys.executable).parent / "python"), "jobs/train.py", "--steps", "50")
     assert judge(*allowed).policy.commands
+    assert judge("python", *allowed[1:]).policy.commands
     with pytest.raises(UsageError, match=r"`python jobs/train\.py --steps 1` is not among the `commands`"):
         judge("python", "jobs/train.py", "--steps", "1")
     with pytest.raises(UsageError, match="`true` is not among"):
