@@ -62,9 +62,8 @@ class Repository:
         if len(commits) > 1:
             known = [f"{place} ({commit[:10]})" for place, commit in meanings.items() if commit]
             remote = [one for one in meanings if one.startswith("refs/remotes/")]
-            full = next(
-                (one for one in (f"refs/remotes/{name}", f"refs/heads/{name}", *remote) if one in meanings), None
-            )
+            likely = (f"refs/remotes/{name}", f"refs/heads/{name}", f"refs/{name}", *remote)
+            full = next((one for one in likely if one in meanings), None)
             raise UsageError(
                 f"`{name}` is ambiguous: it is {' and '.join(known)}",
                 "give all digits of the commit that you mean"

@@ -66,18 +66,45 @@ def test_a_name_that_is_no_text_is_shown_as_one(repository):
     assert path == r".github/\xff.yml"
 
 
-def test_the_comment_knows_the_same_files():
+def loaded_comment():
+    """`ci/comment.py`."""
     place = Path(__file__).resolve().parents[3] / "ci" / "comment.py"
     spec = importlib.util.spec_from_file_location("comment", place)
     comment = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(comment)
+    return comment
+
+
+def test_the_comment_knows_the_same_files():
+    comment = loaded_comment()
     assert frozenset(comment.BASELINES) == trust.BASELINE_FILES
     assert (comment.POLICY, comment.PROJECT) == (policy_file.OWN, policy_file.PROJECT)
     names = [*trust.CI_FILES, *(f"{folder}/x/y.yml" for folder in trust.CI_FOLDERS)]
-    assert {comment.kind_of(name, "") for name in names} == {"ci"}
-    assert {comment.kind_of(f"sub/{name}", "") for name in names} == {""}
-    # Of the workload only the run itself knows; what may be a policy only GitHub's list of files leaves open.
-    assert trust.KINDS[:-1] == tuple(kind for kind in comment.KINDS if kind != comment.POSSIBLE)
+    assert {comment.kind_of(name, "", set()) for name in names} == {"ci"}
+    assert {comment.kind_of(f"sub/{name}", "", set()) for name in names} == {""}
+    # Of the workload only the run itself knows; some things only GitHub's list of files leaves open.
+    left_open = (comment.POSSIBLE, comment.NOT_LISTED)
+    assert trust.KINDS[:-1] == tuple(kind for kind in comment.KINDS if kind not in left_open)
+    assert comment.LOCAL_ACTION == trust._LOCAL_ACTION
+
+
+@pytest.mark.parametrize(
+    ("line", "touched", "told"),
+    [
+        ("      - uses: ./ci", "ci/gate.py", True), ("  - {uses: ./ci}", "ci/gate.py", True),
+        ('      - "uses" : "./ci/"', "ci/lib/x.sh", True),
+        ("        uses: './tools/check' # x", "tools/check/action.yml", True),
+        ("      - uses: ./ci", "cip/gate.py", False), ("      - uses: ./", "action.yml", True),
+        ("      - uses: ./", "other.py", False), ("      - uses: some/ci@v1", "ci/gate.py", False),
+    ],
+)  # fmt: skip
+def test_an_action_of_the_repository_is_part_of_the_check(repository, line, touched, told):
+    workflow = ".github/workflows/gate.yml"
+    repository.base = repository.commit({workflow: f"jobs:\n  a:\n    steps:\n{line}\n", "ci/gate.py": "1\n"})
+    repository.commit({touched: "2\n"})
+    assert [path for kind, path, _ in edits(repository) if kind == "ci"] == ([touched] if told else [])
+    comment = loaded_comment()
+    assert comment.kind_of(touched, "", comment.local_actions()) == ("ci" if told else "")
 
 
 @pytest.mark.parametrize(
