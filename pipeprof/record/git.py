@@ -13,7 +13,14 @@ from pipeprof.errors import UsageError
 _OWN = (
     "--no-replace-objects", "--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 )  # fmt: skip
+# Variables that would lead git to another repository, other objects, or another program, than the folder has.
+_ELSEWHERE = frozenset([
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_REPLACE_REF_BASE", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_ATTR_SOURCE",
+    "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_ICASE_PATHSPECS",
+])  # fmt: skip
 _MOST_BYTES = 1 << 26
+_SUBMODULES = "--ignore-submodules=dirty"  # says where one was moved, whatever the change's .gitmodules asks for
 _LINK = b"120000 "
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
 _HASH = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
@@ -130,7 +137,7 @@ class Repository:
         Untracked files of the working tree are not seen.
         """
         start = git_or_none(self.root, "merge-base", base, new or "HEAD") or base
-        words = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", start)
+        words = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", _SUBMODULES, start)
         parts = git_bytes(self.root, *words, *([new] if new else []), "--").split(b"\0")
         pairs = zip(parts[::2], parts[1::2], strict=False)
         return {PurePosixPath(os.fsdecode(name)): status.decode()[:1] for status, name in pairs}
@@ -158,7 +165,8 @@ def git_bytes(folder: Path, *words: str, most_s: float | None = None) -> bytes:
     """What git writes. Raises UsageError with its last words when it refuses or cannot be run, and TimeoutExpired."""
     command = ["git", "-C", str(folder), *_OWN, *words]
     try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=most_s)
+        env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+        done = subprocess.run(command, capture_output=True, check=False, timeout=most_s, env=env)
     except OSError as error:
         raise UsageError(f"cannot run git: {error.strerror}", "install git") from error
     if done.returncode:

@@ -55,10 +55,11 @@ def _policy(policy: dict[str, Any], base: str | None) -> str:
         return f"policy: {_named(path)} of the working tree{at}" + (
             ", not as committed" if policy.get("changed") else ""
         )
+    judged = f"; the base revision is {_short(base)}" if base else ""
     if origin == "file":
-        return f"policy: {_named(path)}"
+        return f"policy: {_named(path)}{judged}"
     if origin in _ELSEWHERE:
-        return f"policy: {_ELSEWHERE[origin]}"
+        return f"policy: {_ELSEWHERE[origin]}{judged}"
     return "policy: the defaults" + (f"; the base revision {_short(base)} has no settings" if base else "")
 
 

@@ -14,8 +14,9 @@ from git_repository import GitRepository
 from pipeprof.errors import UsageError
 from pipeprof.experiment import policy_file, trust
 from pipeprof.experiment.ab import AbWish, run_ab
-from pipeprof.experiment.arms import ArmWish
-from pipeprof.experiment.judged import judged_arms
+from pipeprof.experiment.arms import ArmWish, Workspace
+from pipeprof.experiment.bisect.search import commits_between
+from pipeprof.experiment.judged import judged_arms, judged_sides
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.trust import Change, trust_of
 
@@ -178,3 +179,32 @@ def test_only_commands_that_the_base_names_are_measured_against_it(repository):
     with pytest.raises(UsageError, match="`true` is not among"):
         judged_arms(AbWish(ArmWish(ref=base), ArmWish(command=("true",)), allowed), None)
     judged_arms(AbWish(ArmWish(command=("a",)), ArmWish(command=("b",))), None)  # at a desk any
+
+
+def test_a_shadowed_name_is_refused_by_each_verb_that_takes_one(repository):
+    repository.git("checkout", "--quiet", "-b", "change")
+    repository.git("tag", "main", repository.commit({"pipeprof.toml": "alpha = 0.1\n"}))
+    wish = AbWish(ArmWish(ref="main"), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"))
+    for ask in (
+        lambda: judged_arms(wish, None),
+        lambda: judged_arms(AbWish(ArmWish(ref="HEAD~1"), ArmWish(ref="main"), COMMAND), None),
+        lambda: judged_sides("baselines/w", "main", None, COMMAND),
+        lambda: commits_between(Workspace.here(), "main", "HEAD"),
+        lambda: commits_between(Workspace.here(), "HEAD~1", "main"),
+    ):
+        with pytest.raises(UsageError, match=r"^`main` is ambiguous: it is refs/tags/main .* and refs/heads/main "):
+            ask()
+
+
+def test_checking_out_a_side_starts_no_hook(repository):
+    ran = repository.root / "it-ran"
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        hook = repository.root / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    wish = AbWish(ArmWish(ref=repository.base), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"), seed=1)
+    judged = judged_arms(wish, None)
+    content = run_ab(wish, judged.policy, print, Slower(), judged.trust)
+    assert (content["verdict"], ran.exists()) == ("regressed", False)
+    assert content["base"]["label"] == f"base ({repository.base}, {repository.base[:10]})"
