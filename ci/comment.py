@@ -30,7 +30,7 @@ MOST_ANSWER = 16 * 1024 * 1024
 MOST_ARTIFACT = 32 * 1024 * 1024
 MOST_JSON = 16 * 1024 * 1024
 MOST_BODY = 65_000
-MOST_PAGES = 30
+MOST_PAGES = 30  # of 100 files: GitHub lists no more than 3,000 of a pull request
 MOST_ARTIFACTS = 20  # workloads of one run
 UNEXPECTED = (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError)
 # Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
@@ -40,8 +40,11 @@ CHECKS = re.compile(
     r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
     r"(azure|bitbucket)-pipelines\.yml"
 )
+WORKFLOWS = Path(".github/workflows")  # of the default branch, where this runs
+LOCAL_ACTION = re.compile(rb"\buses[\"']?\s*:\s*[\"']?\./([^\s\"'#,}]*)")
 POSSIBLE = "possible_policy"  # a file that may be one, or hold one
-KINDS = ("policy", "baseline", POSSIBLE, "ci")
+NOT_LISTED = "not_listed"  # files beyond those that GitHub lists of a pull request
+KINDS = ("policy", "baseline", POSSIBLE, NOT_LISTED, "ci")
 TABLE = re.compile(r"\s*\[\[?([^\[\],#]+)\]\]?\s*(#.*)?")
 # In a changed line, or in the name of its table: the gate's own, or what may hide it: escapes, and texts over lines.
 GATE = re.compile(r"pipeprof|\\|\"\"\"|'''")
@@ -162,31 +165,43 @@ def pull_request(api: Api, given: bytes, run: dict[str, Any]) -> int:
 def edited(api: Api, number: int) -> list[dict[str, Any]]:
     """Files of policies, baselines and checks that the pull request edits, as the comparison's `trust` lists them."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
+    actions = local_actions()
     for page in range(1, MOST_PAGES + 1):
         files = api.ask(f"pulls/{number}/files?per_page=100&page={page}")
         for file in files:
             for path in filter(None, (file.get("filename"), file.get("previous_filename"))):
-                kind = kind_of(str(path), file.get("patch"))
+                kind = kind_of(str(path), file.get("patch"), actions)
                 if kind:
                     place = str(path).rpartition("/")[0] if kind == "baseline" else str(path)
                     change = CHANGES.get(str(file.get("status")), "edited")
                     found.setdefault((kind, place), {"kind": kind, "path": place, "change": change})
         if len(files) < 100:
             break
+    else:
+        listed = f"{100 * MOST_PAGES:,}"
+        found[NOT_LISTED, listed] = {"kind": NOT_LISTED, "path": listed, "change": "edited"}
     return sorted(found.values(), key=lambda one: (KINDS.index(one["kind"]), one["path"]))
 
 
-def kind_of(path: str, patch: object) -> str:
+def local_actions() -> set[str]:
+    """Folders of actions of the repository itself that its workflows use (`uses: ./ci`); of `./` its file."""
+    texts = [path.read_bytes() for path in sorted(WORKFLOWS.glob("*.y*ml")) if path.is_file()]
+    named = {word.decode("utf-8", "replace").rstrip("/") for text in texts for word in LOCAL_ACTION.findall(text)}
+    return (named - {""}) | ({"action.yml", "action.yaml"} if "" in named else set())
+
+
+def kind_of(path: str, patch: object, actions: set[str]) -> str:
     """One of KINDS, or nothing. `patch` is the part of the file that GitHub shows; it shows none of a large one.
 
-    Which file the check was given as its policy only the run says, so any TOML may be it.
+    `actions`: folders of actions that workflows use. Which file the check was given as its policy only the run says,
+    so any TOML may be it.
     """
     name = path.rpartition("/")[2]
     if name == POLICY:
         return "policy"
     if name in BASELINES:
         return "baseline"
-    if CHECKS.fullmatch(path):
+    if CHECKS.fullmatch(path) or any(path == one or path.startswith(one + "/") for one in actions):
         return "ci"
     untouched = name == PROJECT and isinstance(patch, str) and leaves_gate(patch)
     return POSSIBLE if name.endswith(".toml") and not untouched else ""

@@ -172,10 +172,12 @@ def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
              "--format=json", "--", *inputs.command], out)  # fmt: skip
     else:
         base = judged_by(inputs)
-        new = folder / "run"
+        new, commit = folder / "run", commit_of(inputs.base_ref)
         code, tail = run(["collect", "-o", str(new), f"--reps={inputs.reps}", "--", *inputs.command], None)
         if code:
             raise GateError(f"`pipeprof collect` exited with {code}", WORKLOAD_FAILED, tail)
+        if base and commit_of(inputs.base_ref) != commit:
+            raise GateError(f"`{inputs.base_ref}` became another commit while the command ran", NOT_JUDGED, tail)
         code, tail = run(["compare", "--format=json", *base, *policy, "--", inputs.baseline, str(new)], out)
     with out.open("rb") as stream:
         data = stream.read(MOST_JSON + 1)
@@ -188,8 +190,8 @@ def judged_by(inputs: Inputs) -> list[str]:
 
     Raises GateError, before anything is measured, when the revision is not there, or the change itself would judge.
     """
-    if git_knows("--git-dir"):
-        if not git_knows("--verify", "--quiet", inputs.base_ref + "^{commit}"):
+    if git("rev-parse", "--git-dir") is not None:
+        if commit_of(inputs.base_ref) is None:
             raise GateError(
                 f"the base revision `{inputs.base_ref}` is not in this checkout: "
                 "give `fetch-depth: 0` to actions/checkout, or correct `base-ref`",
@@ -208,9 +210,9 @@ def judged_by(inputs: Inputs) -> list[str]:
     return []
 
 
-def git_knows(*words: str) -> bool:
-    """Whether `git rev-parse` finds what is asked for; False without git."""
-    return git("rev-parse", *words) is not None
+def commit_of(ref: str) -> str | None:
+    """The hash of the commit that git takes a name for; None for none. Ambiguous names are refused by pipeprof."""
+    return git("rev-parse", "--verify", "--quiet", ref + "^{commit}")
 
 
 def git(*words: str) -> str | None:

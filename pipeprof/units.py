@@ -10,6 +10,7 @@ import re
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 MANY_TIMES = 10  # from here on a change is told as a multiple
+MOST_DIGITS = 6
 
 _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _LONGEST = 400  # characters: ten to the power of a billion would take all memory
@@ -125,6 +126,18 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
         return f"{ratio:,.0f}x" if ratio < 1e6 else f"{ratio:.2g}x"
     text = f"{(ratio - 1) * 100:+.{digits}f}"
     return f"{text if text.strip('+-0.') else text[1:]} %"
+
+
+def format_above(value: float, limit: float) -> tuple[str, str]:
+    """A value above a limit, and the limit, in as many digits as tell them apart: `0.00161`, `0.00160`.
+
+    Where six do not, the value is `just above 0.0016`.
+    """
+    for digits in range(2, MOST_DIGITS + 1):
+        texts = f"{value:#.{digits}g}", f"{limit:#.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts if digits > 2 else (f"{value:.2g}", f"{limit:.2g}")
+    return f"just above {limit:.2g}", f"{limit:.2g}"
 
 
 def format_count(number: int, noun: str) -> str:

@@ -74,6 +74,7 @@ _COMMITS = [
 BISECTED = {
     "verdict": "range", "stopped": "budget", "metric": "step_time_median", "ratio": 1.052, "range": _COMMITS,
     "candidates": _COMMITS, "headline": "", "because": "because work of `decode` per batch grew to 2.1x", "runs": 44, "commits": 64,
+    "good": _COMMITS[0], "bad": _COMMITS[-1],
     "cannot_be_measured": _COMMITS, "session": {"seconds": 1234.5, "folder": "pipeprof-bisect-0123456789ab"},
 }  # fmt: skip
 MEASURED = {

@@ -114,7 +114,10 @@ def resolve_arms(
 
 
 def revision_of(workspace: Workspace, ref: str) -> str:
-    """The full hash of the commit that a name stands for. Raises UsageError outside a repository and for no commit."""
+    """The full hash of the commit that a name stands for.
+
+    Raises UsageError outside a repository, for no commit, and for a name of several.
+    """
     if workspace.root is None:
         raise UsageError(
             f"`{workspace.cwd}` is not in a git repository, so there is no revision `{ref}`",

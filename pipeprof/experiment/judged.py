@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.experiment.arms import Workspace, revision_of
+from pipeprof.experiment.commands import check_command
 from pipeprof.experiment.policy_file import find_policy
 from pipeprof.experiment.trust import Change, trust_of
 from pipeprof.record.git_place import address
@@ -45,7 +46,7 @@ def judged_sides(base: str, base_ref: str | None, policy_file: Path | None, comm
         return Judged(settings.policy, trust_of(settings), base)
     revision = revision_of(Workspace.here(), base_ref)
     settings = find_policy(policy_file, revision)
-    _check_command(settings.policy, command)
+    check_command(settings.policy, command)
     change = Change.here(revision, None, command, policy_file, base)
     if change.baseline_path is None:
         return Judged(settings.policy, trust_of(settings, change), base)
@@ -68,7 +69,7 @@ def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
     if base is None:
         return Judged(settings.policy, trust_of(settings))
     for arm in (wish.base, wish.new):
-        _check_command(settings.policy, arm.command or wish.command)
+        check_command(settings.policy, arm.command or wish.command)
     change = Change.here(base, new, wish.new.command or wish.command, policy_file)
     return Judged(settings.policy, trust_of(settings, change))
 
@@ -76,13 +77,3 @@ def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
 def started(command: Sequence[str]) -> str:
     """A command as a shell would take it; of the program that it starts only the name (`/venv/bin/python`: python)."""
     return shlex.join([*(PurePath(word).name for word in command[:1]), *command[1:]])
-
-
-def _check_command(policy: Policy, command: Sequence[str]) -> None:
-    """Raises UsageError for a command that the settings do not name; an easier one would pass as a faster one."""
-    allowed = [started(shlex.split(text)) for text in policy.commands]
-    if allowed and started(command) not in allowed:
-        raise UsageError(
-            f"the command `{started(command)}` is not among the `commands` of the base revision",
-            f"measure {' or '.join(f'`{text}`' for text in allowed)}, or add it to the policy there",
-        )

@@ -6,6 +6,7 @@ is seen here and counts once it is merged.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,9 @@ BASELINE_FILES = frozenset(
 )  # fmt: skip
 CI_FOLDERS = frozenset([".github", ".ci", ".circleci", ".buildkite", ".gitlab", ".woodpecker"])
 CI_FILES = frozenset([".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml", ".travis.yml", "bitbucket-pipelines.yml"])
+WORKFLOWS = PurePosixPath(".github/workflows")
+_LOCAL_ACTION = re.compile(rb"\buses[\"']?\s*:\s*[\"']?\./([^\s\"'#,}]*)")
+_ACTION_FILES = ("action.yml", "action.yaml")
 _CHANGES = {"A": "added", "D": "removed"}
 
 
@@ -104,10 +108,11 @@ def edits_of(change: Change, settings: FoundPolicy) -> list[Edit]:
     """What the change edits of what it is judged by, the policy first."""
     files = change.repository.changed(change.base, change.new)
     edits = [*_policy_edits(change, settings, files), *_baseline_edits(change, files)]
+    actions = _local_actions(change)
     edits += [
         Edit(kind="ci", path=printable(str(path)), change=_word(letter))
         for path, letter in files.items()
-        if _is_ci(path)
+        if _is_ci(path) or not actions.isdisjoint((path, *path.parents))
     ]
     named = {change.repository.inside(Path(word)) for word in _named_by(change.command)}
     edits += [
@@ -174,6 +179,16 @@ def _named_by(command: Iterable[str]) -> Iterable[str]:
 
 def _is_ci(path: PurePosixPath) -> bool:
     return path.parts[0] in CI_FOLDERS or str(path) in CI_FILES
+
+
+def _local_actions(change: Change) -> set[PurePosixPath]:
+    """Folders of actions of the repository itself that workflows of the base use (`uses: ./ci`); of `./` its file."""
+    named: set[PurePosixPath] = set()
+    for path in change.repository.files(change.base, WORKFLOWS):
+        text = change.repository.read(change.base, path) or b""
+        named |= {PurePosixPath(word.decode(errors="replace")) for word in _LOCAL_ACTION.findall(text)}
+    root = PurePosixPath()
+    return (named - {root}) | ({root / name for name in _ACTION_FILES} if root in named else set())
 
 
 def _word(letter: str) -> Any:

@@ -47,7 +47,8 @@ def _sentences(content: Row) -> Iterator[str]:
             sides = content["compared"]
             yield f"{sides['before']} runs before it against {sides['after']} after it: {content['headline']}"
     made, over = format_count(content["runs"], "run"), format_count(content["commits"], "commit")
-    yield f"{made} over {over}, {_minutes(content)}"
+    ends = " to ".join(content[end]["revision"][:SHORT] for end in ("good", "bad"))
+    yield f"{made} over {over}, {ends}, {_minutes(content)}"
     if content["stopped"] == "budget":
         yield "the budget ended before it was decided: the same command with more --budget or --most-runs goes on"
     for one in content["cannot_be_measured"]:

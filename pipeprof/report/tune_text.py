@@ -14,7 +14,7 @@ from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account, setting
-from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
+from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.candidate import CACHE_BYTES
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def _answer(content: Content) -> list[str]:
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
         if final["looks"] and final["p_value"] is not None and 1 - final["p_value"] > final["alpha"]:
-            pairs += f"; p = {_p_value(final)}, a proof needs {final['alpha']:.2g} or less"
+            p_value, needed = format_above(1 - final["p_value"], final["alpha"])
+            pairs += f"; p {'=' if p_value[0].isdigit() else 'is'} {p_value}, a proof needs {needed} or less"
     batches = "" if final["error"] or verdict == "not_judged" else _checked(final)
     return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
 

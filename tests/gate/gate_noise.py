@@ -19,26 +19,29 @@ ROWS = 1000  # trials drawn at once, so that memory stays small
 class Regime:
     """Log standard deviations; each pair is a range that every trial draws its own value from.
 
-    `rho`: lag-1 autocorrelation of steps. `heavy`: process effects from Student's t with 4 degrees of freedom.
-    `drift`: of a slow wave over the whole job. `spikes`: share of steps that take longer, by a factor e on average
-    times 0.5. `job`: effect of a side's own job.
+    `rho`: lag-1 autocorrelation of steps. `tails`: degrees of freedom of Student's t that process effects are drawn
+    from; 0, normal. `drift`: of a slow wave over the whole job. `spikes`: share of steps that take longer, by a factor
+    e on average times 0.5. `job`: effect of a side's own job. `disturbed`: share of processes that something makes 1.5
+    to 20 times as slow as a whole.
     """
 
     name: str
     rho: tuple[float, float]
     step: tuple[float, float]
     process: tuple[float, float]
-    heavy: bool = False
+    tails: int = 0
     drift: float = 0.0
     spikes: float = 0.0
     job: float = 0.0
+    disturbed: float = 0.0
 
 
 QUIET = Regime("quiet", (0.5, 0.5), (0.03, 0.03), (0.005, 0.005), spikes=0.01)
-SAMEJOB = Regime("samejob", (0.6, 0.6), (0.08, 0.08), (0.015, 0.015), heavy=True, drift=0.01, spikes=0.02)
+SAMEJOB = Regime("samejob", (0.6, 0.6), (0.08, 0.08), (0.015, 0.015), tails=4, drift=0.01, spikes=0.02)
 SATURATED = Regime("saturated", (0.5, 0.8), (0.437, 0.842), (0.17, 0.31))
-DIFFJOB = Regime("diffjob", (0.6, 0.6), (0.08, 0.08), (0.015, 0.015), heavy=True, drift=0.01, spikes=0.02, job=0.054)
-SYNTHETIC = (QUIET, SAMEJOB, SATURATED, DIFFJOB)
+DIFFJOB = Regime("diffjob", (0.6, 0.6), (0.08, 0.08), (0.015, 0.015), tails=4, drift=0.01, spikes=0.02, job=0.054)
+HEAVY = Regime("heavy", (0.6, 0.6), (0.08, 0.08), (0.05, 0.3), tails=2, spikes=0.02, disturbed=0.10)
+SYNTHETIC = (QUIET, SAMEJOB, SATURATED, DIFFJOB, HEAVY)
 
 
 def repetitions(regime, trials, reps, seed):
@@ -52,8 +55,10 @@ def steps(regime, trials, reps, seed):
     """Step times in ns, (trials, 2 sides, reps, steps)."""
     random = np.random.default_rng(seed)
     settings = _settings(regime, trials, random)
-    process = _process(regime, settings, (trials, 2, reps), random) + _shared(regime, (trials, 2, reps), random)
-    series = _series(regime, settings, (trials, 2, reps), random)
+    shape = (trials, 2, reps)
+    process = _process(regime, settings, shape, random) + _shared(regime, shape, random)
+    process += _disturbed(regime, shape, random)
+    series = _series(regime, settings, shape, random)
     return LEVELS["step_time_median"] * np.exp(np.moveaxis(series, 0, -1) + process[..., None])
 
 
@@ -61,7 +66,7 @@ def _some(regime, trials, reps, random):
     shape = (trials, 2, reps)
     settings = _settings(regime, trials, random)
     shared = _shared(regime, shape, random)
-    process = _process(regime, settings, shape, random)
+    process = _process(regime, settings, shape, random) + _disturbed(regime, shape, random)
     median, p90 = _quantiles(_series(regime, settings, shape, random))
     wait, _ = _quantiles(_series(regime, settings, shape, random))
     waits = 0.6 * process + 0.8 * _process(regime, settings, shape, random)
@@ -78,8 +83,15 @@ def _settings(regime, trials, random):
 
 
 def _process(regime, settings, shape, random):
-    draws = random.standard_t(4, shape) / np.sqrt(2) if regime.heavy else random.standard_normal(shape)
+    draws = random.standard_t(regime.tails, shape) / np.sqrt(2) if regime.tails else random.standard_normal(shape)
     return settings["process"] * draws
+
+
+def _disturbed(regime, shape, random):
+    """What is added to the logarithm of every time of a process that something disturbs."""
+    if not regime.disturbed:
+        return np.zeros(shape)
+    return (random.random(shape) < regime.disturbed) * random.uniform(np.log(1.5), np.log(20), shape)
 
 
 def _shared(regime, shape, random):

@@ -7,6 +7,7 @@ from scipy import stats
 
 from pipeprof.verdict.gate.ahead import chances, hopeless
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, decide, scaled
+from pipeprof.verdict.gate.distance import clear_distance
 from pipeprof.verdict.gate.judge import family_size
 from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.statistics import common_mode, welch
@@ -16,10 +17,14 @@ def _stacked(parts):
     return np.stack(parts, axis=-1)
 
 
-def decided(pairs, rules, alpha, family, logs=None):
-    """Codes (trials, metrics); `pairs` are (base, new) of shape (trials, metrics, reps), `logs` the same as shares."""
+def decided(pairs, rules, alpha, family, logs=None, *, test_only=False):
+    """Codes (trials, metrics); `pairs` are (base, new) of shape (trials, metrics, reps), `logs` the same as shares.
+
+    With `test_only` sides that lie far apart are judged by the test, too.
+    """
     change, least, margin = changed(pairs, rules, logs)
-    return decide(change, least, margin, alpha, family).code
+    apart = _stacked([clear_distance(pairs[0][:, at], pairs[1][:, at], rule) for at, rule in enumerate(rules)])
+    return decide(change, least, margin, alpha, family, None if test_only or logs is not None else apart).code
 
 
 def changed(pairs, rules, logs=None):

@@ -13,11 +13,12 @@ import gate_measured
 import gate_noise
 import gate_table
 import numpy as np
-from gate_rules import RULES, deciding, sessions, shares
+from gate_rules import RULES, decided, deciding, sessions, shares
 from scipy import stats
 
 from pipeprof.verdict import Policy
 from pipeprof.verdict.gate.decision import IMPROVED, INCONCLUSIVE, REGRESSED, UNCHANGED, decide
+from pipeprof.verdict.gate.judge import family_size
 from pipeprof.verdict.gate.planned import planned_looks, whole_plan
 from pipeprof.verdict.gate.statistics import job_effect
 
@@ -68,6 +69,7 @@ def regimes():
     if gate_measured.available():
         for name, damped in (("scaled", True), ("real", False)):
             out[name] = (partial(gate_measured.repetitions, damped), partial(gate_measured.steps, damped))
+    out["heavy"] = (partial(gate_noise.repetitions, gate_noise.HEAVY), partial(gate_noise.steps, gate_noise.HEAVY))
     return out
 
 
@@ -136,6 +138,34 @@ def patience(trials=TRIALS // 4):
             effect: tuple(session_rates(planted(table, effect), to_the_end=end) for end in (False, True))
             for effect in (*EFFECTS, 0.30)
         }
+    return out
+
+
+FEW = (2, 3, 4)  # repetitions per side, judged once with the whole alpha
+MULTIPLES = (1.5, 2.0, 3.0, 10.0)
+FEW_SEED = 20261128  # drawn after the rule was fixed
+
+
+def with_few(trials=TRIALS):
+    """{regime: {repetitions: {multiple: (regressed, by the test alone, improved, bound)}}}: any metric that decides."""
+    out = {}
+    for at, (name, (draw, _)) in enumerate(regimes().items()):
+        out[name] = {reps: _few(draw(trials, reps, FEW_SEED + 10 * at + reps)) for reps in FEW}
+    return out
+
+
+def _few(table):
+    rules = [POLICY.rule(name) for name, chosen in zip(gate_noise.NAMES, DECIDING, strict=True) if chosen]
+    size = family_size(POLICY, "primary", dict.fromkeys(gate_noise.NAMES))
+    out = {}
+    for multiple in (1.0, *MULTIPLES):
+        sides = planted(table, multiple - 1)[:, :, DECIDING]
+        both, tested = (
+            decided((sides[:, 0], sides[:, 1]), rules, POLICY.alpha, size, test_only=only) for only in (False, True)
+        )
+        parts = (both == REGRESSED, tested == REGRESSED, both == IMPROVED)
+        shares = [float(part.any(axis=1).mean()) for part in parts]
+        out[multiple] = (*shares, upper(shares[0], len(table)))
     return out
 
 
@@ -221,7 +251,7 @@ def other_job(trials=TRIALS, past=8):
 
 def everything():
     return {
-        "sessions": all_sessions(), "budgets": within_budgets(), "patience": patience(), "operators": all_operators(), "reruns": reruns(), "peers": peers(),
+        "sessions": all_sessions(), "few": with_few(), "budgets": within_budgets(), "patience": patience(), "operators": all_operators(), "reruns": reruns(), "peers": peers(),
         "other_job": other_job(),
     }  # fmt: skip
 

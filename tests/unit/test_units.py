@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.units import format_bytes, format_count, format_minute, format_ns, format_ratio, ns_from_text, percent
+from pipeprof.units import (
+    format_above,
+    format_bytes,
+    format_count,
+    format_minute,
+    format_ns,
+    format_ratio,
+    ns_from_text,
+    percent,
+)
 
 SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
@@ -134,3 +143,16 @@ def test_a_time_that_this_zone_has_no_date_for_is_shown_as_it_is(monkeypatch, zo
         time.tzset()
     assert shown[0].startswith(("1-01-01", "0001-01-01"))
     assert shown[1].startswith("9999-12-31")
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "texts"),
+    [
+        (0.04, 0.0016, ("0.04", "0.0016")),
+        (0.00164, 0.0016, ("0.00164", "0.00160")),
+        (0.001601, 0.0016, ("0.001601", "0.001600")),
+        (0.0016 * (1 + 1e-9), 0.0016, ("just above 0.0016", "0.0016")),
+    ],
+)
+def test_a_value_above_a_limit_never_reads_as_the_limit(value, limit, texts):
+    assert format_above(value, limit) == texts

@@ -66,7 +66,8 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
     with locked(folder):
         fresh = new_bisection(key, wish.metric, wish.command, commits)
         state = open_bisection(folder, fresh, (fingerprint.machine(), fingerprint.job()))
-        say(f"{len(commits) - 1} commits after the good one, in `{folder}`")
+        ends = [f"{one.revision[:10]} (`{name}`)" for one, name in ((commits[0], wish.good), (commits[-1], wish.bad))]
+        say(f"{len(commits) - 1} commits after the good one, {ends[0]}, up to {ends[1]}, in `{folder}`")
         running = _Running(folder, state, workspace, wish, bench or Bench(), say)
         try:
             stopped = running.to_the_end()

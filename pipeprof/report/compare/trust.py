@@ -10,6 +10,7 @@ from pipeprof.units import format_count
 MOST = 12  # settings of one edit, and edits, in a report; the JSON has all
 _EFFECTS = {"looser": "looser", "stricter": "stricter"}
 _ELSEWHERE = {"given": "given by the program", "unknown": "not known"}
+_POSSIBLE = {"workload", "possible_policy", "not_listed"}
 _VERBS = {"added": "adds", "removed": "removes"}
 
 
@@ -24,7 +25,7 @@ def title(content: dict[str, Any]) -> str:
     kinds = {one.get("kind") for one in (content.get("trust") or {}).get("edits") or []}
     if kinds <= {"workload"}:
         return "This change edits what is measured"
-    return f"This change {'may edit' if kinds <= {'workload', 'possible_policy'} else 'edits'} what it is judged by"
+    return f"This change {'may edit' if kinds <= _POSSIBLE else 'edits'} what it is judged by"
 
 
 def basis(content: dict[str, Any]) -> list[str]:
@@ -54,10 +55,11 @@ def _policy(policy: dict[str, Any], base: str | None) -> str:
         return f"policy: {_named(path)} of the working tree{at}" + (
             ", not as committed" if policy.get("changed") else ""
         )
+    judged = f"; the base revision is {_short(base)}" if base else ""
     if origin == "file":
-        return f"policy: {_named(path)}"
+        return f"policy: {_named(path)}{judged}"
     if origin in _ELSEWHERE:
-        return f"policy: {_ELSEWHERE[origin]}"
+        return f"policy: {_ELSEWHERE[origin]}{judged}"
     return "policy: the defaults" + (f"; the base revision {_short(base)} has no settings" if base else "")
 
 
@@ -69,6 +71,9 @@ def _edit(edit: dict[str, Any]) -> str:
         return f"this change {verb} the baseline in {name}: that counts once it is merged"
     if edit.get("kind") == "possible_policy":
         return f"this change {verb} {name}, which may hold settings of the gate: they count once it is merged"
+    if edit.get("kind") == "not_listed":
+        listed = clean(edit.get("path"), LONGEST_NAME)
+        return f"GitHub lists only {listed} files of this change: it may edit more than is told here"
     if edit.get("kind") == "ci":
         return f"this change {verb} {name}, which may say what is measured and how"
     return f"this change {verb} {name}, which the measured command names"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words import first_of
-from pipeprof.units import format_change, format_count
+from pipeprof.units import MANY_TIMES, format_above, format_change, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,6 +61,25 @@ def _accepted(facts: Facts) -> str:
     return f"acknowledged until {facts['until']}: {facts['reason']}{where}"
 
 
+def _too_noisy(facts: Facts) -> str:
+    p_value, needed = format_above(facts["p_value"], facts["needed"])
+    said = "p =" if p_value[0].isdigit() else "p is"
+    word = "an improvement" if facts["better"] else "a regression"
+    return f"too noisy to tell: {said} {p_value} for {word}, at most {needed} is needed"
+
+
+def _far_apart(facts: Facts) -> str:
+    upper, lower = ("new", "base") if facts["above"] else ("base", "new")
+    ratio = facts["ratio"] if facts["above"] or facts["ratio"] is None else 1 / facts["ratio"]
+    times = "far above" if ratio is None else f"at least {_times(ratio)}"
+    return f"clear without a test: each repetition of {upper} is {times} any of {lower}"
+
+
+def _times(ratio: float) -> str:
+    """A multiple, rounded down."""
+    return f"{math.floor(ratio * 10) / 10:.1f}x" if ratio < MANY_TIMES else f"{math.floor(ratio):,}x"
+
+
 WORDS: dict[str, Callable[[Facts], str]] = {
     "few_repetitions": lambda facts: f"at least {facts['needed']} repetitions per side are needed",
     "job_not_known": lambda facts: f"it is not known in which CI job {facts['side']} was measured",
@@ -83,10 +103,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"it changed for certain, but by only {_percent(facts['change'])}: {_percent(facts['needed'])} is the least "
         "that counts"
     ),
-    "too_noisy": lambda facts: (
-        f"too noisy to tell: p = {facts['p_value']:.2g} for {'an improvement' if facts['better'] else 'a regression'}, "
-        f"at most {facts['needed']:.2g} is needed"
-    ),
+    "too_noisy": _too_noisy,
+    "far_apart": _far_apart,
     "count_varies": lambda _: "it differs between the repetitions of one side, so it cannot be compared exactly",
     "not_in_new": lambda _: "measured in base but not in new",
     "first_check": lambda facts: f"the first check is after {facts['repetitions']} repetitions per side",

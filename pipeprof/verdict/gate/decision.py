@@ -44,13 +44,14 @@ class Scaled:
 class Decision:
     """Per metric, (..., metrics): index into WORDS, one-sided p of "worse", what it was held against.
 
-    `held_better`: what the p of "better", 1 - p, was held against.
+    `held_better`: what the p of "better", 1 - p, was held against. `untested`: the distance decided, not the test.
     """
 
     code: NDArray[np.int8]
     p_value: Array
     held: Array
     held_better: Array
+    untested: NDArray[np.bool_]
 
 
 def scaled(base: Array, new: Array, rule: Rule) -> Scaled:
@@ -75,18 +76,23 @@ def _linear(base: Array, new: Array, rule: Rule) -> Scaled:
     return Scaled(base / unit[..., None], new / unit[..., None], "linear", least, margin, unit)
 
 
-def decide(change: Change, least: Array, margin: Array, alpha: float, family: int) -> Decision:
+def decide(
+    change: Change, least: Array, margin: Array, alpha: float, family: int, distance: Array | None = None
+) -> Decision:
     """The word for each metric of one family; all arrays (..., metrics), differences above 0 are worse.
 
-    Regressed: p of "worse" at most Holm's share of `alpha` and the difference at least `least`. Improved: the mirror.
-    Unchanged: the 95 % interval lies within +-`margin` (which implies two one-sided tests at 2.5 %; Schuirmann 1987).
+    Regressed: p of "worse" at most Holm's share of `alpha`, or a `distance` (of `clear_distance`) above 0; and the
+    difference at least `least`. Improved: the mirror. Unchanged: the 95 % interval lies within +-`margin` (which
+    implies two one-sided tests at 2.5 %; Schuirmann 1987).
     """
     back = change.mirrored()
     p_worse, p_better = change.p_above(), back.p_above()
     held, held_better = holm(p_worse, alpha, family), holm(p_better, alpha, family)
-    worse = (p_worse <= held) & (change.difference >= least)
-    better = (p_better <= held_better) & (back.difference >= least)
+    far = np.zeros_like(change.difference) if distance is None else distance
+    tested_worse, tested_better = p_worse <= held, p_better <= held_better
+    worse = (tested_worse | (far > 0)) & (change.difference >= least)
+    better = (tested_better | (far < 0)) & (back.difference >= least)
     low, high = change.interval()
     code = np.where((low >= -margin) & (high <= margin), UNCHANGED, INCONCLUSIVE)
     code = np.where(worse, REGRESSED, np.where(better, IMPROVED, code)).astype(np.int8)
-    return Decision(code, p_worse, held, held_better)
+    return Decision(code, p_worse, held, held_better, (worse & ~tested_worse) | (better & ~tested_better))

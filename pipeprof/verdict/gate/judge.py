@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
+from pipeprof.verdict.gate.distance import SHARE, clear_distance
 from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval, with_least
 from pipeprof.verdict.gate.note import note
@@ -36,7 +37,10 @@ _FIRST = ("primary", "informing")
 
 @dataclass(frozen=True)
 class _Case:
-    """One metric that can be judged; `change` is new - base whatever the direction, `shown` what people see of it."""
+    """One metric that can be judged; `change` is new - base whatever the direction, `shown` what people see of it.
+
+    `distance`: of `clear_distance`, new - base as well; `nearest`: new / base between the nearest repetitions.
+    """
 
     name: str
     rule: Rule
@@ -47,6 +51,8 @@ class _Case:
     chosen: Compared
     reasons: tuple[Note, ...]
     share_ratio: float | None
+    distance: float
+    nearest: float | None
 
 
 def judge(
@@ -148,12 +154,20 @@ def _case(
     shown = with_interval(means[0], means[1], change, float(on.unit), shift, on.kind)
     shown = with_least(shown, float(on.least), float(on.unit), shift, on.kind)
     reasons, share_ratio = _scale(on.kind), None
+    distance = float(clear_distance(base, new, rule)) if centred is None and policy.alpha >= SHARE else 0.0
     if centred is not None:
         on = replace(on, base=centred[0][chosen.base], new=centred[1][chosen.new])
         change = change_between(on.base, on.new, sides, chosen)
         share_ratio = math.exp(min(float(change.difference), LARGEST))
         reasons = (note("share", prefix=prefix_of(name), ratio=share_ratio),)
-    return _Case(name, rule, sides, on, change, shown, chosen, (*chosen.reasons, *reasons), share_ratio)
+    reasons = (*chosen.reasons, *reasons)
+    return _Case(name, rule, sides, on, change, shown, chosen, reasons, share_ratio, distance, _nearest(base, new))
+
+
+def _nearest(base: Array, new: Array) -> float | None:
+    """New / base between the nearest repetitions of sides that do not overlap; None unless both are above 0."""
+    lower, upper = (base.max(), new.min()) if new.min() > base.max() else (base.min(), new.max())
+    return float(upper / lower) if lower > 0 < upper else None
 
 
 def _on(kind: str, share: float) -> float:
@@ -173,7 +187,8 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
         return {}
     together = _together([_worse(case) for case in cases])
     least, margin = (np.stack([getattr(case.scaled, part) for case in cases], axis=-1) for part in ("least", "margin"))
-    decision = decide(together, least, margin, alpha, family)
+    distances = np.array([-case.distance if case.rule.direction == "higher" else case.distance for case in cases])
+    decision = decide(together, least, margin, alpha, family, distances)
     verdicts = {}
     for at, case in enumerate(cases):
         code, p_value, held = int(decision.code[at]), float(decision.p_value[at]), float(decision.held[at])
@@ -182,6 +197,8 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
             needed, finds = _needed(case, policy, policy.alpha / family)
             allowed = float(decision.held_better[at]) if p_value > 0.5 else held
             reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, allowed))
+        elif decision.untested[at]:
+            reasons = (*reasons, note("far_apart", above=case.distance > 0, ratio=case.nearest))
         verdicts[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
             reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio, reps_find=finds,

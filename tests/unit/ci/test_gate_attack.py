@@ -161,6 +161,22 @@ def test_a_base_that_was_not_fetched_is_told_before_anything_is_measured(tmp_pat
     assert "`fetch-depth: 0`" in message
 
 
+def test_a_command_that_moves_the_base_judges_nothing(tmp_path, recorded):
+    runner = Runner(tmp_path)
+    repository = GitRepository(runner.work)
+    write_baseline(recorded(10), repository)
+    base = repository.commit({"train.py": "fast()\n"})
+    repository.git("branch", "release", base)
+    write_baseline(recorded(20.5), repository)
+    head = repository.commit({"train.py": "slow()\n"})
+    moves = f"import subprocess\nsubprocess.run(['git', 'update-ref', 'refs/heads/release', {head!r}], check=True)\n"
+    program = PIPEPROF.format(python=sys.executable, run=recorded(20)).replace("import shutil", f"{moves}import shutil")
+    (runner.bin / "pipeprof").write_text(program)
+    outcome = runner.run(mode="baseline", workload="demo", base_ref="release")
+    assert (outcome.exit_code, outcome.outputs["verdict"]) == (3, "error"), outcome.log
+    assert "`release` became another commit while the command ran" in outcome.summary.replace("\\", "")
+
+
 OUTSIDE = "there is no git repository here, so `{}` has to name what the change cannot write"
 
 

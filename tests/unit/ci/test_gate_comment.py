@@ -173,6 +173,15 @@ def test_files_on_later_pages_are_seen(comment, github):
     assert "this change adds the policy `pipeprof.toml`" in github.comments[0]["body"]
 
 
+@pytest.mark.parametrize(("number", "told"), [(2998, False), (2999, True)])
+def test_where_the_list_of_files_ended_is_told(comment, github, number, told):
+    github.files = [{"filename": "perf/gate.toml", "status": "added"}]
+    github.files += [{"filename": f"{number}.py", "status": "added"} for number in range(number)]
+    assert comment(comparison("unchanged"))[0] == 0
+    (one,) = github.comments
+    assert ("GitHub lists only 3,000 files of this change: it may edit more than is told here" in one["body"]) == told
+
+
 def test_old_alarm_is_taken_back(comment, github):
     github.say(BOT, f"{MARK}\n## regressed")
     assert comment(comparison("unchanged"))[0] == 0

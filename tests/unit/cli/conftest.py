@@ -1,9 +1,11 @@
 """Runs with steps of a chosen length, and verbs called as from a shell."""
 
 import io
+import json
 import sys
 
 import pytest
+from git_repository import GitRepository
 
 from pipeprof import cli
 from pipeprof.record.run import Rep
@@ -55,4 +57,32 @@ def call(monkeypatch, capfd):
 def verb(call, monkeypatch, tmp_path):
     """The same in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    return call
+
+
+@pytest.fixture
+def repository(tmp_path, recorded, verb, monkeypatch):
+    """A project with a baseline of 10 ms on main; a change begins on a branch of it. We stand in its root."""
+    made = GitRepository(tmp_path / "project")
+    monkeypatch.chdir(made.root)
+    assert verb("baseline", "write", recorded(), "--workload", "mnist", "--root", "baselines")[0] == 0
+    made.base = made.commit(
+        {
+            "train.py": "fast()\n",
+            ".github/workflows/gate.yml": "run: python train.py\n",
+            "pyproject.toml": "[project]\n",
+        }
+    )
+    made.git("checkout", "--quiet", "-b", "change")
+    return made
+
+
+@pytest.fixture
+def judge(repository, recorded, verb):
+    """`judge()` compares a run of the change, twice as slow as the baseline, by the rules of main."""
+
+    def call(*words, dur_us=20_000, command=("python", "train.py"), base="baselines/mnist"):
+        code, out, err = verb("compare", base, recorded(dur_us, command=command), "--format", "json", *words)
+        return code, json.loads(out) if out else {}, err
+
     return call

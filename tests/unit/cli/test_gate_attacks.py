@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
-from git_repository import GitRepository
 
 LOOSE = """
 alpha = 0.0001
@@ -26,30 +24,6 @@ expires = "9999-12-31"
 """
 WORKFLOW = ".github/workflows/gate.yml"
 BASELINES = "baselines"
-
-
-@pytest.fixture
-def repository(tmp_path, recorded, verb, monkeypatch):
-    """A project with a baseline of 10 ms on main; a change begins on a branch of it. We stand in its root."""
-    made = GitRepository(tmp_path / "project")
-    monkeypatch.chdir(made.root)
-    assert verb("baseline", "write", recorded(), "--workload", "mnist", "--root", BASELINES)[0] == 0
-    made.base = made.commit(
-        {"train.py": "fast()\n", WORKFLOW: "run: python train.py\n", "pyproject.toml": "[project]\n"}
-    )
-    made.git("checkout", "--quiet", "-b", "change")
-    return made
-
-
-@pytest.fixture
-def judge(repository, recorded, verb):
-    """`judge()` compares a run of the change, twice as slow as the baseline, by the rules of main."""
-
-    def call(*words, dur_us=20_000, command=("python", "train.py"), base="baselines/mnist"):
-        code, out, err = verb("compare", base, recorded(dur_us, command=command), "--format", "json", *words)
-        return code, json.loads(out) if out else {}, err
-
-    return call
 
 
 def rewritten(repository, recorded, verb, folder=BASELINES):

@@ -88,8 +88,11 @@ def call(revisions, bench, said=None, **wish):
 
 
 def test_the_commit_is_named_with_its_subject_and_its_cause(repository):
-    revisions = commits(repository)
-    content = call(revisions, CommitBench())
+    revisions, said = commits(repository), []
+    content = call([*revisions[:-1], "main"], CommitBench(), said)
+    ends = [revision[:10] for revision in (revisions[0], revisions[-1])]
+    assert f"after the good one, {ends[0]} (`{revisions[0]}`), up to {ends[1]} (`main`), in" in said[0]
+    assert any(f", {' to '.join(ends)}, " in line for line in bisect_text.document(content).sections[0].notes)
     assert (content["verdict"], content["exit_code"]) == ("found", 0)
     assert (content["commit"]["revision"], content["commit"]["subject"]) == (revisions[SLOW], f"commit {SLOW}")
     assert content["probability"] >= 0.995

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from git_repository import GitRepository
 from pipeprof.errors import UsageError
 from pipeprof.experiment import policy_file, trust
 from pipeprof.experiment.ab import AbWish, run_ab
-from pipeprof.experiment.arms import ArmWish
-from pipeprof.experiment.judged import judged_arms
+from pipeprof.experiment.arms import ArmWish, Workspace
+from pipeprof.experiment.bisect.search import commits_between
+from pipeprof.experiment.judged import judged_arms, judged_sides
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.trust import Change, trust_of
 
@@ -65,18 +67,45 @@ def test_a_name_that_is_no_text_is_shown_as_one(repository):
     assert path == r".github/\xff.yml"
 
 
-def test_the_comment_knows_the_same_files():
+def loaded_comment():
+    """`ci/comment.py`."""
     place = Path(__file__).resolve().parents[3] / "ci" / "comment.py"
     spec = importlib.util.spec_from_file_location("comment", place)
     comment = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(comment)
+    return comment
+
+
+def test_the_comment_knows_the_same_files():
+    comment = loaded_comment()
     assert frozenset(comment.BASELINES) == trust.BASELINE_FILES
     assert (comment.POLICY, comment.PROJECT) == (policy_file.OWN, policy_file.PROJECT)
     names = [*trust.CI_FILES, *(f"{folder}/x/y.yml" for folder in trust.CI_FOLDERS)]
-    assert {comment.kind_of(name, "") for name in names} == {"ci"}
-    assert {comment.kind_of(f"sub/{name}", "") for name in names} == {""}
-    # Of the workload only the run itself knows; what may be a policy only GitHub's list of files leaves open.
-    assert trust.KINDS[:-1] == tuple(kind for kind in comment.KINDS if kind != comment.POSSIBLE)
+    assert {comment.kind_of(name, "", set()) for name in names} == {"ci"}
+    assert {comment.kind_of(f"sub/{name}", "", set()) for name in names} == {""}
+    # Of the workload only the run itself knows; some things only GitHub's list of files leaves open.
+    left_open = (comment.POSSIBLE, comment.NOT_LISTED)
+    assert trust.KINDS[:-1] == tuple(kind for kind in comment.KINDS if kind not in left_open)
+    assert comment.LOCAL_ACTION == trust._LOCAL_ACTION
+
+
+@pytest.mark.parametrize(
+    ("line", "touched", "told"),
+    [
+        ("      - uses: ./ci", "ci/gate.py", True), ("  - {uses: ./ci}", "ci/gate.py", True),
+        ('      - "uses" : "./ci/"', "ci/lib/x.sh", True),
+        ("        uses: './tools/check' # x", "tools/check/action.yml", True),
+        ("      - uses: ./ci", "cip/gate.py", False), ("      - uses: ./", "action.yml", True),
+        ("      - uses: ./", "other.py", False), ("      - uses: some/ci@v1", "ci/gate.py", False),
+    ],
+)  # fmt: skip
+def test_an_action_of_the_repository_is_part_of_the_check(repository, line, touched, told):
+    workflow = ".github/workflows/gate.yml"
+    repository.base = repository.commit({workflow: f"jobs:\n  a:\n    steps:\n{line}\n", "ci/gate.py": "1\n"})
+    repository.commit({touched: "2\n"})
+    assert [path for kind, path, _ in edits(repository) if kind == "ci"] == ([touched] if told else [])
+    comment = loaded_comment()
+    assert comment.kind_of(touched, "", comment.local_actions()) == ("ci" if told else "")
 
 
 @pytest.mark.parametrize(
@@ -142,10 +171,40 @@ def test_only_commands_that_the_base_names_are_measured_against_it(repository):
     def judge(*words):
         return judged_arms(AbWish(ArmWish(ref=base), ArmWish(ref="HEAD"), words), None)
 
-    allowed = ("/venv/bin/python", "jobs/train.py", "--steps", "50")
+    allowed = (str(Path(sys.executable).parent / "python"), "jobs/train.py", "--steps", "50")
     assert judge(*allowed).policy.commands
+    assert judge("python", *allowed[1:]).policy.commands
     with pytest.raises(UsageError, match=r"`python jobs/train\.py --steps 1` is not among the `commands`"):
         judge("python", "jobs/train.py", "--steps", "1")
     with pytest.raises(UsageError, match="`true` is not among"):
         judged_arms(AbWish(ArmWish(ref=base), ArmWish(command=("true",)), allowed), None)
     judged_arms(AbWish(ArmWish(command=("a",)), ArmWish(command=("b",))), None)  # at a desk any
+
+
+def test_a_shadowed_name_is_refused_by_each_verb_that_takes_one(repository):
+    repository.git("checkout", "--quiet", "-b", "change")
+    repository.git("tag", "main", repository.commit({"pipeprof.toml": "alpha = 0.1\n"}))
+    wish = AbWish(ArmWish(ref="main"), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"))
+    for ask in (
+        lambda: judged_arms(wish, None),
+        lambda: judged_arms(AbWish(ArmWish(ref="HEAD~1"), ArmWish(ref="main"), COMMAND), None),
+        lambda: judged_sides("baselines/w", "main", None, COMMAND),
+        lambda: commits_between(Workspace.here(), "main", "HEAD"),
+        lambda: commits_between(Workspace.here(), "HEAD~1", "main"),
+    ):
+        with pytest.raises(UsageError, match=r"^`main` is ambiguous: it is refs/tags/main .* and refs/heads/main "):
+            ask()
+
+
+def test_checking_out_a_side_starts_no_hook(repository):
+    ran = repository.root / "it-ran"
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        hook = repository.root / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    wish = AbWish(ArmWish(ref=repository.base), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"), seed=1)
+    judged = judged_arms(wish, None)
+    content = run_ab(wish, judged.policy, print, Slower(), judged.trust)
+    assert (content["verdict"], ran.exists()) == ("regressed", False)
+    assert content["base"]["label"] == f"base ({repository.base}, {repository.base[:10]})"

@@ -59,8 +59,8 @@ def test_a_comparison_of_before_says_nothing_of_it(form):
     ("policy", "said"),
     [
         ({"origin": "defaults", "path": None}, "policy: the defaults; the base revision bbbbbbbbbb has no settings"),
-        ({"origin": "file", "path": "/etc/gate.toml"}, "policy: `/etc/gate.toml`"),
-        ({"origin": "given"}, "policy: given by the program"),
+        ({"origin": "file", "path": "/etc/gate.toml"}, "policy: `/etc/gate.toml`; the base revision is bbbbbbbbbb"),
+        ({"origin": "given"}, "policy: given by the program; the base revision is bbbbbbbbbb"),
         ({"origin": "working_tree"}, "policy: `pipeprof.toml` of the working tree at revision bbbbbbbbbb"),
         ({"origin": "working_tree", "changed": True},
          "policy: `pipeprof.toml` of the working tree at revision bbbbbbbbbb, not as committed"),

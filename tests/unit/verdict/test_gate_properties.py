@@ -168,6 +168,12 @@ def plain(base, new, alpha=0.008, least=0.02, margin=0.03):
                 break
             if abs(np.log(new[name]).mean() - np.log(base[name]).mean()) >= math.log1p(least):
                 words[name] = word
+        for name, column in base.items():
+            lower, upper = (column, new[name]) if way == "greater" else (new[name], column)
+            gap = math.log(min(upper) / max(lower))
+            widest = max(math.log(max(side) / min(side)) for side in (lower, upper))
+            if gap >= math.log(2) and gap >= widest:
+                words[name] = word
     for name, column in base.items():
         ends = stats.ttest_ind(np.log(new[name]), np.log(column), equal_var=False).confidence_interval(0.95)
         inside = math.exp(ends.low) >= 1 / (1 + margin) and math.exp(ends.high) <= 1 + margin
@@ -179,8 +185,8 @@ def plain(base, new, alpha=0.008, least=0.02, margin=0.03):
 def test_a_plain_second_implementation_agrees(seed):
     chance = np.random.default_rng(seed)
     names = [f"m{number}" for number in range(5)]
-    spread = chance.choice([0.003, 0.01, 0.03], 5)
-    change = chance.choice([-0.1, -0.03, 0.0, 0.0, 0.01, 0.05, 0.1], 5)
+    spread = chance.choice([0.003, 0.01, 0.03, 0.3], 5)
+    change = chance.choice([-2.0, -0.1, -0.03, 0.0, 0.0, 0.01, 0.05, 0.1, 2.0], 5)
     base = {name: chance.lognormal(3, spread[at], 8) for at, name in enumerate(names)}
     new = {name: chance.lognormal(3 + change[at], spread[at], 10) for at, name in enumerate(names)}
     with warnings.catch_warnings():

@@ -1,0 +1,307 @@
+"""Tricks of a change that is twice as slow: none passes. Innocent changes that are as fast as the base: none is red.
+
+How a change is judged by the base's settings and baselines: test_gate_attacks.py. Here git itself, names and the
+surroundings are what it tries. Each trick gets the repository on its branch; what it returns are further words of the
+comparison, or None.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
+STRICT = "[metrics.step_time_median]\nmin_effect = 0.03\n"
+TABLE = "[tool.pipeprof.gate.metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
+SAME_US = 10_017  # as fast as the base, and no copy of its repetitions
+EVIL = "#!/bin/sh\ntouch {marker}\n"
+
+
+def marker(repository):
+    """What a program of the change would leave behind."""
+    return repository.root.parent / "it-ran"
+
+
+def program(repository, name, folder=None):
+    """A program of the change that says that it ran, and does nothing else."""
+    path = (folder or repository.root) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(EVIL.format(marker=marker(repository)))
+    path.chmod(0o755)
+    return path
+
+
+def tag_shadows_main(repository):
+    repository.git("tag", "main", repository.commit({"pipeprof.toml": LOOSE}))
+
+
+def branch_named_as_a_short_hash(repository):
+    repository.git("branch", repository.base[:8], repository.commit({"pipeprof.toml": LOOSE}))
+    return ("--base-ref", repository.base[:8])
+
+
+def branch_named_as_the_full_hash(repository):
+    repository.git("branch", repository.base, repository.commit({"pipeprof.toml": LOOSE}))
+    return ("--base-ref", repository.base)
+
+
+def tag_named_as_a_full_name(repository):
+    repository.git("tag", "refs/heads/release", repository.commit({"pipeprof.toml": LOOSE}))
+    return ("--base-ref", "refs/heads/release")
+
+
+def replaced_base(repository):
+    repository.git("replace", "main", repository.commit({"pipeprof.toml": LOOSE}))
+
+
+def replaced_tree_of_the_base(repository):
+    repository.commit({"pipeprof.toml": LOOSE})
+    repository.git("replace", "main^{tree}", "change^{tree}")
+
+
+def grafted_history(repository):
+    head = repository.commit({"pipeprof.toml": LOOSE})
+    (repository.root / ".git/info").mkdir(exist_ok=True)
+    (repository.root / ".git/info/grafts").write_text(f"{repository.base} {head}\n")
+
+
+def history_of_its_own(repository):
+    repository.git("checkout", "--quiet", "--orphan", "alone")
+    repository.commit({"pipeprof.toml": LOOSE})
+
+
+def main_merged_into_it(repository):
+    repository.commit({"pipeprof.toml": LOOSE})
+    repository.git("merge", "--quiet", "--no-ff", "-s", "ours", "-m", "m", repository.git("commit-tree", "-p", "main", "-m", "x", "main^{tree}"))  # fmt: skip
+
+
+def policy_renamed_away(repository):
+    repository.git("mv", "pyproject.toml", "pipeprof.toml")
+    repository.commit({"pipeprof.toml": LOOSE})
+
+
+def policy_is_a_folder(repository):
+    repository.commit({"pipeprof.toml/pipeprof.toml": LOOSE})
+
+
+def policy_in_other_letters(repository):
+    repository.commit({"Pipeprof.toml": LOOSE, "PIPEPROF.TOML": LOOSE, "PyProject.toml": TABLE})
+
+
+def policy_with_look_alike_letters(repository):
+    repository.commit({"p\u0456peprof.toml": LOOSE, "pipeprof.toml\u200b": LOOSE})
+
+
+def policy_through_a_linked_folder(repository):
+    (repository.root / "conf").mkdir()
+    (repository.root / "conf/pipeprof.toml").write_text(LOOSE)
+    (repository.root / "linked").symlink_to("conf")
+    repository.commit()
+    return ("--policy", "linked/pipeprof.toml")
+
+
+def policy_in_another_encoding(repository):
+    (repository.root / "pipeprof.toml").write_bytes(LOOSE.encode("utf-16"))
+    repository.commit()
+
+
+def settings_under_other_keys(repository):
+    more = "[tool.pipeprof]\nextends = 'loose.toml'\n[tool.pipeprof.env]\nPIPEPROF_MAX_ROWS = '1'\n"
+    repository.commit({"pyproject.toml": TABLE + more, "loose.toml": LOOSE})
+
+
+def attributes_of_the_tree(repository):
+    rules = "* export-subst ident -diff merge=ours filter=evil diff=evil\n"
+    repository.commit({".gitattributes": rules, "pipeprof.toml": LOOSE})
+
+
+def configuration_of_the_checkout(repository):
+    evil = program(repository, "evil", repository.root.parent)
+    for key in ("diff.external", "core.fsmonitor", "diff.evil.textconv", "diff.evil.command",
+                "core.pager", "pager.diff", "gpg.program", "core.sshCommand"):  # fmt: skip
+        repository.git("config", key, str(evil))
+    repository.git("config", "diff.ignoreSubmodules", "all")
+    (repository.root / ".gitattributes").write_text("*.toml diff=evil\n")
+    (repository.root / "pipeprof.toml").write_text(LOOSE)
+
+
+def hooks_of_the_checkout(repository):
+    for name in ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"):
+        program(repository, name, repository.root / ".git/hooks")
+    (repository.root / "pipeprof.toml").write_text(LOOSE)
+
+
+def configuration_in_the_tree(repository):
+    repository.commit({".gitconfig": "[alias]\nls-tree = !false\n", "config": "[core]\nbare = true\n", "HEAD": "x\n"})
+
+
+def baseline_is_a_submodule(repository):
+    repository.git("rm", "-r", "--quiet", "baselines")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{repository.base},baselines")
+    (repository.root / ".gitmodules").write_text(
+        '[submodule "baselines"]\npath = baselines\nurl = ../x\nignore = all\n'
+    )
+    repository.git("add", ".gitmodules")
+    repository.git("commit", "--quiet", "-m", "x")
+
+
+def index_that_hides_files(repository):
+    (repository.root / "pyproject.toml").write_text(TABLE)
+    repository.git("update-index", "--assume-unchanged", "pyproject.toml")
+
+
+def three_thousand_files(repository):
+    repository.commit({f"many/{number}.txt": "" for number in range(3_000)} | {"pipeprof.toml": LOOSE})
+
+
+def modules_beside_the_script(repository):
+    names = ("sitecustomize", "usercustomize", "conftest", "json", "numpy", "scipy", "duckdb", "msgspec", "pipeprof")
+    code = f"open({str(marker(repository))!r}, 'w')\nimport os\nos._exit(0)\n"
+    repository.commit({f"{name}.py": code for name in names} | {"pipeprof.toml": LOOSE})
+
+
+def programs_beside_the_script(repository):
+    for name in ("git", "python", "pipeprof", "sh"):
+        program(repository, name)
+    repository.commit({"pipeprof.toml": LOOSE})
+
+
+TRICKS = (
+    tag_shadows_main, branch_named_as_a_short_hash, branch_named_as_the_full_hash, tag_named_as_a_full_name,
+    replaced_base, replaced_tree_of_the_base, grafted_history, history_of_its_own, main_merged_into_it,
+    policy_renamed_away, policy_is_a_folder, policy_in_other_letters, policy_with_look_alike_letters,
+    policy_through_a_linked_folder, policy_in_another_encoding, settings_under_other_keys, attributes_of_the_tree,
+    configuration_of_the_checkout, hooks_of_the_checkout, configuration_in_the_tree, baseline_is_a_submodule,
+    index_that_hides_files, three_thousand_files, modules_beside_the_script, programs_beside_the_script,
+)  # fmt: skip
+REFUSED = (tag_shadows_main, branch_named_as_a_short_hash, tag_named_as_a_full_name, policy_through_a_linked_folder)
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.__name__)
+def test_no_trick_makes_a_change_pass_that_is_twice_as_slow(repository, judge, trick):
+    words = trick(repository) or ()
+    code, content, err = judge(*words, *(() if "--base-ref" in words else ("--base-ref", "main")))
+    assert not marker(repository).exists()
+    if trick in REFUSED:
+        assert (code, content) == (2, {})
+        assert err.count("error: ") == 1
+        return
+    assert (code, content["verdict"]) == (1, "regressed"), err
+    assert content["trust"]["base_revision"] == repository.base
+    assert content["trust"]["departures"] == []
+    again = judge(*words, *(() if "--base-ref" in words else ("--base-ref", "main")), dur_us=SAME_US)[0]
+    assert again == 0  # what is as fast as the base still passes
+
+
+def test_the_installed_program_loads_nothing_from_the_working_directory(repository, recorded):
+    modules_beside_the_script(repository)
+    programs_beside_the_script(repository)
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"):
+        os.environ.pop(name, None)
+    pipeprof = Path(sys.executable).parent / "pipeprof"
+    words = [pipeprof, "compare", "baselines/mnist", recorded(20_000), "--base-ref", "main"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, marker(repository).exists()) == (1, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"GIT_DIR": "{evil}/.git"}, {"GIT_DIR": "{evil}/.git", "GIT_WORK_TREE": "{root}"},
+        {"GIT_OBJECT_DIRECTORY": "{evil}/.git/objects"}, {"GIT_COMMON_DIR": "{evil}/.git"},
+        {"GIT_REPLACE_REF_BASE": "refs/heads/"}, {"GIT_NAMESPACE": "evil"}, {"GIT_EXTERNAL_DIFF": "{evil}/evil"},
+        {"GIT_INDEX_FILE": "/dev/null"}, {"GIT_CEILING_DIRECTORIES": "/"}, {"GIT_ATTR_SOURCE": "change"},
+    ],
+)  # fmt: skip
+def test_no_variable_leads_git_to_another_repository(repository, judge, monkeypatch, tmp_path, variables):
+    evil = type(repository)(tmp_path / "evil")
+    evil.commit({"pipeprof.toml": LOOSE})
+    program(repository, "evil", evil.root)
+    repository.commit({"pipeprof.toml": LOOSE})
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(evil=evil.root, root=repository.root))
+    code, content, err = judge("--base-ref", "main")
+    assert (code, content["trust"]["base_revision"]) == (1, repository.base), err
+    assert not marker(repository).exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("no steps", 3), ("one repetition", 4), ("noise", 4), ("some noise", 1), ("a copy", 2)]
+)
+def test_no_recording_of_its_own_makes_it_pass(repository, recorded, verb, tmp_path, kind, code):
+    spreads = {"one repetition": (1.0,), "noise": (1.0, 3.4, 0.3, 6.2, 2.2), "some noise": (1.1, 1.9, 1.3, 2.1, 1.2)}
+    spread = spreads.get(kind)
+    run = recorded(20_000, **({"spread": spread} if spread else {}))
+    if kind == "no steps":
+        (Path(run) / "step/rep=0/rank=0/part-00000.parquet").parent.parent.parent.rename(tmp_path / "steps")
+    if kind == "a copy":
+        run = str(next((repository.root / "baselines/mnist").iterdir()))
+    found, _, err = verb("compare", "baselines/mnist", run, "--base-ref", "main")
+    assert found == code, err
+
+
+def test_a_submodule_that_was_moved_is_told_whatever_the_change_asks_for(repository, judge):
+    baseline_is_a_submodule(repository)
+    _, content, _ = judge("--base-ref", "main")
+    assert ("baseline", "removed") in {(edit["kind"], edit["change"]) for edit in content["trust"]["edits"]}
+
+
+def test_a_check_in_a_submodule_that_was_moved_is_told(repository, judge):
+    repository.git("checkout", "--quiet", "main")
+    (repository.root / ".gitmodules").write_text('[submodule "ci"]\npath = .ci\nurl = ../x\nignore = all\n')
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{repository.base},.ci")
+    repository.git("add", ".gitmodules")
+    repository.git("commit", "--quiet", "-m", "x")
+    repository.git("checkout", "--quiet", "-B", "change")
+    repository.git("update-index", "--cacheinfo", f"160000,{repository.git('rev-parse', 'main')},.ci")
+    repository.git("commit", "--quiet", "-m", "y")
+    _, content, err = judge("--base-ref", "main")
+    assert [(edit["kind"], edit["path"]) for edit in content["trust"]["edits"]] == [("ci", ".ci")], err
+
+
+INNOCENT = {
+    "nothing": {}, "the script": {"train.py": "fast()  # and tidy\n"}, "a page": {"README.md": "x\n"},
+    "a module": {"lib/model.py": "x = 1\n"}, "a test": {"tests/conftest.py": "x = 1\n"},
+    "a workflow": {".github/workflows/gate.yml": "run: python train.py # pinned\n"},
+    "another workflow": {".github/workflows/docs.yml": "run: make\n"},
+    "other settings": {"pyproject.toml": "[project]\nname = 'x'\n[tool.ruff]\nline-length = 120\n"},
+    "stricter settings": {"pipeprof.toml": STRICT}, "settings of a sub-folder": {"docs/pipeprof.toml": STRICT},
+    "no script": {"train.py": None}, "letters": {"docs/\u00fcber \u4e2d\u6587.md": "x\n"}, "a name with a line": {"a\nb.txt": "x\n"},
+    "attributes": {".gitattributes": "* text=auto eol=lf\n*.bin filter=lfs diff=lfs\n"},
+    "line ends": {"train.py": "fast()\r\n"}, "a large file": {"data.bin": "x" * 3_000_000},
+    "many files": {f"many/{number}.txt": "" for number in range(200)}, "a hidden file": {".env": "A=1\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INNOCENT)
+def test_an_innocent_change_is_unchanged(repository, judge, name):
+    repository.commit(INNOCENT[name])
+    code, content, err = judge("--base-ref", "main", dur_us=SAME_US)
+    assert (code, content["verdict"]) == (0, "unchanged"), err
+
+
+@pytest.mark.parametrize("name", ["a tag", "a branch", "a link", "main merged", "a tag on main", "a submodule"])
+def test_an_innocent_use_of_git_is_unchanged(repository, judge, name):
+    if name == "a link":
+        (repository.root / "latest").symlink_to("train.py")
+    head = repository.commit({"train.py": "fast()  # and tidy\n"})
+    if name == "a tag":
+        repository.git("tag", "-a", "-m", "x", "v2", head)
+    elif name == "a branch":
+        repository.git("branch", "feature/main", head)
+    elif name == "a tag on main":
+        repository.git("tag", "main", "main")
+    elif name == "main merged":
+        repository.git("checkout", "--quiet", "main")
+        repository.commit({"other.py": "1\n"})
+        repository.git("checkout", "--quiet", "change")
+        repository.git("merge", "--quiet", "--no-ff", "-m", "m", "main")
+    elif name == "a submodule":
+        repository.git("update-index", "--add", "--cacheinfo", f"160000,{repository.base},vendor")
+        repository.git("commit", "--quiet", "-m", "x")
+    code, content, err = judge("--base-ref", "main", dur_us=SAME_US)
+    assert (code, content["verdict"]) == (0, "unchanged"), err
