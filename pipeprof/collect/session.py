@@ -20,9 +20,10 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.file_name import COMPACT
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.plain_file import read_file
-from pipeprof.record.run import COMPACT, LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
+from pipeprof.record.run import LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
 from pipeprof.version import __version__
 
