@@ -40,6 +40,11 @@ def checked_name(name: str, what: str) -> str:
     return name
 
 
+def is_table_file(name: str) -> bool:
+    """Whether a file of a table has such a name within its folder."""
+    return name == COMPACT or is_rank_part(name)
+
+
 def is_rank_part(name: str) -> bool:
     """Whether a file of one rank has such a name within its table: `rep=0/rank=3/part-00000.parquet`."""
     return _of_a_rank.fullmatch(name) is not None

@@ -15,7 +15,7 @@ from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
-from pipeprof.record.file_name import COMPACT, PartName, Sha256, is_rank_part
+from pipeprof.record.file_name import COMPACT, PartName, Sha256, is_rank_part, is_table_file
 from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
@@ -207,7 +207,7 @@ def is_compact(path: Path) -> bool:
 def is_part_name(name: str) -> bool:
     """Whether a table can have such a file: `step/rows.parquet`, `step/rep=0/rank=3/part-00000.parquet`."""
     table, _, rest = name.partition("/")
-    return table in BY_NAME and (rest == COMPACT or is_rank_part(rest))
+    return table in BY_NAME and is_table_file(rest)
 
 
 class Run:
