@@ -46,7 +46,7 @@ def _foreign(folder: str, table: str = "", inside: str = "") -> Iterator[str]:
                     yield place
                 else:
                     yield from _foreign(entry.path, table or entry.name, f"{place}/")
-            elif not table and not _OWN.fullmatch(entry.name):
-                yield place
-            elif table and not (_LEFT.fullmatch(entry.name) or is_table_file(place.partition("/")[2])):
+            elif (not table and not _OWN.fullmatch(entry.name)) or (
+                table and not (_LEFT.fullmatch(entry.name) or is_table_file(place.partition("/")[2]))
+            ):
                 yield place

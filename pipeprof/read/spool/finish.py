@@ -141,7 +141,9 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         run.save()
         if isinstance(error.__cause__, OSError):  # what was recorded is whole: recording again would be refused
             again = f"pipeprof report {shell_word(as_argument(str(run.path)))}"
-            raise RunError(error.message, f"free some space, then make the tables of what was recorded: {again}") from error
+            raise RunError(
+                error.message, f"free some space, then make the tables of what was recorded: {again}"
+            ) from error
         raise
     if not (alive or keep_spool or manifest.options[CUT]):
         _remove_spool(run)

@@ -93,7 +93,7 @@ def test_of_many_foreign_files_some_are_named_and_the_others_counted(tmp_path):
     ended(tmp_path / "run")
     for number in range(5):
         tmp_path.joinpath("run", f"{number}.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="`0.txt`, `1.txt`, `2.txt` and 2 more"):
+    with pytest.raises(UsageError, match=r"`0\.txt`, `1\.txt`, `2\.txt` and 2 more"):
         create(tmp_path / "run", force=True)
 
 
