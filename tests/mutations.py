@@ -19,6 +19,7 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -75,6 +76,32 @@ BASELINE_VERBS = [
     ["compare", "{base}", "{good}"], ["compare", "{base}", "{base}"],
 ]  # fmt: skip
 IMPORT_VERBS = [["import", "{in}/raw", "-o", "{out}/run", "-q"]]
+SESSION_VERBS = {
+    "ab": ["ab", "-o", "{own}", "--base", "false", "--new", "true"],
+    "sweep": ["sweep", "{in}/sweep.toml", "-o", "{own}", "--", "false"],
+    "bisect": ["bisect", "HEAD~2", "HEAD", "-o", "{own}", "--", "false"],
+    "tune": ["tune", "-o", "{own}", "--", "false"],
+    "qualify": ["qualify", "-o", "{own}", "--rounds", "20", "--", "false"],
+}
+SWEEP = """
+measure = "regex"
+judge = "total"
+
+[[variant]]
+name = "other"
+args = ["--other"]
+"""
+OUTSIDE = [
+    "outside",
+    "../outside",
+    "../../outside",
+    "../../outside/folder",
+    "x/../../../outside",
+    "..",
+    "/",
+    "{outside}",
+    "{outside}/folder",
+]
 
 
 class Watch:
@@ -204,6 +231,10 @@ def foreign(kind, number):
     return make
 
 
+SETTINGS = {
+    "schema_version": 1, "site": "train.py:9", "prefetch": 4, "environment": {"OMP_NUM_THREADS": "2"}, "cpus": "0",
+    "operators": [{"node": 1, "op_type": "MapOp", "place": "train.py:5", "workers": 2}],
+}  # fmt: skip
 POLICY = """
 [gate]
 alpha = 0.01
@@ -221,11 +252,17 @@ FAMILIES = [
     "policy",
     "benchmark",
     "comparison",
+    "rollup",
+    "settings",
+    *SESSION_VERBS,
     "ascend",
     "minddata",
     "megengine",
     "kineto",
 ]
+
+
+NAMED = (*SESSION_VERBS, "manifest", "baseline", "settings")  # whose names become paths
 
 
 class Templates:
@@ -247,17 +284,32 @@ class Templates:
 def prepare(family, number, templates, place):  # noqa: PLR0911 - one for each family
     """Put undamaged input into `place/in`: the files to damage, the verbs that read them, and words of those verbs."""
     inside = place / "in"
-    words = {"in": inside, "out": place / "out", "run": inside / "run", "good": templates.run()}
+    words = {"in": inside, "out": place / "out", "run": inside / "run", "good": templates.run(), "own": inside / "run"}
     if family in ("spool", "ranks"):
         name = "2.10-ranks" if family == "ranks" else "2.10-pynative"
         shutil.copytree(templates.take(family, lambda folder: spool(folder, name)), words["run"])
         found = files(words["run"] / "spool")
         own = [path for path in found if path.parent.name.startswith(("rep=", "proc-")) and path.stat().st_size]
         return found + own * 6, RUN_VERBS, words  # those that only we write count more
-    if family in ("manifest", "parts"):
+    if family in ("manifest", "parts", "rollup"):
         shutil.copytree(templates.run(), words["run"])
         found = [words["run"] / "run.json"] if family == "manifest" else files(words["run"], "*.parquet")
+        if family == "rollup":
+            found = [path for path in found if "rollup" in path.parts]
+            return found, [["fleet", "{in}"], ["fleet", "{in}", "--format", "json"], ["runs", "{in}"]], words
         return found, RUN_VERBS, words
+    if family in SESSION_VERBS:
+        words["own"] = inside / "session"
+        shutil.copytree(templates.take(family, lambda folder: session(folder, family, templates)), words["own"])
+        inside.joinpath("sweep.toml").write_text(SWEEP, encoding="utf-8")
+        state = [words["own"] / name for name in ("session.json", "pool.json") if words["own"].joinpath(name).is_file()]
+        found = [path for path in files(words["own"]) if path.suffix in (".json", ".jsonl")] + state * 9
+        os.chdir(repository(templates) if family == "bisect" else templates.folder)
+        return found, [SESSION_VERBS[family]], words
+    if family == "settings":
+        path = inside / "settings.json"
+        path.write_text(json.dumps(SETTINGS), encoding="utf-8")
+        return [path], [["collect", "--apply", "{in}/settings.json", "-o", "{out}/run", "-q", "--", "true"]], words
     if family in ("baseline", "history"):
         shutil.copytree(
             templates.take("baselines", lambda folder: baselines(folder, templates.run())), inside / "baselines"
@@ -289,6 +341,43 @@ def prepare(family, number, templates, place):  # noqa: PLR0911 - one for each f
     found = files(inside / "raw")
     one = ["ops", str(found[number % len(found)])]
     return found, [*IMPORT_VERBS * 3, one], words
+
+
+def session(folder, family, templates):
+    """A session of a verb that was killed in its second repetition."""
+    os.chdir(repository(templates) if family == "bisect" else templates.folder)
+    sweep = templates.folder / "in"
+    sweep.mkdir(exist_ok=True)
+    sweep.joinpath("sweep.toml").write_text(SWEEP, encoding="utf-8")
+    code, trace = asked([word.format_map({"own": folder, "in": sweep}) for word in SESSION_VERBS[family]])
+    assert (code, trace) == (5, ""), (family, code, trace)
+    state = folder / ("pool.json" if family == "qualify" else "session.json")
+    content = json.loads(state.read_text(encoding="utf-8"))
+    if family == "tune":
+        content["failed_runs"] = [{"folder": "trial-0", "side": "a", "error": "x", "steps": 0}]
+        content["trials"] = [{"key": "k", "what": [], "prediction": {}, "settings": SETTINGS}]
+    elif family == "qualify":
+        content["repetitions"] = {f"same-a-{number:03d}": {"seconds": 1.0, "values": {}} for number in range(3)}
+    else:
+        runs = content["runs" if family == "bisect" else "repetitions"]
+        for number in range(4):
+            runs.append(runs[0] | {"name": f"base-{number + 1:03d}", "state": "running", "seconds": None})
+            folder.joinpath(runs[-1]["name"]).mkdir()
+    state.write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def repository(templates):
+    """A repository with three commits."""
+
+    def make(folder):
+        folder.mkdir()
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        for words in (["init", "-q"], *([*who, "commit", "-q", "--allow-empty", "-m", f"{at}"] for at in range(3))):
+            subprocess.run(["git", "-C", str(folder), *words], check=True)
+        return folder
+
+    return templates.take("repository", make)
 
 
 def compared(_folder):
@@ -374,6 +463,30 @@ def changed(rng, text):
         else:
             inside[last] = rng.choice(ODD)
     return json.dumps(content).encode("utf-8", "surrogatepass")
+
+
+def any_name(rng, data, place):
+    """A name of JSON, as a value or as a key, that is a path to somewhere else."""
+    try:
+        content = json.loads(data)
+    except ValueError:
+        return any_cell(rng, data)
+    path = rng.choice(OUTSIDE).format(outside=place / "outside")
+    texts = [way for way in places(content) if isinstance(valued(content, way), (str, dict))]
+    *way, last = rng.choice(texts)
+    inside = valued(content, way)
+    value = inside[last]
+    if isinstance(value, dict) and value:
+        value[path] = value.pop(rng.choice(list(value)))
+    else:
+        inside[last] = path
+    return f"path {path}", json.dumps(content).encode("utf-8", "surrogatepass")
+
+
+def valued(content, way):
+    for key in way:
+        content = content[key]
+    return content
 
 
 def any_file(rng, path, place):
@@ -468,7 +581,12 @@ def damage(rng, family, found, place, words):
         how = any_table(rng, path)
     else:
         data = path.read_bytes()
-        how, data = rng.choice([any_bytes, any_value, any_cell])(rng, data) if data else ("was empty", b"x")
+        named = family in NAMED and rng.random() < 0.5
+        how, data = (
+            ("was empty", b"x") if not data
+            else any_name(rng, data, place) if named
+            else rng.choice([any_bytes, any_value, any_cell])(rng, data)
+        )  # fmt: skip
         if words["in"].joinpath("raw") in path.parents and rng.random() < 0.15:
             packed = gzip.compress(data, 1, mtime=0)
             zipped, packed = any_bytes(rng, packed) if rng.random() < 0.7 else ("whole", packed)
@@ -511,6 +629,8 @@ def case(family, seed, number, templates, watch):
     for name in ("in", "out", "outside", "tmp", "cache"):
         place.joinpath(name).mkdir(parents=True)
     place.joinpath("outside", "secret").write_text("{}", encoding="utf-8")
+    place.joinpath("outside", "folder").mkdir()
+    place.joinpath("outside", "folder", "mine").write_text("{}", encoding="utf-8")
     os.environ.update(HOME=str(place / "tmp"), XDG_CACHE_HOME=str(place / "cache"), TMPDIR=str(place / "tmp"))
     tempfile.tempdir = None
     try:
@@ -520,9 +640,10 @@ def case(family, seed, number, templates, watch):
             [word.format_map({k: str(v) for k, v in words.items()}) for word in verb]
             for verb in rng.sample(verbs, min(2, len(verbs)))
         ]
-        watch.allowed = (*(str(place / name) for name in ("out", "tmp", "cache")), str(words["run"]))
+        watch.allowed = (*(str(place / name) for name in ("out", "tmp", "cache")), str(words["own"]))
+        watch.allowed += tuple(str(templates.folder / "repository") for _ in range(family == "bisect"))
         watch.seen = []
-        before = listing(place)
+        before = listing(place, words["own"])
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         began, used = time.monotonic(), cpu_seconds()
         faulthandler.dump_traceback_later(STUCK_S, exit=True)
@@ -537,23 +658,24 @@ def case(family, seed, number, templates, watch):
         problems += [f"{used:.0f} s of CPU time"] if used > HANG_S else []
         problems += [f"{peak()} MiB"] if peak() > MOST_MIB else []
         problems += [f"wrote outside: {one}" for one in watch.seen]
-        problems += [f"changed outside: {one}" for one in sorted(before ^ listing(place))]
+        problems += [f"changed outside: {one}" for one in sorted(before ^ listing(place, words["own"]))]
         return {
             "family": family, "number": number, "how": how, "verbs": chosen, "codes": [code for code, _ in ends],
             "seconds": round(took, 2), "cpu": round(used, 2), "mib": peak(), "problems": problems,
         }  # fmt: skip
     finally:
         watch.on = False
+        os.chdir(templates.folder)
         shutil.rmtree(place, ignore_errors=True)
 
 
-def listing(place):
+def listing(place, own):
     """What lies where nothing may be written, with size and time of change."""
     kept = [
         path
         for name in ("in", "outside")
         for path in place.joinpath(name).rglob("*")
-        if place / "in" / "run" not in (path, *path.parents)
+        if own not in (path, *path.parents)
     ]
     return {
         (str(path), path.lstat().st_size, path.lstat().st_mtime_ns)

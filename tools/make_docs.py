@@ -62,6 +62,7 @@ Results go to stdout, messages to stderr. An error is one line `error:`, usually
 | environment variable | meaning |
 | --- | --- |
 | `PIPEPROF_BASELINES` | where baselines are kept, unless `--root` says |
+| `PIPEPROF_TOKEN` | token of `serve` and `top --listen`, 16 or more letters and digits (default: a new one each time) |
 | `PIPEPROF_REDACT` | patterns of what is masked, one in a line, as with `--redact` |
 | `FP_POINT`, `BP_POINT` | as `--fp-point` and `--bp-point` of `collect` |
 | `PIPEPROF_IMPORT_JOBS` | how many processes an import uses |

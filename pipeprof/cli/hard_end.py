@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pipeprof.cli.messages import tell_error
-from pipeprof.query.engine import spill_folder
+from pipeprof.query import spill
 from pipeprof.query.time_limit import taken_too_long
 from pipeprof.record import limits
 
@@ -34,9 +34,7 @@ def process_ends_late() -> Iterator[None]:
 
 
 def _end(error: QueryError) -> None:
-    import shutil
-
     tell_error(error.message, error.hint)
     sys.stderr.flush()
-    shutil.rmtree(spill_folder(), ignore_errors=True)
+    spill.remove_all()
     os._exit(error.exit_code)

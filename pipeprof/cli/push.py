@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", type=RunPath(changed=True), shell_complete=complete_runs)
 @click.argument("url")
-@click.option("--force", is_flag=True, help="Replace another run at URL.")
+@click.option("--force", is_flag=True, help="Replace another run at URL, and what is damaged there.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
     """Upload a complete run to object storage, where every verb that takes RUN can read it.
@@ -36,8 +36,9 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
 
     The run is compacted first, as pipeprof compact does. Its manifest is uploaded last, so that an interrupted upload
     does not count as a run: repeat the command to continue it. Credentials come from the environment. `collect -o URL`
-    and `import -o URL` upload their run when it is done. Exit codes: 2 another run is at URL, 3 the run is not complete
-    or was changed, or the storage failed.
+    and `import -o URL` upload their run when it is done. Of two runs that are pushed to one URL at once, one wins. With
+    --force every file that is there is read, and replaced if damaged. Exit codes: 2 another run is at URL, 3 the run is
+    not complete or was changed, or the storage failed.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     upload(run, url, force=force, quiet=quiet)
 
@@ -55,7 +56,8 @@ def upload(run: Path, url: str, *, force: bool, quiet: bool) -> None:
         keep(load(run))  # else a question over many runs would have to copy this one
         done = pushed(load(run), url, force=force, progress=progress)
     if not quiet:
-        there = f", {done.there:,} there already" if done.there else ""
+        how = "by their checksums" if force else "by their sizes: --force reads them"
+        there = f", {done.there:,} there already ({how})" if done.there else ""
         say_named(f"`{done.where}` is whole: {format_count(done.written, 'file')} uploaded{there}")
 
 

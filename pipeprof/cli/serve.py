@@ -34,12 +34,11 @@ def serve(folder: Path, port: int) -> None:
     from pipeprof.serve import check_installed
 
     check_installed()
-    import secrets
-
-    from pipeprof.serve.app import HOST, bound, serve_site
+    from pipeprof.report.guard import HOST, new_token
+    from pipeprof.serve.app import bound, serve_site
     from pipeprof.serve.site import Site
 
-    site, token = Site(folder), secrets.token_urlsafe(24)
+    site, token = Site(folder), new_token()
     with bound(port) as at:
         click.echo(f"http://{HOST}:{at.getsockname()[1]}/?token={token}")
         say_named(f"open this address; it shows the runs in `{folder}`; Ctrl-C ends it")

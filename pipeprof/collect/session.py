@@ -20,9 +20,11 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.file_name import COMPACT
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import read_file
-from pipeprof.record.run import COMPACT, LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
+from pipeprof.record.run import LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
 from pipeprof.version import __version__
 
@@ -254,6 +256,7 @@ def _refuse_what_is_there(path: Path, *, force: bool) -> None:
         raise UsageError(f"`{path}` exists", "give a new name with -o, or --force to replace the run")
     if not is_run(path):
         raise UsageError(f"`{path}` is not a pipeprof run, so --force does not replace it", "give a new name with -o")
+    refuse_foreign(path, "give a new name with -o")
 
 
 def is_run(folder: Path) -> bool:

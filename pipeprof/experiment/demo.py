@@ -8,7 +8,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
@@ -16,23 +17,24 @@ from pipeprof.report.words import suggestions
 from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.units import format_ns, format_ratio, percent
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 PLANTED = "mask_from_storage"
 STEPS = 120
 SHORTEST_S = 3.0
 FASTER = 0.9  # of the step before: what is nearer to it may be chance
 WIDTH = 80
+# With `-m` alone Python would take a `pipeprof.py` of the current folder for this program; 3.10 has no `-P`.
+SAFELY = ("-P", "-m") if sys.version_info >= (3, 11) else ("-m",)
+OURS = (sys.executable, *SAFELY, "pipeprof")
 
 
 def run_demo(folder: Path, seconds: int) -> int:
     """Run both trainings and tell the story on stdout; 0 when the planted operator was named and its fix confirmed.
 
-    Raises UsageError when MindSpore is not installed.
+    Raises UsageError when MindSpore is not installed, and where Python would run another `pipeprof`.
     """
     if importlib.util.find_spec("mindspore") is None:
         raise UsageError("the demo trains with MindSpore, which is not installed", "pip install 'pipeprof[mindspore]'")
+    _refuse_another_pipeprof()
     began = time.monotonic()
     _say(
         "A small CNN learns to tell two kinds of synthetic pictures apart, with MindSpore on this machine's CPU. One "
@@ -54,15 +56,22 @@ def run_demo(folder: Path, seconds: int) -> int:
     return 0 if named and confirmed else 1
 
 
+def _refuse_another_pipeprof() -> None:
+    """Raises UsageError where Python looks into the current folder first, and finds another program there."""
+    for name in ("pipeprof.py", "pipeprof"):
+        if "-P" not in SAFELY and Path(name).exists() and Path(name).resolve() != Path(__file__).parents[1]:
+            raise UsageError(f"the current folder has a `{name}`, which Python would run", "start it in another folder")
+
+
 def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
     _head(title)
-    script = ["-m", "pipeprof.experiment.workload", "--slow", slow, "--steps", str(STEPS)]
+    script = [*SAFELY, "pipeprof.experiment.workload", "--slow", slow, "--steps", str(STEPS)]
     limit = max(SHORTEST_S, seconds)
     print(
         f"$ pipeprof collect -o {shell_word(str(path))} -- \\\n    python {' '.join(map(shell_word, script))}",
         flush=True,
     )
-    command = [sys.executable, "-m", "pipeprof", "collect", "-o", str(path), "--force", "-q", "--", sys.executable]
+    command = [*OURS, "collect", "-o", str(path), "--force", "-q", "--", sys.executable]
     done = subprocess.run([*command, *script, "--seconds", f"{limit:.1f}"], check=False)
     if done.returncode:
         raise UsageError(f"the demo's training ended with exit code {done.returncode}", "its messages are above")
@@ -75,7 +84,7 @@ def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
 
 def _report(path: Path) -> dict[str, Any]:
     """The run's report, as any program would get it."""
-    command = [sys.executable, "-m", "pipeprof", "report", str(path), "--format", "json"]
+    command = [*OURS, "report", str(path), "--format", "json"]
     content: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return content
 

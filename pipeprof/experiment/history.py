@@ -112,7 +112,7 @@ def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tupl
     """Every run of a folder as a line of a history. One that cannot be read, or a copy, is told, not passed over."""
     entries, left_out = [], []
     seen: set[str] = set()
-    listed = sorted(runs_in(folder), key=lambda one: one.began)
+    listed = sorted(runs_in(folder, linked=recover), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
         if one.run is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from math import fsum
 from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
+from pipeprof.record.links import remove
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file
 from pipeprof.report.words.experiments import noted, sentence
@@ -240,7 +240,7 @@ class Interleaved:
         entry = self.session.enter(arm)
         self.session.save(self.folder)
         path = self.folder / entry.name
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         began, cpu = self.bench.now(), self.bench.cpu()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import shutil
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -16,6 +15,8 @@ import msgspec
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
 from pipeprof.record.document import read_document
+from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.links import refuse_links_out, remove
 from pipeprof.record.run import new_run_id
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.fingerprint import differences
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SESSION, LOCK = "session.json", ".lock"
+DEPTH = 3  # of the folders of runs: `trial-3/rows/a0`
+USERS = ("artefacts", "tree-base", "tree-new")  # folders for what the user's commands and commits hold
 
 Conditions = tuple["Mapping[str, Any]", "str | None"]  # fingerprint and job of here and now
 
@@ -32,7 +35,7 @@ Conditions = tuple["Mapping[str, Any]", "str | None"]  # fingerprint and job of 
 class Repetition(msgspec.Struct, kw_only=True):
     """One repetition: its folder's name, and seconds from start to exit; `running` until it is confirmed."""
 
-    name: str
+    name: FileName
     state: str = "running"
     seconds: float | None = None
 
@@ -62,6 +65,11 @@ class Journal(msgspec.Struct, kw_only=True):
     def save(self, folder: Path) -> None:
         """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
         write_json(folder / SESSION, msgspec.to_builtins(self))
+
+
+def refuse_links(folder: Path) -> None:
+    """Raises RunError when a link leads out of the folder of a session: nothing is written or removed through one."""
+    refuse_links_out(folder, DEPTH, USERS)
 
 
 @contextlib.contextmanager
@@ -102,7 +110,7 @@ def incomplete(folder: Path, repetitions: Iterable[AnyRepetition]) -> list[AnyRe
     """Those that were not confirmed, since the process was killed meanwhile; their files are gone."""
     cut_off = [one for one in repetitions if one.state == "running"]
     for one in cut_off:
-        shutil.rmtree(folder / one.name, ignore_errors=True)
+        remove(folder / one.name)
         for ending in ("log", "pid"):
-            (folder / f"{one.name}.{ending}").unlink(missing_ok=True)
+            remove(folder / f"{one.name}.{ending}")
     return cut_off

@@ -13,8 +13,19 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
-from pipeprof.experiment.journal import LOCK, SESSION, Conditions, Journal, Repetition, alone, saved, spent
+from pipeprof.experiment.journal import (
+    LOCK,
+    SESSION,
+    Conditions,
+    Journal,
+    Repetition,
+    alone,
+    refuse_links,
+    saved,
+    spent,
+)
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
+from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
@@ -55,7 +66,7 @@ class Replaced(msgspec.Struct, kw_only=True):
     state: str
     verdict: str | None
     repetitions: int
-    moved_to: str
+    moved_to: FileName
 
 
 class Session(Journal, kw_only=True):
@@ -207,6 +218,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _make_folder(folder: Path) -> None:
     """The folder, invisible to git. Raises UsageError when it holds something else than a session."""
+    refuse_links(folder)
     try:
         if folder.exists() and (not folder.is_dir() or not _is_ours(folder)):
             raise UsageError(f"`{folder}` exists and holds no session", "give another folder with -o")

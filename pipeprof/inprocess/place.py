@@ -13,6 +13,7 @@ from pipeprof.collect.session import Surroundings, claim_folder, is_run, new_run
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.own_files import refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +55,7 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
             raise UsageError(f"`{path}` is not a pipeprof run, so force=True does not replace it", "give another out=")
         if being_recorded(path):
             raise UsageError(f"`{path}` is being recorded", "give another out=")
+        refuse_foreign(path, "give another out=")
     for path in held if force else []:
         shutil.rmtree(path.resolve())
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
+import weakref
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, is_interruption, near_names
-from pipeprof.query import catalog, statement
+from pipeprof.query import catalog, spill, statement
 from pipeprof.query.process_memory import at_most
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.query.time_limit import in_time
@@ -25,6 +24,7 @@ from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     import pyarrow as pa
@@ -78,6 +78,8 @@ class Engine:
     ) -> None:
         self._connection = connection
         self._run = run
+        self._spill = spill.new_folder()
+        self._spilled = weakref.finalize(self, spill.remove, self._spill)
         self._files = files
         self._part = part
         self._stored = {table.name for table in TABLES if run and run.has(table.name)}
@@ -109,9 +111,9 @@ class Engine:
                     engine._make_tables(engine._stored & {ANSWERS})
                 except (duckdb.Error, PipeprofError) as error:  # the rest can be asked all the same
                     engine._damaged = engine._explained(error) if isinstance(error, duckdb.Error) else error
-            _lock(connection, run.path if files else None)
+            _lock(connection, run.path if files else None, engine._spill)
         except duckdb.Error as error:
-            connection.close()
+            engine.close()
             raise engine._explained(error) from error
         return engine
 
@@ -123,9 +125,9 @@ class Engine:
         try:
             for name, rows in tables.items():
                 engine.give(name, rows)
-            _lock(connection, None)
+            _lock(connection, None, engine._spill)
         except duckdb.Error as error:
-            connection.close()
+            engine.close()
             raise engine._explained(error) from error
         return engine
 
@@ -134,6 +136,7 @@ class Engine:
         if "_guarded" in self.__dict__:
             self._guarded.close()
         self._connection.close()
+        self._spilled()
 
     def __enter__(self) -> Self:
         return self
@@ -424,11 +427,11 @@ def _threads() -> int:
     return min(usable, MAX_THREADS)
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
-    """Leave only the run's folder to be reached, or nothing, for good. So much is spilled to a temporary folder."""
+def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None, spilled: Path) -> None:
+    """Leave only the run's folder to be reached, or nothing, for good. So much may be spilled to a folder."""
     reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
-        f"SET temp_directory = {quoted(spill_folder())};"
+        f"SET temp_directory = {quoted(spilled)};"
         f"SET max_temp_directory_size = {quoted(f'{limits.most_spilled() >> 20}MiB')};"
         f"SET allowed_directories = [{reached}];"
         "SET autoinstall_known_extensions = false;"
@@ -437,11 +440,6 @@ def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
         "SET enable_external_access = false;"
         "SET lock_configuration = true"
     )
-
-
-def spill_folder() -> Path:
-    """Where this process's queries put what does not fit into the memory."""
-    return Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
 
 
 def _checked(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:

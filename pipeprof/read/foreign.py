@@ -21,6 +21,7 @@ from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.note import note
+from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count, utc_now
@@ -193,6 +194,7 @@ def _check(source: Path, target: Path, *, force: bool) -> None:
                 f"`{target}` is not a pipeprof run, so --force does not replace it", "give a new name with -o"
             )
         _refuse_recorded(target)
+        refuse_foreign(target, "give a new name with -o")
 
 
 def _refuse_recorded(target: Path) -> None:

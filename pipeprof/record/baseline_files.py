@@ -20,6 +20,7 @@ from pipeprof.errors import MeasureError, RunError
 from pipeprof.record import pages
 from pipeprof.record.baseline_summary import summary_text
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.file_name import FileName, Sha256  # noqa: TC001 - msgspec reads the annotations
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.note import Note  # noqa: TC001 - msgspec reads the annotation
@@ -64,7 +65,7 @@ class NewerBaselineError(RunError):
 class Part(msgspec.Struct, kw_only=True):
     """One file beside `baseline.json`. Text is hashed with LF line ends, as git may change them."""
 
-    sha256: str
+    sha256: Sha256
     bytes: int
 
 
@@ -78,8 +79,8 @@ class Document(msgspec.Struct, kw_only=True):
 
     schema_version: int = BASELINE_VERSION
     label: str
-    workload: str
-    machine: str
+    workload: FileName
+    machine: FileName
     created_at: str | None
     pipeprof_version: str
     git: dict[str, Any] | None
@@ -95,7 +96,7 @@ class Document(msgspec.Struct, kw_only=True):
     digests: list[str] = []
     places: dict[str, str] = {}
     dropped: list[str] = []
-    files: dict[str, Part] = {}
+    files: dict[FileName, Part] = {}
     sha256: str = ""
 
 

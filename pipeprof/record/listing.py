@@ -7,6 +7,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import RunError
+from pipeprof.record.plain_file import RefusedError, refuse_outside
 from pipeprof.record.run import MANIFEST, load
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ class Listed(NamedTuple):
     problem: str = ""
 
 
-def runs_in(folder: Path) -> list[Listed]:
+def runs_in(folder: Path, *, linked: bool = True) -> list[Listed]:
     """The run that a folder is, or the runs directly in it, newest first; damaged ones too.
 
-    A folder in it that may not be looked into is one of them, with that as its problem. Raises RunError when the folder
-    itself is not there or cannot be read.
+    A folder in it that may not be looked into is one of them, with that as its problem. Without `linked` what a link
+    out of the folder leads to is none. Raises RunError when the folder itself is not there or cannot be read.
     """
     try:
-        inside = [path for path in folder.iterdir() if _may_be_run(path)]
+        inside = [path for path in folder.iterdir() if _may_be_run(path) and (linked or _lies_in(path, folder))]
         own = [folder] if folder.joinpath(MANIFEST).is_file() else []
     except OSError as error:
         raise RunError(
@@ -47,6 +48,14 @@ def _may_be_run(path: Path) -> bool:
         return path.joinpath(MANIFEST).is_file()
     except PermissionError:
         return True
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    try:
+        refuse_outside(path, folder)
+    except RefusedError:
+        return False
+    return True
 
 
 def folders_of_runs(folder: Path) -> list[Path]:

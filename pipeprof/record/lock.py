@@ -15,12 +15,14 @@ import msgspec
 
 from pipeprof.errors import RunError
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.links import refuse_links_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOCK = "lock"
 QUIET_S = 60.0  # a recording writes twice a second: after this long without a word from elsewhere it is over
+_TABLES, _SPOOL = 3, "spool"  # levels of folders that a run has; the spool is only read, and as damaged input is
 _LONGEST = 4096  # bytes; more than any lock has
 _NO_MORE = (b"Z", b"X")  # states of a process that has ended, though nobody has asked how
 
@@ -83,7 +85,12 @@ def deciding(folder: Path) -> Iterator[None]:
 
 
 def take(folder: Path, run_id: str) -> None:
-    """Write this process's lock in place of one whose process is gone. Raises RunError when it cannot be written."""
+    """Write this process's lock in place of one whose process is gone.
+
+    Raises RunError when it cannot be written, and where a link leads out of the folder: what holds a folder writes into
+    its tables, and removes them.
+    """
+    refuse_links_out(folder, _TABLES, (_SPOOL,))
     path = folder / LOCK
     try:
         path.unlink(missing_ok=True)

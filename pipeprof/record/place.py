@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 from typing import TYPE_CHECKING, Protocol
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.record.plain_file import read_file, sync
+from pipeprof.record.plain_file import read_file, refuse_outside, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +24,6 @@ HISTORY = "history.jsonl"
 MOST_BYTES = 100_000  # of a file that is written: what is reviewed and committed stays small
 MOST_READ = 2 * MOST_BYTES  # git may have changed the line ends
 MOST_HISTORY = 1 << 26
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 class Place(Protocol):
@@ -57,19 +54,6 @@ class Place(Protocol):
 
     def turn(self, workload: str) -> contextlib.AbstractContextManager[None]:
         """Held while a baseline is read, changed and written back, where writers can wait for each other."""
-
-
-def checked_name(name: str, what: str) -> str:
-    """The name of a workload or machine class, if it is one folder name on every system.
-
-    Raises UsageError for path parts, other characters than letters, digits, `.`, `_` and `-`, and names Windows keeps.
-    """
-    if not _NAME.fullmatch(name) or name.endswith(".") or name.lower().partition(".")[0] in _DEVICES:
-        raise UsageError(
-            f"`{name}` cannot be the name of a {what}",
-            "use up to 80 letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
-        )
-    return name
 
 
 class LocalPlace:
@@ -123,7 +107,8 @@ class LocalPlace:
             for name, data in files.items():
                 _write(fresh / name, data)
             past = final / HISTORY
-            _write(fresh / HISTORY, (_whole_lines(read_file(past, MOST_HISTORY)) if past.exists() else b"") + entry)
+            lines = _whole_lines(read_file(past, MOST_HISTORY, inside=final)) if past.exists() else b""
+            _write(fresh / HISTORY, lines + entry)
             if final.exists():
                 final.rename(previous)
             fresh.rename(final)
@@ -147,6 +132,7 @@ class LocalPlace:
     def remove(self, workload: str, machine: str) -> None:
         """See Place."""
         try:
+            refuse_outside(self.root / workload, self.root)
             for folder in (self._previous(workload, machine), self.root / workload / machine):
                 if folder.exists():
                     shutil.rmtree(folder)
@@ -160,6 +146,7 @@ class LocalPlace:
         """See Place: the folder of the workload is locked; the lock ends with the process."""
         folder = self.root / workload
         try:
+            refuse_outside(folder, self.root)
             handle = _locked(folder)
         except OSError as error:
             raise UsageError(

@@ -15,6 +15,7 @@ from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
+from pipeprof.record.file_name import COMPACT, PartName, Sha256, is_rank_part, is_table_file
 from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
@@ -26,14 +27,12 @@ if TYPE_CHECKING:
 MANIFEST = "run.json"
 SPOOL = "spool"
 EVERYWHERE = "rep=*/rank=*"
-COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
 CUT = "cut"  # option of the manifest: a file of the spool had more than may be read
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 CURES = ("numpy", "openmp")  # codes of warnings that say the cure of what ended the command
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
-_PART = re.compile(r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet")
 
 Ns = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -106,7 +105,7 @@ class Part(msgspec.Struct, kw_only=True):
 
     bytes: Count
     footer: str
-    sha256: str
+    sha256: Sha256
 
 
 class Earlier(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -144,7 +143,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     fingerprint: dict[str, Any] = {}
     reps: list[Rep] = []
     tables: dict[str, Count] = {}
-    parts: dict[str, Part] | None = None
+    parts: dict[PartName, Part] | None = None
     not_measured: list[NotMeasured] = []
     warnings: list[Warn] = []
     earlier: Earlier | None = None
@@ -209,7 +208,7 @@ def is_compact(path: Path) -> bool:
 def is_part_name(name: str) -> bool:
     """Whether a table can have such a file: `step/rows.parquet`, `step/rep=0/rank=3/part-00000.parquet`."""
     table, _, rest = name.partition("/")
-    return table in BY_NAME and (rest == COMPACT or _PART.fullmatch(rest) is not None)
+    return table in BY_NAME and is_table_file(rest)
 
 
 class Run:
@@ -271,7 +270,7 @@ class Run:
 
     def _found(self, table: str, place: str = EVERYWHERE) -> Iterator[Path]:
         paths = self.path.joinpath(BY_NAME[table].name).glob(f"{place}/part-*.parquet")
-        return (path for path in paths if _PART.fullmatch("/".join(path.parts[-3:])))
+        return (path for path in paths if is_rank_part("/".join(path.parts[-3:])))
 
     def _is_compact(self, table: str) -> bool:
         return f"{table}/{COMPACT}" in (self.manifest.parts or {})

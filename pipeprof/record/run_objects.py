@@ -23,12 +23,13 @@ from pipeprof.record import checksums, limits
 from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
 from pipeprof.record.git_place import SCHEME
 from pipeprof.record.object_account import words
+from pipeprof.record.object_claim import claimed
 from pipeprof.record.objects import Objects, StorageError, located, names_user, object_name, without_secrets
 from pipeprof.record.plain_file import MOST, open_file, read_file
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pipeprof.record.run import Part, Run
 
@@ -49,19 +50,17 @@ class Pushed(NamedTuple):
 def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Pushed:
     """Upload a complete run: the files of its tables, then its manifest. Begun again, it goes on where it was cut off.
 
-    Raises UsageError for a URL that cannot be opened, and when another run is there, unless `force`; RunError when the
-    run is not complete, has no checksums or a changed file, or the storage fails: what was there before is whole then.
+    What is there with its size is taken to be whole; with `force` it is read, and replaced when its checksum is
+    another. Raises UsageError for a URL that cannot be opened, and when another run is there, or comes there at the
+    same time, unless `force`; RunError when the run is not complete, has no checksums or a changed file, or the storage
+    fails: what was there before is whole then.
     """
     parts = _pushable(run)
     objects = storage_of(url)
-    pointer = f"{objects.prefix}/{MANIFEST}"
     manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
-    there = _manifest(objects)
-    if there is not None and there != manifest and not force:
-        raise _taken(objects)
+    _refuse_other(objects, manifest, force=force)
     named = {name: f"{objects.prefix}/{object_name(name, part.sha256)}" for name, part in parts.items()}
-    sizes = dict(zip(named, objects.sizes(list(named.values())), strict=True))
-    waiting = [name for name, part in parts.items() if sizes[name] != part.bytes]
+    waiting = _not_there(objects, named, parts, read=force)
     for number, name in enumerate(waiting, 1):
         progress(f"file {number} of {len(waiting)}, {name.partition('/')[0]}")
         try:
@@ -69,11 +68,40 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
         except BaseException:
             objects.discard(named[name])  # the next push would take it for whole if its size is right
             raise
-    if there != manifest or waiting:
-        objects.put(pointer, manifest)
+    _point_to(objects, manifest, named, force=force)
+    return Pushed(objects.shown, len(waiting), len(parts) - len(waiting))
+
+
+def _not_there(objects: Objects, named: Mapping[str, str], parts: Mapping[str, Part], *, read: bool) -> list[str]:
+    """The files that the storage has not, by their sizes; with `read`, by what they hold."""
+    sizes = dict(zip(named, objects.sizes(list(named.values())), strict=True))
+
+    def is_there(name: str) -> bool:
+        if sizes[name] != parts[name].bytes:
+            return False
+        return not read or _digest(objects.pieces(named[name])) == parts[name].sha256
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return [name for name, there in zip(parts, pool.map(is_there, parts), strict=True) if not there]
+
+
+def _point_to(objects: Objects, manifest: bytes, named: Mapping[str, str], *, force: bool) -> None:
+    """Write the manifest, unless another run came there meanwhile: of two that are pushed at once one is refused."""
+    with claimed(objects, hashlib.sha256(manifest).hexdigest()[:16]):
+        there = _refuse_other(objects, manifest, force=force)
+        if there != manifest:
+            objects.put(f"{objects.prefix}/{MANIFEST}", manifest)
+            _refuse_other(objects, manifest, force=False)
     if there not in (None, manifest):
         _prune(objects, named)
-    return Pushed(objects.shown, len(waiting), len(parts) - len(waiting))
+
+
+def _refuse_other(objects: Objects, manifest: bytes, *, force: bool) -> bytes | None:
+    """The manifest that is there. Raises UsageError when it is another run's, unless `force`."""
+    there = _manifest(objects)
+    if there is not None and there != manifest and not force:
+        raise _taken(objects)
+    return there
 
 
 def refuse_taken(url: str, *, force: bool) -> None:
@@ -166,6 +194,13 @@ def _verified(path: Path, part: Part) -> Iterator[bytes]:
             yield piece
     if digest.hexdigest() != part.sha256:
         raise RunError(f"damaged file `{path}`: it was changed after the run was made", "`pipeprof verify` checks all")
+
+
+def _digest(pieces: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _prune(objects: Objects, named: Mapping[str, str]) -> None:
@@ -270,16 +305,21 @@ def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:
     def read(name: str) -> None:
         path = copy.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        _download(objects, name, parts[name], path)
+        if not _download(objects, name, parts[name], path):
+            raise _damaged(objects, name, "none", f"a file of {parts[name].bytes:,} bytes")
         progress(f"{name.partition('/')[0]}, of {len(parts)} files")
 
     with ThreadPoolExecutor(_READERS) as pool:
-        list(pool.map(read, parts))
+        list(pool.map(read, parts))  # the first that is missing ends it: the others are asked for no more
     for change in checksums.changes(copy):
-        raise RunError(
-            f"damaged file `{change.file}` in `{objects.shown}`: found {change.found}, expected {change.expected}",
-            "push the run again with --force",
-        )
+        raise _damaged(objects, change.file, change.found, change.expected)
+
+
+def _damaged(objects: Objects, name: str, found: str, expected: str) -> RunError:
+    return RunError(
+        f"damaged file `{name}` in `{objects.shown}`: found {found}, expected {expected}",
+        "push the run again with --force",
+    )
 
 
 def readable(copy: Run, shown: str) -> Mapping[str, Part]:
@@ -298,8 +338,11 @@ def readable(copy: Run, shown: str) -> Mapping[str, Part]:
     return manifest.parts
 
 
-def _download(objects: Objects, name: str, part: Part, path: Path) -> None:
-    """Write one file, no further than it should be long: under the name of its hash, or else under its own."""
+def _download(objects: Objects, name: str, part: Part, path: Path) -> bool:
+    """Write one file, no further than it should be long: under the name of its hash, or else under its own.
+
+    False when it is not there.
+    """
     for there in (object_name(name, part.sha256), name):
         size = 0
         with path.open("wb") as file:
@@ -309,8 +352,8 @@ def _download(objects: Objects, name: str, part: Part, path: Path) -> None:
                 if size > part.bytes:
                     break
         if size:
-            return
-    path.unlink()  # it is missing, which the checksums say
+            return True
+    return False
 
 
 def _forget_unused(home: Path) -> None:

@@ -21,9 +21,10 @@ SCHEMA_VERSION = 1
 CHANGEABLE = ("workers", "processes", "maps_after", "cache", "max_rowsize")
 MOST_BYTES = 1 << 20
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Value = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
-Cores = Annotated[str, msgspec.Meta(pattern=r"^[0-9,-]+$")]
+# Of libraries' threads alone: another variable could make the command load somebody's code.
+Variable = Annotated[str, msgspec.Meta(pattern=r"\A[A-Z]+_(NUM_THREADS|FOR_THREADS_NUM)\Z")]
+Value = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,4}\Z")]
+Cores = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9,-]{0,999}\Z")]
 
 
 class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from importlib.util import find_spec
+from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pipeprof import escape
 from pipeprof.errors import UsageError
-from pipeprof.report import status
+from pipeprof.report import guard, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from wsgiref.types import StartResponse, WSGIApplication
 
-HOST = "127.0.0.1"
 INSTALL = "pip install 'pipeprof[prometheus]'"
 _PACE = (
     ("steps_per_second", "steps_per_second", 1.0, "Training steps per second, lately."),
@@ -82,21 +86,24 @@ def _rank(row: dict[str, Any]) -> str:
 def serve(looks: Iterator[dict[str, Any]], port: int, tell: Callable[[str], None]) -> None:
     """Answer http://127.0.0.1:PORT/metrics with the newest look until the last one; `tell` gets the address.
 
-    Raises UsageError when the extra is missing or the port is taken.
+    A request needs the token, as `pipeprof serve` has it, in the address or as `Authorization: Bearer`. Raises
+    UsageError when the extra is missing or the port is taken.
     """
     if not find_spec("prometheus_client"):
         raise UsageError("`--listen` needs prometheus-client", INSTALL)
-    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra
+    from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415 - an extra
 
-    metrics, registry = Metrics(), CollectorRegistry()
+    metrics, registry, token = Metrics(), CollectorRegistry(), guard.new_token()
     try:
-        server, thread = start_http_server(port, HOST, registry)
+        server = make_server(guard.HOST, port, _guarded(make_wsgi_app(registry), token), _Server, _Quiet)
     except OSError as error:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}", "give another --listen, or 0") from error
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         metrics.content = next(looks, None)  # nobody is told an address that has nothing to say yet
         registry.register(metrics)
-        tell(f"http://{HOST}:{server.server_port}/metrics")
+        tell(f"http://{guard.HOST}:{server.server_port}/metrics?token={token}")
         for metrics.content in looks:
             pass
     except KeyboardInterrupt:
@@ -105,3 +112,34 @@ def serve(looks: Iterator[dict[str, Any]], port: int, tell: Callable[[str], None
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """One that a connection which says nothing does not hold up."""
+
+    daemon_threads = True
+
+
+class _Quiet(WSGIRequestHandler):
+    """Answers, and prints nothing of it."""
+
+    def log_message(self, *_words: object) -> None:
+        """Nothing."""
+
+
+def _guarded(answer: WSGIApplication, token: str) -> WSGIApplication:
+    """The same for who may ask."""
+
+    def guarded(environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        in_address = parse_qs(environ.get("QUERY_STRING", "")).get("token", [""])[0]
+        given = in_address or environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
+        if not guard.is_here(environ.get("HTTP_HOST", "")):
+            status, said = "400 Bad Request", guard.WRONG_HOST
+        elif not guard.is_token(given, token):
+            status, said = "403 Forbidden", guard.WRONG_TOKEN
+        else:
+            return answer(environ, start)
+        start(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [said.encode()]
+
+    return guarded

@@ -9,10 +9,9 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
 from pipeprof import escape
 from pipeprof.errors import QueryError
+from pipeprof.query import odd_times
 from pipeprof.query.engine import Engine
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 100  # on a terminal; files and pipes get all
 SHOWS_ALL = "--format csv"
 _NUMBERS = ("int", "uint", "double", "float", "halffloat", "decimal")
-_TIMES = ("date", "timestamp", "time")
 CONTENTS = (
     "SELECT table_name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns "
     "FROM information_schema.columns GROUP BY table_name ORDER BY table_name"
@@ -49,7 +47,7 @@ def show(run: Run, query: str | None, form: str, *, asking: AbstractContextManag
 
 def show_rows(data: pa.Table, form: str) -> None:
     """Print rows as `terminal`, `csv` or `json` (a list of objects; NaN and infinities as null)."""
-    data = _within_python(data)
+    data = odd_times.as_text(data)
     if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(map(escape.csv_cell, data.column_names))
@@ -69,19 +67,6 @@ def _refuse_same_names(names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise QueryError(f"two columns are called `{twice}`", "give them names of their own with AS, or --format csv")
-
-
-def _within_python(data: pa.Table) -> pa.Table:
-    """The same rows, with times that Python has no years for (`infinity`, the year 290000) as DuckDB's text."""
-    for at, field in enumerate(data.schema):
-        if str(field.type).startswith(_TIMES):
-            try:
-                data.column(at).to_pylist()
-            except (OverflowError, ValueError):
-                column = data.select([at]).rename_columns(["value"])
-                text = duckdb.from_arrow(column).project("CAST(value AS VARCHAR) AS value").to_arrow_table()
-                data = data.set_column(at, field.name, text.column(0))
-    return data
 
 
 def _print(console: Console, data: pa.Table) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -12,11 +11,12 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pipeprof.errors import PipeprofError, RunError, UsageError
+from pipeprof.report import guard
+from pipeprof.report.guard import HOST
 from pipeprof.serve import pages
 
 if TYPE_CHECKING:
@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
     from pipeprof.serve.site import Site
 
-HOST = "127.0.0.1"
-NAMES = [HOST, "localhost"]  # a page elsewhere that points its own name at this machine is refused
 HEADERS = {
     "Content-Security-Policy": "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 }  # fmt: skip
-_REFUSED = "The address lacks the token: open the one that `pipeprof serve` printed."
 
 
 def bound(port: int) -> socket.socket:
@@ -76,7 +73,7 @@ def app(site: Site, token: str, port: int) -> Starlette:
         Route("/history", _answer(lambda _request: site.history())),
         Route("/fleet", _answer(lambda _request: site.fleet())),
     ]
-    inside = [Middleware(_Guard, token=token, port=port), Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)]
+    inside = [Middleware(_Guard, token=token, port=port)]
     return Starlette(routes=routes, middleware=inside, exception_handlers={404: _unknown})
 
 
@@ -114,14 +111,13 @@ class _Guard(BaseHTTPMiddleware):
         return response
 
     async def _answer(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        if not guard.is_here(request.headers.get("host", "")):
+            return PlainTextResponse(guard.WRONG_HOST, 400)
         given = request.query_params.get("token")
-        if given is not None and self._is_token(given):  # from here on it is no part of any address
+        if given is not None and guard.is_token(given, self._token):  # from here on it is no part of any address
             response: Response = RedirectResponse(request.url.path, 303)
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return response
-        if self._is_token(request.cookies.get(self._cookie, "")):
+        if guard.is_token(request.cookies.get(self._cookie, ""), self._token):
             return await call_next(request)
-        return PlainTextResponse(_REFUSED, 403)
-
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
+        return PlainTextResponse(guard.WRONG_TOKEN, 403)

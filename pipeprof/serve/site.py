@@ -47,7 +47,7 @@ class Site:
     def home(self) -> str:
         """The list of runs."""
         with self._one:
-            listed = runs_in(self.folder)
+            listed = runs_in(self.folder, linked=False)
             rows = runs.rows_of(listed)
         named = [
             row | {"path": self._name(one), "name": self._name(one)} for row, one in zip(rows, listed, strict=True)
@@ -82,7 +82,7 @@ class Site:
 
     def history(self) -> str:
         """All runs of the folder as series."""
-        made = runs_in(self.folder)
+        made = runs_in(self.folder, linked=False)
         return self._page("history", made, self._history_page)
 
     def _history_page(self) -> str:
@@ -97,7 +97,7 @@ class Site:
         return pages.with_way_home(text(fleet_sections.document(content), "html"))
 
     def _listed(self, name: str) -> Listed:
-        for one in runs_in(self.folder):
+        for one in runs_in(self.folder, linked=False):
             if self._name(one) == name:
                 return one
         raise RunError(f"there is no run `{name}` in `{self.folder}`", "choose one of the list")

@@ -20,6 +20,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ALWAYS = (
     "password", "passwords", "passwd", "passwort", "passphrase", "passcode", "pwd", "secret", "secrets", "apikey",
     "accesskey", "secretkey", "privatekey", "credential", "credentials", "creds", "authorization", "bearer", "cookie",
+    "jwt",
 )  # fmt: skip
 _KEYS_OF = frozenset((
     "access", "account", "admin", "aes", "anthropic", "api", "auth", "aws", "azure", "client", "comet", "deploy",
@@ -52,6 +53,13 @@ _PASSWORD_P = frozenset((
     "7z", "mariadb", "mongo", "mongodump", "mongosh", "mysql", "mysqladmin", "mysqldump", "sshpass",
 ))  # fmt: skip
 _PLAIN_U = frozenset(("chown", "docker", "podman", "sudo"))
+_COOKIE_B = frozenset(("curl",))  # what stands behind `-b` is a cookie, or a file of cookies, which has no `=`
+_B = re.compile("-?[A-Za-z]{0,8}b")
+_BY_LAST_WORD = {
+    "auth": "always", "oauth": "always", "otp": "short", "pin": "short", "pat": "random", "dbpass": "mostly",
+    "rootpass": "mostly", "sshpass": "mostly", "userpass": "mostly",
+}  # fmt: skip
+_FOLDERS = frozenset(("PWD", "OLDPWD"))  # variables of every shell; databases call a password so, too
 _ORDINARY = re.compile(
     r"[-+]?[\d.]+(?:[eE][-+]?\d+)?|(?=.*\d)[\d:.,x-]+|.*/.*|[.~].*|[\w-]+\.[A-Za-z]\w{0,5}|(?:bf|fp|float|bfloat|int|uint)\d+|O\d|"
     r"amp|auto|train|val|valid|test|eval|dev",
@@ -87,7 +95,7 @@ _SHAPES = re.compile(
     r"ABSK[\w+/=]{40,}|AGE-SECRET-KEY-1[0-9A-Z]{16,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{16,}|sbp_[0-9a-f]{16,}|lin_api_\w{16,}|"
     r"ntn_\w{16,}|dapi[0-9a-f]{32}|ATATT[\w=-]{16,}|pat-(?:na|eu)\d-[\w-]{16,}|PMAK-[\w-]{16,}|key-[0-9a-f]{32}|"
     r"\d{8,10}:AA[\w-]{33}|[MNO](?=\w*\d)[\w-]{23,26}\.[\w-]{6}\.(?=[\w-]*\d)[\w-]{27,}|sq0[a-z]{3}-[\w-]{16,}|EAAA[\w-]{56,}|tskey-[a-z]+-[\w-]{8,}|"
-    r"wandb_v\d_\w{16,}|pul-[0-9a-f]{40}|rubygems_[0-9a-f]{16,}|glsa_\w{16,}|CCIPAT_\w{16,}|v1\.0-[0-9a-f]{24}-[0-9a-f]{64,}|"
+    r"wandb_v\d_\w{16,}|xai-[\w-]{16,}|figd_[\w-]{16,}|pul-[0-9a-f]{40}|rubygems_[0-9a-f]{16,}|glsa_\w{16,}|CCIPAT_\w{16,}|v1\.0-[0-9a-f]{24}-[0-9a-f]{64,}|"
     r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:(?!---- ?END).)*"
     r"(?:-{4,5} ?END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}|$)|PuTTY-User-Key-File-\d:.*|"
     r"(?<=hooks\.slack\.com/services/)[\w/]+|(?<=/api/webhooks/)\d+/[\w-]+"
@@ -129,7 +137,7 @@ def redacted_variable(name, value):
 def is_secret(name):
     # type: (str) -> bool
     """Whether a variable or an option of this name holds a secret, whatever its value is."""
-    return bool(_kind(name) == "always")
+    return _kind(name) in ("always", "short")
 
 
 def hidden_values(command, environment):
@@ -145,20 +153,32 @@ def hidden_values(command, environment):
 
 
 def _kind(name):
-    """`always`, `mostly` (but for small numbers), `random` (what looks random alone), or nothing."""
+    """`always`, `mostly` (but for small numbers), `random` (what looks random alone), or nothing.
+
+    `short`: always, but in code as `random`. `no_path`: a password, unless it is an absolute path.
+    """
+    if name in _FOLDERS:
+        return "no_path"
     words = [word.lower() for word in _WORDS.findall(name)]
     if not words or words[-1] in _ABOUT:
         return ""
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if any(word.endswith(_ALWAYS) for word in words) or last in ("auth", "oauth"):
+    if any(word.endswith(_ALWAYS) for word in words):
         return "always"
+    if last == "tok":
+        return "always" if before in _KEYS_OF else ""
     if last.endswith("token"):
         return "" if before in _TOKENS_OF_TEXT else "always"
+    return _kind_of_last(last, before)
+
+
+def _kind_of_last(last, before):
+    """The kind of a name by its last word and the one before it."""
     if last == "key":
         return "always" if before in _KEYS_OF else "random" if before else "mostly"
     if last in ("pass", "pw"):
         return "mostly" if not before or before in _PASSES_OF else ""
-    return "mostly" if last in ("dbpass", "rootpass", "sshpass", "userpass") else "random" if last == "pat" else ""
+    return _BY_LAST_WORD.get(last, "")
 
 
 def _hides(kind, value):
@@ -167,7 +187,11 @@ def _hides(kind, value):
         return False
     if kind == "random":
         return _RANDOM.fullmatch(value) is not None
-    return kind == "always" or not (value.isdigit() and len(value) <= MOST_DIGITS)
+    if kind == "no_path":
+        return not value.startswith("/")
+    if kind == "cookie":
+        return "=" in value
+    return kind in ("always", "short") or not (value.isdigit() and len(value) <= MOST_DIGITS)
 
 
 def _is_harmless(value):
@@ -176,6 +200,11 @@ def _is_harmless(value):
 
 def _word(word, program):
     """A word as it is shown, and what kind of value the next one is."""
+    if program in _COOKIE_B and word.startswith("-") and not word.startswith("--"):
+        if _B.fullmatch(word):
+            return word, "cookie"
+        if word.startswith("-b"):
+            return "-b" + _hidden("cookie", word[2:]), ""
     assigned = _ASSIGNED.match(word)
     if assigned:
         return _assignment(assigned[1], word[assigned.end() :]), ""
@@ -223,7 +252,7 @@ def _inside(text, is_code=False):
 
     def named(name, _at):
         kind = _kind(name)
-        return "random" if is_code and kind == "mostly" else kind
+        return "random" if is_code and kind in ("mostly", "short") else kind
 
     text = _URL.sub(_address, _HEADER.sub(r"\g<1>" + LEFT_OUT, text))
     text = _replaced(text, _NAME, named)
@@ -250,6 +279,8 @@ class _Options:
             return "p+" if program in _PASSWORD_P else "" if program in _PLAIN_P else "p"
         if name in _USERS:
             return "" if self._program(at) in _PLAIN_U else "user"
+        if _B.fullmatch(name) and self._program(at) in _COOKIE_B:
+            return "cookie"
         return _kind(name)
 
     def glued(self, _name, at):
@@ -271,7 +302,7 @@ class _Options:
 def _program_of(word):
     """A program for which `-p` or `-u` means something known, "" for a script; None for no program."""
     name = os.path.basename(word)
-    if name in _PLAIN_P or name in _PASSWORD_P or name in _PLAIN_U:
+    if any(name in known for known in (_PLAIN_P, _PASSWORD_P, _PLAIN_U, _COOKIE_B)):
         return name
     return "" if name.endswith((".py", ".sh")) or name.startswith("python") else None
 

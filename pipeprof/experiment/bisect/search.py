@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_or_none, git_text
+from pipeprof.record.links import remove
 from pipeprof.units import percent
 from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, opposite, posterior, settled
 from pipeprof.version import __version__
@@ -195,7 +195,7 @@ class _Running:
         run = state.enter(at)
         state.save(self.folder)
         path, began = self.folder / run.name, self.bench.now()
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         arm = Arm("new", self.wish.command, {}, ref=commit.revision, revision=commit.revision)
         try:
             with checked_out(self.workspace, [arm], self.folder) as folders:

@@ -10,6 +10,7 @@ import msgspec
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import Journal, Repetition, saved, spent
+from pipeprof.record.file_name import Revision  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ SCHEMA_VERSION = 1
 class Commit(msgspec.Struct, kw_only=True):
     """A commit by its full hash; `broken`: its command failed, or had not the metric."""
 
-    revision: str
+    revision: Revision
     subject: str
     broken: bool = False
 
@@ -97,6 +98,10 @@ def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bi
         return fresh
     if earlier.key != fresh.key:
         raise RunError(f"`{folder}` holds a bisection of something else", "give another folder with -o")
+    if [one.revision for one in earlier.commits] != [one.revision for one in fresh.commits]:
+        raise RunError(f"damaged bisection in `{folder}`: it names other commits", hint)
+    if any(not 0 <= run.commit < len(earlier.commits) for run in earlier.runs):
+        raise RunError(f"damaged bisection in `{folder}`: it has runs of no commit", hint)
     if earlier.runs:
         hint = f"times of two machines or jobs cannot be compared; {hint}"
         earlier.refuse_elsewhere(f"the bisection in `{folder}`", conditions, hint, in_a_job=True)

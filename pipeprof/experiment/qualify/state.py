@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,10 +11,13 @@ from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.arms import Workspace, tree_state
+from pipeprof.experiment.journal import refuse_links
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
 from pipeprof.record.document import read_document
+from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
 from pipeprof.record.git import git_or_none
+from pipeprof.record.links import remove
 from pipeprof.record.text import printable, printable_all
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.version import __version__
@@ -50,7 +52,7 @@ class PoolState(msgspec.Struct, kw_only=True):
     machine: dict[str, Any]
     job: str | None
     code: list[str | None] | None = None
-    repetitions: dict[str, Measured] = {}
+    repetitions: dict[FileName, Measured] = {}
 
     def keep(self, folder: Path, name: str, seconds: float, values: dict[str, float]) -> None:
         """Confirm a repetition. Raises MeasureError when it cannot be written."""
@@ -81,6 +83,7 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
     for one of another machine or job.
     """
     fresh = new_state(command, slow_downs, seed)
+    refuse_links(folder)
     if not (folder / STATE).is_file():
         make_folder(folder)
         write_json(folder / STATE, msgspec.to_builtins(fresh))
@@ -105,5 +108,5 @@ def clear(folder: Path, name: str, bench: Bench) -> None:
     """Remove what a kill left of a repetition. Raises UsageError while a process of it is still running."""
     if (folder / name).exists():
         refuse_orphans(folder, [name], bench.still_running)
-        shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / f"{name}.log").unlink(missing_ok=True)
+        remove(folder / name)
+        remove(folder / f"{name}.log")

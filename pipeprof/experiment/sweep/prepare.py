@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeprof.experiment.sweep.bench import PREPARING
+from pipeprof.record.links import remove
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def prepare(arm: Variant, order: Order, folder: Path, session: SweepSession, ben
     `order` is the repetition that waits for them. Raises WorkloadError when one fails: nothing is noted then, and the
     next call begins anew, in an empty folder.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
     folder.mkdir(parents=True, exist_ok=True)
     began = bench.now()
     for number, command in enumerate(arm.options.prepare):

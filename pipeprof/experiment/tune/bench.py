@@ -19,6 +19,7 @@ from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
+from pipeprof.record.links import remove
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
@@ -166,7 +167,7 @@ class TuneBench:
     ) -> Measured:
         """A run with the settings, all of which were applied."""
         side, number = name
-        shutil.rmtree(folder / f"{side}{number}", ignore_errors=True)
+        remove(folder / f"{side}{number}")
         folder.mkdir(parents=True, exist_ok=True)
         override = settings.override()
         every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
@@ -176,7 +177,7 @@ class TuneBench:
         return done
 
     def _record(self, settings: Settings, path: Path, longest_s: float | None) -> None:
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         override = settings.override()
         seconds = None if self.stop_after else self.record_s
@@ -186,10 +187,10 @@ class TuneBench:
         try:
             ended = run_trial(trial, processes=steps is not None)
         except KeyboardInterrupt:
-            shutil.rmtree(path, ignore_errors=True)  # of a script that ends well then it would look complete
+            remove(path)  # of a script that ends well then it would look complete
             raise
         except WorkloadError as error:
-            shutil.rmtree(path, ignore_errors=True)  # a part of the training, which the next call would take for it
+            remove(path)  # a part of the training, which the next call would take for it
             hint = "end each run earlier with --steps, or give it more time with --budget"
             raise WorkloadError(f"the command {error.message}", hint) from error
         if ended.failure:

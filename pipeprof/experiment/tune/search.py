@@ -9,7 +9,6 @@ is kept on disk: the same call goes on where an interrupted one was.
 from __future__ import annotations
 
 import itertools
-import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -50,6 +49,7 @@ from pipeprof.experiment.tune.state import (
     sources_of,
 )
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
+from pipeprof.record.links import remove
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
@@ -202,7 +202,7 @@ class Tuning:
     def _forget_looks(self) -> None:
         """Remove the recordings of what is no longer accepted."""
         for number in range(self.state.steps + 1, len(self.state.seen)):
-            shutil.rmtree(self.folder / f"look-{number}", ignore_errors=True)
+            remove(self.folder / f"look-{number}")
         del self.state.seen[self.state.steps + 1 :]
 
     @property
@@ -284,7 +284,7 @@ class Tuning:
         longest = SLOWER * self.state.look_s + GRACE_S if self.state.seen else self.left_s
         seen = self.bench.look(self.state.settings, path, longest)
         if seen is None:
-            shutil.rmtree(path, ignore_errors=True)  # it is made again when the script was changed, as the hint says
+            remove(path)  # it is made again when the script was changed, as the hint says
             raise MeasureError(
                 "no dataset pipeline fed the training, so there is nothing to tune",
                 "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
@@ -326,7 +326,7 @@ class Tuning:
 
     def _pairs(self, trial: Trial, folder: Path) -> None:
         """Pairs of runs without and with the candidate, until they decide or the time is over."""
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         before, handed, stopped = self.state.settings, Handed(), None
         if trial.permutes and not self._may_permute(trial, folder):
             trial.stopped = "decided"

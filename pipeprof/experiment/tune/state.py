@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +15,8 @@ from pipeprof.experiment.pairs.series import Side  # noqa: TC001 - msgspec reads
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
+from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.links import remove
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.settings_file import Settings
 from pipeprof.units import utc_now
@@ -109,7 +110,7 @@ class FailedRun(msgspec.Struct, kw_only=True):
     `steps`: how many trials had been accepted then, for a proof is of all of them.
     """
 
-    folder: str
+    folder: FileName
     side: Side
     error: str
     steps: int = 0
@@ -237,7 +238,7 @@ def open_state(folder: Path, new: TuneState, workdir: Path) -> TuneState:
     if earlier.trials:
         refuse_changed(folder, earlier, workdir)
     elif _changed_source(earlier, workdir):
-        shutil.rmtree(folder / "look-0", ignore_errors=True)
+        remove(folder / "look-0")
         return new
     return earlier
 

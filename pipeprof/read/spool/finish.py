@@ -8,6 +8,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
+from pipeprof.escape import as_argument, shell_word
 from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
@@ -138,6 +139,11 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         manifest.decide("partial", note("tables_not_written", error=error.message))
         manifest.options[UNFINISHED] = True
         run.save()
+        if isinstance(error.__cause__, OSError):  # what was recorded is whole: recording again would be refused
+            again = f"pipeprof report {shell_word(as_argument(str(run.path)))}"
+            raise RunError(
+                error.message, f"free some space, then make the tables of what was recorded: {again}"
+            ) from error
         raise
     if not (alive or keep_spool or manifest.options[CUT]):
         _remove_spool(run)

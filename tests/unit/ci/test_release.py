@@ -115,3 +115,16 @@ def test_only_the_publishing_job_can_speak_for_the_project():
     assert not any("run" in step for step in jobs["publish"]["steps"])
     assert jobs["publish"]["needs"] == "build"
     assert jobs["announce"]["needs"] == "publish"
+
+
+def test_a_release_has_a_bill_of_materials_and_a_signed_statement():
+    """As SECURITY.md says; the statement is about the wheel that users verify."""
+    steps = [
+        step
+        for job in yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"].values()
+        for step in job["steps"]
+    ]
+    assert any("make sbom" in step.get("run", "") for step in steps)
+    signed = [step for step in steps if "attest-build-provenance" in step.get("uses", "")]
+    assert [step["with"]["subject-path"] for step in signed]
+    assert any("gh release create" in step.get("run", "") and "sbom" in step["run"] for step in steps)

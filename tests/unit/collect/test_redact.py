@@ -17,6 +17,7 @@ SHAPES = [
     "shpat_" + "0a1b" * 8, "dapi" + "0a1b" * 8, "ATATT3xFf" + "aB3_" * 9, "PMAK-" + "0a1b" * 9, "key-" + "0a1b" * 8,
     "123456789:AA" + "aB3" * 11, "M" + "aB3" * 8 + ".aB3_d3." + "aB3" * 10, "tskey-auth-" + "aB3d" * 4, "pul-" + "0a1b" * 10,
     "AGE-SECRET-KEY-1" + "QP0Z" * 14, "glsa_" + "aB3d" * 8, "lin_api_" + "aB3d" * 9, "sbp_" + "0a1b" * 10,
+    "xai-" + "aB3d" * 20, "figd_" + "aB3d_" * 8,
 ]  # fmt: skip
 BLOCKS = [
     f"-----BEGIN {kind}-----\nlQOYBGF-{S}\n\n=AbCd\n-----END {kind}-----"
@@ -73,6 +74,15 @@ def test_values_that_look_like_secrets_are_hidden_and_nothing_else(command, show
         ["bash", "-c", f"curl -u me:{S} https://x"],
         ["python", "-c", f"token = '{S}'"],
         ["python", "-c", f"f(api_key='{S}')"],
+        ["t", "--jwt", S],
+        ["t", f"--jwt={S}"],
+        ["t", "--hf-tok", S],
+        ["env", f"OPENAI_TOK={S}", "t"],
+        ["curl", "-b", f"session={S}", "https://x"],
+        ["curl", "-sb", f"a=1; b={S}", "https://x"],
+        ["curl", f"-bsession={S}"],
+        ["bash", "-c", f"curl -s -b 'session={S}' https://x"],
+        ["t", f"DRIVER=x;UID=me;PWD={S}"],
         ["python", "t.py", "--header", f"Authorization: Bearer {S}"],
         ["python", "t.py", f"--header=Authorization: Token {S}"],
         ["python", "t.py", "-H", f"Cookie: a=b; c={S}"],
@@ -104,6 +114,8 @@ def test_known_shapes_are_hidden_wherever_they_stand(shape):
         ["python", "t.py", "-p", "config.yaml"], ["python", "t.py", "-p", "fp16"], ["mkdir", "-p", "out"],
         ["docker", "run", "-u", "1000:1000", "-p", "8080:80", "image"], ["srun", "-p", "gpu", "python", "t.py"],
         ["python", "-m", "pytest", "-p", "no:cacheprovider"], ["python", "-u", "train.py"],
+        ["curl", "-b", "cookies.txt", "https://x"], ["t", "-b", "size=32"], ["t", "--pin-memory", "1"], ["t", "--tok", "bpe"],
+        ["env", "PWD=/home/me", "t"], ["bash", "-c", "cd x; OLDPWD=/home/me t"],
         ["bash", "-c", "mkdir -p out && python t.py -p 8080"], ["t", "--tokenizer", "bert"], ["t", "--max-tokens", "512"],
         ["t", "--pad-token", "<pad>"], ["t", "--author", "bob"], ["t", "--key", "7"], ["t", "--sort-key", "loss"],
         ["t", "--token-file", "/x"], ["t", "--num-key-value-heads", "8"], ["t", "--passes", "3"], ["t", "--use-auth=true"],
@@ -130,6 +142,20 @@ def test_values_are_looked_for_again_when_they_were_hidden_once():
         ["t", "--token=abcdefgh", "https://me:passw0rd@h/x", "-p", "1"], {"HF_TOKEN": "qwertyui", "X": "y"}
     )
     assert sorted(known) == ["abcdefgh", "passw0rd", "qwertyui"]
+
+
+@pytest.mark.parametrize("name", ["otp", "pin", "jwt"])
+def test_numbers_that_are_a_password_by_their_name_are_hidden(name):
+    assert without_secrets(["t", f"--{name}", "1234"]) == ["t", f"--{name}", "***"]
+    assert without_secrets(["t", f"--{name}=1234"]) == ["t", f"--{name}=***"]
+    assert redacted_variable(name.upper(), "1234") == "***"
+
+
+def test_the_folder_that_a_shell_is_in_is_no_password():
+    """Tracebacks would read `File "***/crash.py"`."""
+    for name in ("PWD", "OLDPWD"):
+        assert redacted_variable(name, "/home/me/project") == "/home/me/project"
+    assert hidden_values(["t"], {"PWD": "/home/me/project", "OLDPWD": "/home/me"}) == []
 
 
 def test_a_variable_is_hidden_by_its_name_or_for_what_it_holds():

@@ -58,12 +58,43 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 def test_force_replaces_a_run_and_all_that_is_in_it(tmp_path):
     path = tmp_path / "run"
     first = ended(path)
-    path.joinpath("step").mkdir()
-    path.joinpath("link").symlink_to(tmp_path)
+    path.joinpath("step", "rep=0", "rank=0").mkdir(parents=True)
+    path.joinpath("step", "rep=0", "rank=0", "part-00000.parquet").write_bytes(b"")
+    path.joinpath("spool", "rep=0").mkdir(parents=True)
+    path.joinpath("spool", "rep=0", "whatever").write_bytes(b"")
     create(path, force=True)
     assert load(path).manifest.run_id != first
     assert sorted(entry.name for entry in path.iterdir()) == [lock.LOCK, "run.json"]
     assert lock.is_mine(path, load(path).manifest.run_id)
+
+
+@pytest.mark.parametrize(
+    "name", ["notes.md", "step/notes.md", "step/rep=0/rank=0/part-0.parquet.bak", "mine/empty/", "link"]
+)
+def test_force_removes_nothing_that_is_no_part_of_the_run(tmp_path, name):
+    path = tmp_path / "run"
+    first = ended(path)
+    beside = path / name
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    if name == "link":
+        beside.symlink_to(tmp_path)
+    elif name.endswith("/"):
+        beside.mkdir()
+    else:
+        beside.write_text("precious", encoding="utf-8")
+    with pytest.raises(UsageError, match="holds what is no part of the run") as caught:
+        create(path, force=True)
+    assert f"`{name.removesuffix('/empty/')}" in caught.value.message
+    assert load(path).manifest.run_id == first
+    assert os.path.lexists(beside)
+
+
+def test_of_many_foreign_files_some_are_named_and_the_others_counted(tmp_path):
+    ended(tmp_path / "run")
+    for number in range(5):
+        tmp_path.joinpath("run", f"{number}.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"`0\.txt`, `1\.txt`, `2\.txt` and 2 more"):
+        create(tmp_path / "run", force=True)
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -27,6 +27,8 @@ WRITERS = [
     "INSERT INTO step SELECT * FROM step",
     "UPDATE step SET end_ns = 0",
     "DELETE FROM step",
+    "UPDATE EXTENSIONS",
+    "UPDATE EXTENSIONS (json)",
 ]
 WRAPPERS = [
     "{0}",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -43,6 +46,23 @@ def test_a_signal_is_partial_and_named(spooled, number):
     spooled.rep(status=-number)
     spooled.process()
     assert state(finish(spooled.run)) == ("partial", f"the command was ended by {number.name}")
+
+
+def test_after_a_full_disk_the_hint_names_what_works(tmp_path):
+    """Recording again would be refused, since the run is there."""
+    capture = Path(__file__).parents[2] / "real" / "captures" / "2.10-pynative"
+    shutil.copytree(capture, tmp_path / "run")
+    ours = [sys.executable, "-m", "pipeprof"]
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); import signal; "
+    limited += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from pipeprof.cli import main; main()"
+    command = [sys.executable, "-c", limited, "report", "run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "cannot write `run/" in done.stderr
+    (hint,) = re.findall("hint: .*: pipeprof (.*)", done.stderr)
+    again = subprocess.run([*ours, *hint.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert load(tmp_path / "run").manifest.tables["step"]
 
 
 def test_a_signal_without_a_name_is_numbered(spooled):

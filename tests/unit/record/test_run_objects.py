@@ -97,7 +97,7 @@ def test_a_run_comes_back_byte_for_byte(folder, url):
 def test_the_manifest_is_written_last(folder, url, server):
     before = len(server.requests())
     push(load(folder), url)
-    written = [path for method, path in server.requests()[before:] if method in ("PUT", "POST")]
+    written = [path for method, path in server.requests()[before:] if method in ("PUT", "POST") and path[-1] != "/"]
     assert len(written) > len(load(folder).manifest.parts)
     assert f"/{MANIFEST}" in written[-1]
     first = next(at for at, path in enumerate(written) if MANIFEST in path)
@@ -199,6 +199,41 @@ def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
     assert len(stored(system, bucket)) == 1 + len(other.manifest.parts)
 
 
+@pytest.mark.parametrize("how", ["changed", "cut"])
+def test_force_replaces_what_is_damaged_though_it_has_its_size(folder, url, system, bucket, how):
+    """As the hint of `report` says."""
+    push(load(folder), url)
+    (name,) = [name for name in stored(system, bucket) if name.startswith("step/")]
+    path = f"{bucket}/runs/RUN/{name}"
+    with system.open_input_stream(path) as stream:
+        data = bytearray(stream.read())
+    data[len(data) // 4] ^= 1
+    write(system, path, bytes(data) if how == "changed" else bytes(data[:-9]))
+    with pytest.raises(RunError, match="damaged file") as caught:
+        fetch(url)
+    assert "--force" in caught.value.hint
+    pushed = push(load(folder), url, force=True)
+    assert (pushed.written, pushed.there) == (1, len(load(folder).manifest.parts) - 1)
+    assert files_of(fetch(url)) == files_of(folder)
+
+
+def test_of_two_runs_that_are_pushed_at_once_one_wins_and_the_other_is_refused(folder, url, tmp_path, system, bucket):
+    folders = [shutil.copytree(folder, tmp_path / name / "RUN") for name in ("one", "other")]
+    other = load(folders[1])
+    other.manifest.job = "another"
+    other.save()
+    command = [sys.executable, "-m", "pipeprof", "push"]
+    for _ in range(3):
+        started = [subprocess.Popen([*command, str(path), url], stderr=subprocess.PIPE, text=True) for path in folders]
+        said = [process.communicate()[1] for process in started]
+        codes = [process.returncode for process in started]
+        assert sorted(codes) == [0, 2], said
+        assert "another run is at" in said[codes.index(2)]
+        assert files_of(fetch(url)) == files_of(folders[codes.index(0)])
+        assert not [name for name in stored(system, bucket) if "claim" in name]
+        system.delete_dir(f"{bucket}/runs/RUN")
+
+
 def test_what_a_replaced_manifest_named_goes_a_day_later(folder, url, system, bucket, monkeypatch):
     push(load(folder), url)
     write(system, f"{bucket}/runs/RUN/step/rows-{'0' * 16}.parquet", b"of an older run")
@@ -241,7 +276,9 @@ def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url, mo
     put = objects.Objects.put
 
     def failing(self, path, data):
-        raise RunError("the network is gone") if path.endswith(MANIFEST) else put(self, path, data)
+        if path.endswith(MANIFEST):
+            raise RunError("the network is gone")
+        put(self, path, data)
 
     with monkeypatch.context() as patch:
         patch.setattr(objects.Objects, "put", failing)
@@ -306,6 +343,21 @@ def test_a_damaged_object_is_named_and_no_copy_is_left(folder, url, system, buck
     assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
 
 
+def test_thousands_of_missing_files_are_not_all_asked_for(folder, tmp_path, monkeypatch):
+    local = (tmp_path / "pushed").as_uri()
+    push(load(folder), local)
+    run = load(folder)
+    (about,) = [part for name, part in run.manifest.parts.items() if name.startswith("step/")]
+    run.manifest.parts |= {f"step/rep=0/rank={rank}/part-00000.parquet": about for rank in range(3000)}
+    run.save()
+    shutil.copy(folder / MANIFEST, tmp_path / "pushed" / MANIFEST)
+    asked, pieces = [], objects.Objects.pieces
+    monkeypatch.setattr(objects.Objects, "pieces", lambda self, path: asked.append(path) or pieces(self, path))
+    with pytest.raises(RunError, match=r"damaged file `step/rep=0/rank=0/part-00000\.parquet` in .* found none"):
+        fetch(local)
+    assert len(asked) < 600
+
+
 def test_a_copy_that_was_changed_is_read_again(folder, url):
     push(load(folder), url)
     copy = fetch(url)
@@ -349,9 +401,9 @@ def test_a_run_that_another_program_copied_is_read(small, url, system, bucket):
 def test_a_manifest_that_names_other_files_is_refused(folder, url, system, bucket, name, tmp_path):
     push(load(folder), url)
     manifest = json.loads(folder.joinpath(MANIFEST).read_bytes())
-    manifest["parts"][name] = {"bytes": 1, "footer": "", "sha256": ""}
+    manifest["parts"][name] = {"bytes": 1, "footer": "", "sha256": "0" * 64}
     write(system, f"{bucket}/runs/RUN/{MANIFEST}", json.dumps(manifest).encode())
-    with pytest.raises(RunError, match="is no file of a table"):
+    with pytest.raises(RunError, match="damaged manifest"):
         fetch(url)
     assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
 

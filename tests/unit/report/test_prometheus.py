@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeprof.errors import UsageError
-from pipeprof.report import prometheus
+from pipeprof.report import guard, prometheus
 from tests.unit.report.test_top import LOOK, RANK, SCREEN
 
 
@@ -91,8 +93,63 @@ def test_the_newest_look_is_served_until_the_last():
         fetched_from(addresses[0])
 
 
+def test_it_answers_as_the_site_does_only_its_own_names_with_the_token(monkeypatch):
+    monkeypatch.setenv(guard.TOKEN, "a-token-of-some-length")
+    answers = {}
+
+    def asked(address, headers):
+        try:
+            with urlopen(Request(address, headers=headers)) as answer:  # noqa: S310 - this test's own server
+                return answer.status
+        except HTTPError as error:
+            with error:
+                assert b"pipeprof_recording" not in error.read()  # noqa: PT017 - a refused one says nothing
+            return error.code
+
+    def looks():
+        yield CONTENT
+        bare = address[0].partition("?")[0]
+        answers.update({
+            "address": asked(address[0], {}), "bearer": asked(bare, {"Authorization": "Bearer a-token-of-some-length"}),
+            "none": asked(bare, {}), "wrong": asked(f"{bare}?token=a-token-of-some-lengtH", {}),
+            "host": asked(address[0], {"Host": "evil.example"}),
+        })  # fmt: skip
+
+    address = []
+    prometheus.serve(looks(), 0, address.append)
+    assert answers == {"address": 200, "bearer": 200, "none": 403, "wrong": 403, "host": 400}
+
+
+def test_a_connection_that_says_nothing_holds_nobody_up():
+    held = []
+
+    def looks():
+        yield CONTENT
+        held.extend(socket.create_connection((guard.HOST, urlsplit(address[0]).port)) for _ in range(20))
+        assert "pipeprof_recording" in fetched_from(address[0])
+
+    address = []
+    prometheus.serve(looks(), 0, address.append)
+    for one in held:
+        one.close()
+
+
+@pytest.mark.parametrize("token", ["short", "with blanks in it it is none", "ä" * 20])
+def test_a_token_of_the_users_is_long_and_plain(monkeypatch, token):
+    monkeypatch.setenv(guard.TOKEN, token)
+    with pytest.raises(UsageError, match="16 or more"):
+        guard.new_token()
+
+
+def test_without_one_of_the_users_each_server_has_its_own(monkeypatch):
+    monkeypatch.delenv(guard.TOKEN, raising=False)
+    tokens = {guard.new_token() for _ in range(10)}
+    assert len(tokens) == 10
+    assert min(map(len, tokens)) >= 32
+
+
 def test_a_port_that_is_taken_is_one_clear_error():
-    with socket.create_server((prometheus.HOST, 0)) as taken, pytest.raises(UsageError, match="cannot listen on port"):
+    with socket.create_server((guard.HOST, 0)) as taken, pytest.raises(UsageError, match="cannot listen on port"):
         prometheus.serve(iter([]), taken.getsockname()[1], print)
 
 

@@ -207,6 +207,21 @@ def test_nothing_outside_of_the_folder_is_found(served, recorded, tmp_path, path
     assert "All runs" in text
 
 
+def test_a_run_that_is_linked_from_outside_is_not_shown(served, recorded, tmp_path):
+    run = recorded("mine")
+    shutil.copytree(run.path, tmp_path / "elsewhere" / "foreign")
+    tmp_path.joinpath("runs", "foreign").symlink_to(tmp_path / "elsewhere" / "foreign")
+    tmp_path.joinpath("runs", "again").symlink_to("mine")
+    ask = served()
+    listed = ask("/")[2]
+    assert "foreign" not in listed
+    assert "again" in listed
+    assert ask("/run/foreign")[0] == 404
+    assert ask("/compare?run=mine&run=foreign")[0] == 404
+    for page in ("/history", "/fleet"):
+        assert "foreign" not in ask(page)[2]
+
+
 def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded):
     run = recorded("first", 1)
     run.manifest.state = "running"  # nobody records it any more

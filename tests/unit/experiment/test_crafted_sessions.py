@@ -1,0 +1,116 @@
+"""A session that somebody wrote by hand names nothing outside its folder, and gives the command no code to load."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.experiment.bisect import state as bisect
+from pipeprof.experiment.bisect.state import Bisection, Commit, open_bisection
+from pipeprof.experiment.journal import SESSION, incomplete, refuse_links, saved
+from pipeprof.experiment.qualify.state import PoolState
+from pipeprof.experiment.session import Session, locked
+from pipeprof.experiment.sweep.session import SweepSession
+from pipeprof.experiment.tune.state import FailedRun, Trial, TuneState
+from pipeprof.record.settings_file import Settings
+
+PATHS = ["../outside", "/etc", "..", ".", "", "a/b", "a\n", "-rf", "x" * 200, "a\x00"]
+ONE, OTHER = "a" * 40, "b" * 40
+
+
+def ab(name):
+    session = Session(pair="p", seed=1, first="base", arms={}, policy="x")
+    session.enter("base").name = name
+    return session
+
+
+def sweep(name):
+    session = SweepSession(sweep="p", seed=1)
+    session.enter(0, 0, "base").name = name
+    return session
+
+
+def bisection(name, revision=ONE):
+    session = Bisection(key="k", metric="m", command=[], commits=[Commit(revision=revision, subject="s")])
+    session.enter(0).name = name
+    return session
+
+
+def tuning(name):
+    failed = FailedRun(folder=name, side="a", error="")
+    return TuneState(tune="t", command=[], started_at="", failed_runs=[failed])
+
+
+def pool(name):
+    content = {"command": [], "slow_downs": [], "seed": 1, "machine": {}, "job": None}
+    return {"schema_version": 1, **content, "repetitions": {name: {"seconds": 1.0, "values": {}}}}
+
+
+MADE = {Session: ab, SweepSession: sweep, Bisection: bisection, TuneState: tuning, PoolState: pool}
+
+
+def read(folder, kind, session):
+    folder.joinpath(SESSION).write_text(json.dumps(msgspec.to_builtins(session)), encoding="utf-8")
+    return saved(folder, kind, 1, "session", "")
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_names_that_are_paths_are_damage(tmp_path, kind):
+    assert read(tmp_path, kind, MADE[kind]("run-000")) is not None
+    taken = []
+    for name in PATHS:
+        try:
+            read(tmp_path, kind, MADE[kind](name))
+        except RunError as error:
+            assert "damaged session" in error.message  # noqa: PT017 - each of them
+        else:
+            taken.append(name)
+    assert not taken
+
+
+def test_what_a_kill_left_is_removed_and_nothing_beside_it(tmp_path):
+    inside, outside = tmp_path / "session", tmp_path / "outside"
+    for folder in (inside / "base-000", outside):
+        folder.mkdir(parents=True)
+    session = read(inside, Session, ab("base-000"))
+    assert [one.name for one in incomplete(inside, session.repetitions)] == ["base-000"]
+    assert not inside.joinpath("base-000").exists()
+    assert outside.is_dir()
+
+
+def test_the_commits_of_a_bisection_are_those_that_were_asked_for(tmp_path):
+    """Their code is run."""
+    conditions = ({}, None)
+    fresh = Bisection(key="k", metric="m", command=[], commits=[Commit(revision=ONE, subject="s")])
+    for session in (bisection("run-000", OTHER), bisection("run-000")):
+        session.runs[0].commit = 7
+        tmp_path.joinpath(SESSION).write_text(json.dumps(msgspec.to_builtins(session)), encoding="utf-8")
+        with pytest.raises(RunError, match=r"it (names other commits|has runs of no commit)"):
+            open_bisection(tmp_path, fresh, conditions)
+    with pytest.raises(RunError, match="damaged"):
+        read(tmp_path, bisect.Bisection, bisection("run-000", "--upload-pack=x"))
+
+
+@pytest.mark.parametrize("environment", [{"LD_PRELOAD": "/x.so"}, {"PYTHONPATH": "1"}, {"OMP_NUM_THREADS": "$(x)"}])
+def test_settings_of_a_tuning_set_numbers_of_threads_alone(tmp_path, environment):
+    trial = Trial(key="k", what=[], prediction={}, settings=Settings(environment=environment), verdict="accepted")
+    with pytest.raises(RunError, match="damaged"):
+        read(tmp_path, TuneState, TuneState(tune="t", command=[], started_at="", trials=[trial]))
+
+
+@pytest.mark.parametrize("name", ["base-000", "base-000.log", ".gitignore", "history.jsonl", ".lock", "trial-0/a0"])
+def test_nothing_is_written_through_a_link_out_of_a_session(tmp_path, name):
+    outside = tmp_path / "outside"
+    outside.write_text("", encoding="utf-8")
+    link = tmp_path / "session" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    tmp_path.joinpath("session", SESSION).write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match="is a link out of"):
+        refuse_links(tmp_path / "session")
+    with pytest.raises(RunError, match="is a link out of"), locked(tmp_path / "session"):
+        pass
+    assert outside.read_text(encoding="utf-8") == ""

@@ -1,0 +1,83 @@
+"""Nothing is written or removed through a link that leads out of a folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.record import lock
+from pipeprof.record.links import refuse_links_out, remove
+from pipeprof.record.place import LocalPlace
+
+
+@pytest.fixture
+def outside(tmp_path):
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    folder.joinpath("mine").write_text("mine", encoding="utf-8")
+    return folder
+
+
+def test_of_a_link_only_the_link_is_removed(tmp_path, outside):
+    link = tmp_path / "run-000"
+    link.symlink_to(outside)
+    remove(link)
+    assert not link.is_symlink()
+    assert outside.joinpath("mine").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_and_a_file_are_removed_and_what_is_missing_is_no_error(tmp_path):
+    tmp_path.joinpath("folder", "inner").mkdir(parents=True)
+    tmp_path.joinpath("file").write_text("x", encoding="utf-8")
+    for name in ("folder", "file", "missing"):
+        remove(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["run-000", "trial-0/a0", "trial-0/rows/a0"])
+def test_a_link_out_is_refused_by_its_name(tmp_path, outside, name):
+    link = tmp_path / "session" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    with pytest.raises(RunError, match=f"{name}` is a link out of"):
+        refuse_links_out(tmp_path / "session", 3)
+
+
+def test_links_that_stay_inside_and_those_of_the_user_are_let_be(tmp_path, outside):
+    session = tmp_path / "session"
+    session.joinpath("artefacts").mkdir(parents=True)
+    session.joinpath("artefacts", "model").symlink_to(outside)
+    session.joinpath("newest").symlink_to("artefacts")
+    refuse_links_out(session, 3, ("artefacts",))
+
+
+@pytest.mark.parametrize("name", ["step", "step/rep=0", "spool"])
+def test_a_run_with_a_link_out_cannot_be_held(tmp_path, outside, name):
+    """What holds it converts its spool into its tables, and removes those of a conversion that failed."""
+    link = tmp_path / "run" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    with pytest.raises(RunError, match="is a link out of"):
+        lock.take(tmp_path / "run", "x")
+
+
+def test_a_baseline_is_not_written_or_removed_through_a_link(tmp_path, outside):
+    root = tmp_path / "baselines"
+    root.mkdir()
+    root.joinpath("w").symlink_to(outside)
+    outside.joinpath("m").mkdir()
+    place = LocalPlace(root)
+    with pytest.raises(Exception, match="is a link to"), place.turn("w"):
+        place.replace("w", "m", {"baseline.json": b"{}"}, b"")
+    with pytest.raises(RunError, match="is a link to"):
+        place.remove("w", "m")
+    assert sorted(path.name for path in outside.iterdir()) == ["m", "mine"]
+
+
+def test_a_history_that_is_a_link_is_not_copied_into_the_new_baseline(tmp_path, outside):
+    place = LocalPlace(tmp_path / "baselines")
+    folder = tmp_path / "baselines" / "w" / "m"
+    folder.mkdir(parents=True)
+    folder.joinpath("history.jsonl").symlink_to(outside / "mine")
+    with pytest.raises(RunError, match="it is a link to"), place.turn("w"):
+        place.replace("w", "m", {"baseline.json": b"{}"}, b"")

@@ -1,0 +1,94 @@
+"""Of writers of different things below one prefix, one at a time writes."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+
+import pytest
+from pyarrow import fs
+
+from pipeprof.record import object_claim
+from pipeprof.record.object_claim import CLAIM, claimed
+from pipeprof.record.objects import Objects
+
+
+@pytest.fixture
+def objects(tmp_path):
+    return Objects(fs.LocalFileSystem(), str(tmp_path / "RUN"), "file:///RUN")
+
+
+def claims(objects, tmp_path):
+    return [path.name for path in (tmp_path / "RUN").iterdir() if path.name.startswith(CLAIM)]
+
+
+def test_a_claim_is_there_while_it_is_held_and_gone_afterwards(objects, tmp_path):
+    with claimed(objects, "one"):
+        (name,) = claims(objects, tmp_path)
+        assert name.endswith("-one")
+    assert claims(objects, tmp_path) == []
+
+
+def test_writers_of_the_same_do_not_wait_for_each_other(objects):
+    def never(_seconds):
+        raise AssertionError
+
+    with claimed(objects, "one", never), claimed(objects, "one", never):
+        pass
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_two_writers_hold_it_at_once(objects, monkeypatch, seed):
+    """Each lists the claims at a moment of its own."""
+    rng = random.Random(seed)  # noqa: S311 - the same each time
+    inside, most, lock = [], [], threading.Lock()
+    listed = objects.listed
+
+    def late(path):
+        time.sleep(rng.random() / 50)
+        found = listed(path)
+        time.sleep(rng.random() / 50)
+        return found
+
+    monkeypatch.setattr(objects, "listed", late)
+
+    def write(subject):
+        with claimed(objects, subject, lambda _seconds: time.sleep(rng.random() / 50)):
+            with lock:
+                inside.append(subject)
+                most.append(len(inside))
+            time.sleep(0.02)
+            with lock:
+                inside.remove(subject)
+
+    threads = [threading.Thread(target=write, args=(f"w{number}",)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 6
+
+
+def test_the_claim_of_a_writer_that_was_killed_is_removed(objects, tmp_path):
+    objects.put(f"{objects.prefix}/{CLAIM}{'0' * 16}-other", b"x")
+    dead = tmp_path / "RUN" / f"{CLAIM}{'0' * 16}-other"
+    old = time.time() - object_claim.DEAD_S - 10
+    os.utime(dead, (old, old))
+    with claimed(objects, "one"):
+        assert not dead.exists()
+
+
+def test_a_claim_that_is_alive_is_waited_for(objects, tmp_path):
+    objects.put(f"{objects.prefix}/{CLAIM}{'0' * 16}-other", b"x")
+    waited = []
+
+    def pause(seconds):
+        waited.append(seconds)
+        assert len(claims(objects, tmp_path)) == 1  # the own one was taken back: the other has the smaller name
+        if len(waited) == 3:
+            objects.discard(f"{objects.prefix}/{CLAIM}{'0' * 16}-other")
+
+    with claimed(objects, "one", pause):
+        assert len(waited) == 3
