@@ -111,8 +111,7 @@ def wait(options, waiting=True):
     forks.install()
     imports.install()
     imports.install_loaded()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forked)
+    recorder.at_fork(after_in_child=_forked)
 
 
 def _forked():

@@ -13,7 +13,7 @@ import ctypes
 import os
 import sys
 
-from . import recorder
+from . import files, recorder
 
 KNOWN = ("2.10",)
 MACHINES = ("x86_64",)  # how objects come back from functions was looked into there alone
@@ -135,11 +135,7 @@ def _function(library, name, result, *arguments):
 def _peek(address, words):
     """Words of memory as numbers; empty where there is no such memory."""
     try:
-        fd = os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            data = os.pread(fd, words * WORD, address)
-        finally:
-            os.close(fd)
+        data = files.read_at("/proc/self/mem", words * WORD, address)
     except (OSError, OverflowError):
         return ()
     return tuple(memoryview(data).cast("Q")) if len(data) == words * WORD else ()
