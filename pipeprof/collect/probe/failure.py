@@ -12,6 +12,8 @@ from . import files, recorder
 MOST_LINES, MOST_CHARACTERS = 12, 400
 NAME = "failed.jsonl"
 MINDSPORES_OWN = "Refer to 'Dataset Pipeline Error Message'"
+# To import one of these runs text as code, and then Python forgets that an interrupt ended it: its status would change.
+NEEDED = {"json", "re", "traceback"}
 PLAIN = (str, bytes, int, float, bool, type(None))  # whose text is made by the interpreter
 
 
@@ -23,6 +25,8 @@ def tell(root):
     """
     value, trace = getattr(sys, "last_value", None), getattr(sys, "last_traceback", None)
     if not isinstance(value, BaseException) or not _ended_the_program(trace):
+        return
+    if isinstance(value, KeyboardInterrupt) and not sys.modules.keys() >= NEEDED:
         return
     import json
     import traceback

@@ -5,6 +5,9 @@ no number is trusted: before it is written to, cut off or closed, its file must 
 inode); else the recorder's file is opened again by its path. Kept numbers are high ones, which the program's next files
 do not get. Where the program has few left, none is kept.
 
+Between a look at a number and its use another thread may get the interpreter's lock. So files are opened with
+O_NONBLOCK, which means nothing to a file: that is asked last, for it takes no system call that gives the lock away.
+
 The functions are taken from `os` before the program runs, for it may replace them there.
 """
 
@@ -14,8 +17,10 @@ import os
 _open, _close, _write, _pread, _fstat, _stat = os.open, os.close, os.write, os.pread, os.fstat, os.stat
 _dup, _dup2, _ftruncate, _listdir = os.dup, os.dup2, os.ftruncate, os.listdir
 
-CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-APPEND = os.O_WRONLY | os.O_APPEND | CLOEXEC
+_blocks = getattr(os, "get_blocking", None)
+
+OURS = getattr(os, "O_CLOEXEC", 0) | (getattr(os, "O_NONBLOCK", 0) if _blocks else 0)
+APPEND = os.O_WRONLY | os.O_APPEND
 NUMBERS = "/proc/self/fd"
 FEW = 64  # free descriptors; with fewer than that the recorder keeps none
 HIGHEST = 8192  # kept numbers lie below: the kernel copies a table of this size in each fork
@@ -74,9 +79,9 @@ class OwnFile:
 
     def write(self, data):
         """Append; returns how many bytes were taken."""
-        descriptor = self._descriptor()
-        written = _write(descriptor.number, data)
-        self._keep_or_close()
+        written = _write(self._descriptor().number, data)
+        if _few[0]:
+            self.close()
         return written
 
     def take(self):
@@ -86,8 +91,7 @@ class OwnFile:
         if not size:
             return b""
         data = _pread(descriptor.number, size, 0)
-        if descriptor.is_ours():
-            _ftruncate(descriptor.number, 0)
+        _ftruncate(self._descriptor().number, 0)
         return data
 
     def put_at(self, number):
@@ -110,19 +114,15 @@ class OwnFile:
             descriptor = self._kept = self._opened(self._flags)
         return descriptor
 
-    def _keep_or_close(self):
-        if _few[0]:
-            self.close()
-
     def _opened(self, flags):
         try:
-            number = _open(self._path, flags, 0o644)
+            number = _open(self._path, flags | OURS, 0o644)
         except FileNotFoundError as error:
             raise Lost(*error.args) from None
         identity = identity_at(self._path)
-        if not is_file(number, identity):
-            raise OSError(errno.EAGAIN, "descriptor %d was closed while it was opened" % number)
         descriptor = _moved(number, identity)
+        if not descriptor.is_ours():
+            raise OSError(errno.EAGAIN, "descriptor %d was closed while it was opened" % number)
         if self.identity is None:
             self.identity = identity
         elif identity != self.identity:
@@ -154,16 +154,24 @@ def is_file(number, identity):
     return identity is not None and identity_of(number) == identity
 
 
+def _is_opened(number, identity):
+    """Whether a number is that file, and was opened here. Nothing that may give the lock away comes after the look."""
+    try:
+        return is_file(number, identity) and (_blocks is None or not _blocks(number))
+    except OSError:
+        return False
+
+
 def write_once(path, data, flags=APPEND | os.O_CREAT):
     """Open, write and close. Raises OSError."""
-    number = _open(path, flags | CLOEXEC, 0o644)
+    number = _open(path, flags | OURS, 0o644)
     identity = identity_at(path)
-    if is_file(number, identity):  # else it was closed meanwhile, and is the program's
-        try:
+    try:
+        if _is_opened(number, identity):  # else it was closed meanwhile, and is the program's
             _write(number, data)
-        finally:
-            if is_file(number, identity):
-                _close(number)
+    finally:
+        if _is_opened(number, identity):
+            _close(number)
 
 
 def copy_of(number):
@@ -174,18 +182,18 @@ def copy_of(number):
 
 def to_read(path):
     """A Descriptor of a file. Raises OSError."""
-    number = _open(path, os.O_RDONLY | CLOEXEC)
+    number = _open(path, os.O_RDONLY | OURS)
     return _moved(number, identity_of(number))
 
 
 def read_at(path, size, offset=0):
     """Bytes of a file, without keeping it. Raises OSError."""
-    number = _open(path, os.O_RDONLY | CLOEXEC)
+    number = _open(path, os.O_RDONLY | OURS)
     identity = identity_of(number)
     try:
         return _pread(number, size, offset)
     finally:
-        if is_file(number, identity):
+        if _is_opened(number, identity):
             _close(number)
 
 
@@ -235,7 +243,9 @@ def _moved(number, identity):
     high = _high(number)
     if high is None:
         return Descriptor(number, identity)
-    if is_file(number, identity):
+    if not is_file(high, identity):  # the program took the number over just now
+        _close(high)
+    elif _is_opened(number, identity):
         _close(number)
     return Descriptor(high, identity)
 

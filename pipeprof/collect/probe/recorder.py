@@ -126,7 +126,12 @@ class Recorder:
 
         What a signal handler of the program's has raised meanwhile is the program's, and goes on as it was.
         """
-        if _is_of_a_handler(sys.exc_info()[1]):
+        is_the_programs = False
+        try:
+            is_the_programs = _is_of_a_handler(sys.exc_info()[1])
+        except Exception:
+            self.off = True
+        if is_the_programs:
             raise  # noqa: PLE0704 - of the block that calls
         try:
             import traceback

@@ -86,7 +86,7 @@ class Swap:
 
 def _scratch(folder):
     """The scratch file; one without a name while nothing is recorded."""
-    flags = os.O_RDWR | os.O_APPEND | files.CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND
     if folder is not None:
         return files.OwnFile(os.path.join(folder, "stderr.swap"), flags)
     import tempfile
