@@ -27,6 +27,7 @@ HIGHEST = 8192  # kept numbers lie below: the kernel copies a table of this size
 COUNTED = 1 << 16  # open files are counted up to this limit
 
 _few = [False]  # whether few were free at the last look
+_largest = [None]  # type: list[int | None]  # bytes that a file may have, where the program has set a limit
 _from = [None]  # type: list[int | None]  # kept numbers begin here
 
 
@@ -79,7 +80,10 @@ class OwnFile:
 
     def write(self, data):
         """Append; returns how many bytes were taken."""
-        written = _write(self._descriptor().number, data)
+        number = self._descriptor().number
+        if _largest[0] is not None:
+            _refuse_beyond(_fstat(number).st_size + len(data))
+        written = _write(number, data)
         if _few[0]:
             self.close()
         return written
@@ -164,6 +168,7 @@ def _is_opened(number, identity):
 
 def write_once(path, data, flags=APPEND | os.O_CREAT):
     """Open, write and close. Raises OSError."""
+    _refuse_beyond(len(data))
     number = _open(path, flags | OURS, 0o644)
     identity = identity_at(path)
     try:
@@ -207,10 +212,16 @@ def say(text):
 
 def look():
     """Count the descriptors that are free; returns whether they are few."""
-    limit = _limit()
+    limit = _limit("NOFILE")
+    _largest[0] = _limit("FSIZE")
     _from[0] = None if limit is None else min(limit, HIGHEST) * 3 // 4
     _few[0] = _are_few(limit)
     return _few[0]
+
+
+def are_limited():
+    """Whether files had a largest size at the last look: MindSpore's own must not be written then."""
+    return _largest[0] is not None
 
 
 def few():
@@ -227,15 +238,21 @@ def _are_few(limit):
         return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
-def _limit():
-    """How many descriptors the process may have; None where that is not known, or not limited."""
+def _refuse_beyond(size):
+    """Raises OSError before the kernel would: it sends a signal, which may end the program."""
+    if _largest[0] is not None and size > _largest[0]:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+def _limit(name):
+    """What the program has set for a resource; None where that is not known, or not limited."""
     try:
         import resource
 
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        limit = resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0]
     except Exception:
         return None
-    return limit if limit > 0 else None
+    return limit if limit >= 0 else None
 
 
 def _moved(number, identity):

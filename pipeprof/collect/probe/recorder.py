@@ -49,6 +49,11 @@ def clock():
     return {"monotonic": monotonic, "realtime": real}
 
 
+def may_patch():
+    """Whether the user lets us change values in MindSpore's own memory: its sampler's path and interval, log levels."""
+    return os.environ.get("PIPEPROF_NO_PATCHES", "0") in ("", "0")
+
+
 class Recorder:
     """Everything that is recorded goes through here. Thread-safe without locks on the hot path (the GIL orders it)."""
 

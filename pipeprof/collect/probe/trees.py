@@ -68,6 +68,8 @@ class Trees:
                 return "not_recorded: iterator %d was still alive" % self.current.number
             if files.look():
                 return "not_recorded: the program has few file descriptors left, and MindSpore's sampler needs some"
+            if files.are_limited():
+                return "not_recorded: the size of files is limited (ulimit -f)"
             if not self.closed:
                 self.manager.stop()
             self.manager.init()
@@ -177,6 +179,8 @@ class Trees:
                 self._save("part")
 
     def _save(self, kind):
+        if files.are_limited():
+            return
         folder = os.path.join(recorder.REC.folder, "tree-%d" % self.current.number)
         self.saves += 1
         name = "%s-%d" % (kind, self.saves)

@@ -222,7 +222,7 @@ REC.open()
 thread = threading.Thread(target=write)
 thread.start()
 bad = 0
-for number in range(3000):
+for number in range(1000):
     os.closerange(3, 70000)
     opened = [os.open("own-%d" % place, os.O_RDWR | os.O_CREAT | os.O_TRUNC) for place in range(6)]
     for one in opened: os.write(one, b"own")
