@@ -17,7 +17,7 @@ PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 # What the program itself has asked for, and the probe only passes on: such an error is the program's.
 PASSED_ON = {"super", "original", "execute", "finder.find_spec", "next", "iter"}
 
-INJECTOR = '''
+INJECTOR = """
 import os as _os, sys as _sys
 
 _write, _open, _close = _os.write, _os.open, _os.close
@@ -62,7 +62,7 @@ def fault(number, site, function):
         raise _ERRORS[number % 3]
 
     return raising
-'''
+"""
 
 
 class _Calls(ast.NodeTransformer):
@@ -96,7 +96,9 @@ def write_copy(folder):
         copy.joinpath(path.name).write_text(text, encoding="utf-8")
     copy.joinpath("site", "_pipeprof_faults.py").write_text(INJECTOR, encoding="utf-8")
     entry = copy / "site" / "sitecustomize.py"
-    text = entry.read_text(encoding="utf-8").replace("def _start_probe", "import _pipeprof_faults\n\n\ndef _start_probe", 1)
+    text = entry.read_text(encoding="utf-8").replace(
+        "def _start_probe", "import _pipeprof_faults\n\n\ndef _start_probe", 1
+    )
     entry.write_text(text, encoding="utf-8")
     return copy / "site"
 

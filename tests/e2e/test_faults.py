@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,9 @@ import probe_faults
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 KINDS = ("graph", "pynative", "processes")
-EVERY = 3  # so many parts, each of which raises in a training of its own: an early failure must not hide what comes after
+EVERY = (
+    3  # so many parts, each of which raises in a training of its own: an early failure must not hide what comes after
+)
 LEAST = 150  # sites of the probe that a training reaches; fewer would mean that nothing was injected
 
 
@@ -49,9 +50,7 @@ def test_every_call_that_raises_once_leaves_the_training_as_it_is(pipeprof, site
         spool, notes = tmp_path / f"spool-{turn}-{call}", tmp_path / f"notes-{turn}-{call}"
         spool.mkdir()
         options = json.dumps(asdict(ProbeOptions(queue_interval_ms=20, run_id="x")))
-        faults = probe_faults.environment(
-            site, spool, notes, every=EVERY, turn=turn, call=call, options=options
-        )
+        faults = probe_faults.environment(site, spool, notes, every=EVERY, turn=turn, call=call, options=options)
         done = pipeprof.plain(pipeprof.script("faulty.py", kind), env=pipeprof.environment(**faults))
         same = (done.returncode, done.stdout) == (3, expected(kind).stdout) and "Traceback" not in done.stderr
         changed += [] if same else [f"turn {turn}, call {call}: exit code {done.returncode}\n{done.stderr[-3000:]}"]

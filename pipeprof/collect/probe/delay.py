@@ -59,10 +59,11 @@ def forget():
     """Close what is open for threads that have ended; everything, where descriptors are few."""
     for key, file in list(_files.items()):
         try:
-            if files.few():
-                raise OSError
             file.read(1)
+            has_ended = False
         except OSError:
+            has_ended = True
+        if has_ended or files.few():
             _drop(key)
 
 

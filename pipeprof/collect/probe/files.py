@@ -31,7 +31,7 @@ _largest = [None]  # type: list[int | None]  # bytes that a file may have, where
 _from = [None]  # type: list[int | None]  # kept numbers begin here
 
 
-class Lost(OSError):
+class LostError(OSError):
     """The recorder's file is gone, or another one has its path."""
 
 
@@ -54,11 +54,10 @@ class Descriptor:
         if self.is_ours():
             _close(self.number)
 
-
     def put_at(self, number):
-        """Let another number be this file, too. Raises Lost where it is the program's by now."""
+        """Let another number be this file, too. Raises LostError where it is the program's by now."""
         if not self.is_ours():
-            raise Lost(errno.EBADF, "descriptor %d was closed" % self.number)
+            raise LostError(errno.EBADF, "descriptor %d was closed" % self.number)
         _dup2(self.number, number)
 
     def write_all(self, data):
@@ -69,7 +68,7 @@ class Descriptor:
 
 
 class OwnFile:
-    """A file of the recorder's, by its path. Raises OSError where it cannot be opened, and Lost where it is not there."""
+    """A file of the recorder's, by its path. Raises OSError where it cannot be opened, LostError where it is gone."""
 
     def __init__(self, path, flags=APPEND):
         self._path = path
@@ -122,7 +121,7 @@ class OwnFile:
         try:
             number = _open(self._path, flags | OURS, 0o644)
         except FileNotFoundError as error:
-            raise Lost(*error.args) from None
+            raise LostError(*error.args) from None
         identity = identity_at(self._path)
         descriptor = _moved(number, identity)
         if not descriptor.is_ours():
@@ -131,7 +130,7 @@ class OwnFile:
             self.identity = identity
         elif identity != self.identity:
             descriptor.close()
-            raise Lost(errno.ESTALE, "another file has its path")
+            raise LostError(errno.ESTALE, "another file has its path")
         return descriptor
 
 

@@ -4,7 +4,6 @@
 before the first and after the last, a recorder that is off stands in, so that each hook is one look at an attribute.
 """
 
-import os
 import sys
 
 from . import around, dataset, forks, graphs, imports, loop, operands, recorder, sections, steps, syncs, windows

@@ -61,7 +61,7 @@ class Readings:
 
     def __init__(self, library):
         status, address, number = _Returned, ctypes.c_void_p, ctypes.c_int
-        node, count, clear, init, find_manager = NAMES[:-len(PARTS)]
+        node, count, clear, init, find_manager = NAMES[: -len(PARTS)]
         self._node = _function(library, node, status, address, address, address)
         self._count = _function(library, count, number, address)
         self._clear = _function(library, clear, None, address)

@@ -239,7 +239,7 @@ class Recorder:
         data = b"".join((x if isinstance(x, bytes) else x.encode("utf-8", "replace")) + end for x in queue[:count])
         try:
             written = file.write(data)
-        except files.Lost:
+        except files.LostError:
             self._stop("its files were removed or replaced")
             return
         except OSError as error:
@@ -283,13 +283,17 @@ class Recorder:
     def _run(self):
         for _ in range(MOST_FAILURES):
             try:
-                while not self.off:
-                    sleep(FLUSH_NS / 1e9)
-                    self._look()
-                    self.flush()
-                return
+                self._look_on()
             except Exception:
                 self.failed("thread")
+            else:
+                return
+
+    def _look_on(self):
+        while not self.off:
+            sleep(FLUSH_NS / 1e9)
+            self._look()
+            self.flush()
 
     def _look(self):
         for call in list(self.periodic):
@@ -412,6 +416,7 @@ def _is_of_a_handler(error):
 
 def _code(handler):
     function = getattr(handler, "func", handler)  # of functools.partial
-    if not hasattr(function, "__func__") and not hasattr(function, "__code__"):
-        function = getattr(type(function), "__call__", None)
-    return getattr(getattr(function, "__func__", function), "__code__", None)
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = type(function).__dict__.get("__call__")  # of an object of the program's
+    return getattr(function, "__code__", None)

@@ -304,7 +304,7 @@ def _install_compile(executor, cache):
     executor.compile = compiled
 
 
-def _timed(original, self, args, kwargs, key, flag, decide):
+def _timed(original, self, args, kwargs, key, flag, decide):  # noqa: C901, PLR0912 - one more call would cost time
     rec = recorder.REC
     if rec.off or LOOP.inside:
         return original(self, *args, **kwargs)

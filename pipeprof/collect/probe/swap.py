@@ -73,7 +73,7 @@ class Swap:
         if self.scratch.is_at(2):
             try:
                 saved.put_at(2)
-            except files.Lost:
+            except files.LostError:
                 return False
         return True
 

@@ -16,7 +16,7 @@ from . import files, readings, recorder
 BATCHES = 1024  # records of so many batches are kept by MindSpore, until they are taken from it
 SAMPLES = 2000  # about so many readings of the queues; then half as many come in the same time, and so on
 NEVER = sys.maxsize
-FEW = "the program has few file descriptors left: its queues are not sampled from then on, for MindSpore's sampler needs some"
+FEW = "few file descriptors are left, and MindSpore's sampler needs some: no queue samples from then on"
 
 
 class Tree:
@@ -67,7 +67,7 @@ class Trees:
             if self.current is not None and self.current.alive():
                 return "not_recorded: iterator %d was still alive" % self.current.number
             if files.look():
-                return "not_recorded: the program has few file descriptors left, and MindSpore's sampler needs some"
+                return "not_recorded: few file descriptors are left, and MindSpore's sampler needs some"
             if files.are_limited():
                 return "not_recorded: the size of files is limited (ulimit -f)"
             if not self.closed:
