@@ -7,13 +7,14 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from pipeprof import escape
 from pipeprof.collect.cgroup import CpuGroup, cpu_group
 from pipeprof.collect.descendants import Descendants
+from pipeprof.collect.probe import files
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.collect.threads import ThreadReader
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 _COMMAND_LENGTH = 300
+_OWN_FILE: Any = files.OwnFile  # this may be the process of a program that closes descriptors
 _PRESSURE = Path("/proc/pressure/cpu")
 
 
@@ -44,9 +46,9 @@ class HostSampler:
         self._groups: dict[int, CpuGroup | None] = {}
         self._outside = pid != os.getpid()
         self.problem: str | None = None
-        self._file: TextIO | None = None
+        self._file: Any = None
         try:
-            self._file = path.open("a", encoding="utf-8", buffering=1)
+            self._file = _OWN_FILE(str(path))
         except OSError as error:  # the folder was deleted, say: the command has been started already
             self.problem = error.strerror
 
@@ -87,7 +89,7 @@ class HostSampler:
         if self._outside:
             facts["self"] = time.process_time()
         try:
-            self._file.write(json.dumps(facts) + "\n")
+            self._file.write((json.dumps(facts) + "\n").encode())
         except OSError as error:
             self.problem = error.strerror
 

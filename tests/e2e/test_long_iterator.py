@@ -28,6 +28,31 @@ def saved(run, name):
     return (newest / name).read_text().splitlines()
 
 
+@pytest.mark.slow
+def test_a_million_batches_are_taken_from_mindspore_one_by_one(pipeprof):
+    """Its memory is written to some thousand times. Unbounded it would grow by 290 MB over the batches compared."""
+    batches = 1_000_000
+    options = ("--queue-interval", "1", "--ops", "off")
+    recording = pipeprof.collect(pipeprof.script("long_iterator.py", str(batches)), *options)
+    assert recording.done.returncode == 0, recording.done.stderr
+    told = json.loads(recording.done.stdout.splitlines()[-1])
+    assert told["batches"] == batches
+    assert told["grown"] < 30_000_000
+    (row,) = recording.sql('SELECT count(*) AS batches, count(depth) AS depths FROM "fetch"')
+    assert row["batches"] == row["depths"] == batches
+
+
+def test_nothing_in_mindspores_memory_is_changed_where_the_user_forbids_it(pipeprof):
+    recording = pipeprof.collect(
+        pipeprof.script("long_iterator.py", "5000"), "--keep-spool", env=pipeprof.environment(PIPEPROF_NO_PATCHES="1")
+    )
+    assert recording.done.returncode == 0, recording.done.stderr
+    (newest,) = recording.path.glob("spool/rep=0/proc-*/tree-0/final-*")
+    assert len((newest / "dataset_iterator_profiling_0.txt").read_text().splitlines()) >= 4 * 5000
+    assert "PIPEPROF_NO_PATCHES" in recording.warned()["service_off"]
+    assert not recording.rows("op_service")
+
+
 def test_mindspore_holds_the_records_of_few_batches(run, told):
     # Unbounded they take 440 bytes each: 8.8 MB more over the batches that are compared.
     lines = saved(run, "dataset_iterator_profiling_0.txt")

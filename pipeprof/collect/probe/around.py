@@ -31,7 +31,11 @@ def _timed(original, flag):
         rec = recorder.REC
         if rec.off:
             return original(*args, **kwargs)
-        begin = recorder.now()
+        try:
+            begin = recorder.now()
+        except Exception:
+            rec.failed("around")
+            return original(*args, **kwargs)
         try:
             return original(*args, **kwargs)
         finally:
@@ -41,9 +45,9 @@ def _timed(original, flag):
 
 
 def _mark(rec, flag, number, begin):
-    if threading.current_thread() is not threading.main_thread():
-        return  # beside the training, not instead of it
     try:
+        if threading.current_thread() is not threading.main_thread():
+            return  # beside the training, not instead of it
         rec.open()
         rec.mark(recorder.PART, flag, number, 0, begin, recorder.now())
     except Exception:
@@ -55,10 +59,18 @@ class TimedCallbacks(list):  # type: ignore[type-arg]
 
     def __iter__(self):
         for callback in list.__iter__(self):
-            begin = recorder.now()
+            begin = _now()
             yield callback
-            if recorder.now() - begin >= SHORTEST_NS:
+            if begin is not None:
                 _callback_done(callback, begin)
+
+
+def _now():
+    try:
+        return recorder.now()
+    except Exception:
+        recorder.REC.failed("around")
+        return None
 
 
 def _callback_done(callback, begin):
@@ -66,6 +78,8 @@ def _callback_done(callback, begin):
     if rec.off:
         return
     try:
+        if recorder.now() - begin < SHORTEST_NS:
+            return
         kind = type(callback)
         number = _classes.get(kind)
         if number is None:

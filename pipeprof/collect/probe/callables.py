@@ -10,7 +10,6 @@ import functools
 import itertools
 import sys
 import threading
-import time
 import weakref
 
 from . import delay, recorder, sizes, where, workers
@@ -42,11 +41,11 @@ class Cell:
 
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
-        return time.thread_time_ns(), delay.of_thread(), delay.read_by_thread()
+        return recorder.thread_cpu(), delay.of_thread(), delay.read_by_thread()
 
     def since(self, before):
         """The same of a call that has just ended; `before` is what had been spent when it began."""
-        cpu = time.thread_time_ns() - before[0]
+        cpu = recorder.thread_cpu() - before[0]
         read = delay.read_since(before[2])
         return cpu, delay.between(before[1], delay.of_thread()), read
 
@@ -188,17 +187,26 @@ def _timed_method(original, given=sizes.together):
 
     def call(self, *args):
         cell = self.__dict__.get(ATTRIBUTE)
-        if cell is None or cell.skips():
+        spent = None
+        try:
+            if cell is not None and not cell.skips():
+                spent = cell.spent()
+                begin_ns = now()
+        except Exception:
+            spent = None
+            recorder.REC.failed("callables")
+        if spent is None:
             return original(self, *args)
         result = None
-        spent = cell.spent()
-        begin_ns = now()
         try:
             result = original(self, *args)
             return result
         finally:
-            wall, spent = now() - begin_ns, cell.since(spent)  # before anything is looked at
-            cell.add(wall, spent, given(args), sizes.of(result))
+            try:
+                wall, spent = now() - begin_ns, cell.since(spent)  # before anything is looked at
+                cell.add(wall, spent, given(args), sizes.of(result))
+            except Exception:
+                recorder.REC.failed("callables")
 
     return call
 
@@ -218,20 +226,24 @@ def _timed_rows(cell, function, *args):
     now = recorder.now
     rows = iter(function(*args))
     while True:
-        if cell.skips():
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-        else:
-            spent = cell.spent()
-            begin_ns = now()
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            wall, spent = now() - begin_ns, cell.since(spent)
-            cell.add(wall, spent, 0, sizes.of(row))
+        spent = None
+        try:
+            if not cell.skips():
+                spent = cell.spent()
+                begin_ns = now()
+        except Exception:
+            spent = None
+            recorder.REC.failed("callables")
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        try:
+            if spent is not None:
+                wall, spent = now() - begin_ns, cell.since(spent)
+                cell.add(wall, spent, 0, sizes.of(row))
+        except Exception:
+            recorder.REC.failed("callables")
         yield row
 
 

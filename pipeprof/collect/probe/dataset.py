@@ -10,6 +10,7 @@ from . import (
     callables,
     describe,
     digest,
+    files,
     gil,
     override,
     recorder,
@@ -64,7 +65,7 @@ def _install_init(iterator):
     def __init__(self, dataset, *args, **kwargs):
         if recorder.REC.off and not recorder.REC.waiting:
             return original(self, dataset, *args, **kwargs)
-        begin = recorder.now()
+        begin = _guarded("clock", recorder.now) or 0
         tree, facts = _before_build(self, dataset, args, kwargs)
         depth = getattr(_nesting, "depth", 0)
         _nesting.depth = depth + 1
@@ -174,20 +175,27 @@ def _install_next(iterator):
             steps.LOOP.before_fetch(tree)
         timed = SERVICE is not None and SERVICE.on and _guarded("service", SERVICE.begin)
         flag = recorder.FAILED
-        begin = now()
+        begin = end = 0
+        try:
+            begin = now()
+        except Exception:
+            rec.failed("clock")
         try:
             row = original(self)
             flag = recorder.ROW
         except StopIteration:
             flag = recorder.STOPPED
             if tree.digest is not None:
-                tree.digest.epoch_ended()
+                _guarded("digest", tree.digest.epoch_ended)
             raise
         finally:
-            end = now()
-            if timed:
-                _guarded("service", SERVICE.end, tree.number)
-            rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
+            try:
+                end = now()
+                if timed:
+                    _guarded("service", SERVICE.end, tree.number)
+                rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
+            except Exception:
+                rec.failed("fetch")
         tree.rows += 1
         tree.last_row = end
         if tree.rows >= tree.take_at or tree.digest is not None or tree.rows == 1:
@@ -205,9 +213,15 @@ def _unwatched(original, iterator, tree, rec):
     row = original(iterator)
     if tree is not None:
         tree.rows += 1
-        if tree.rows >= tree.take_at and rec.pid == os.getpid():
-            _guarded("readings", TREES.take, tree)  # and dropped: MindSpore goes on keeping them
+        if tree.rows >= tree.take_at:
+            _guarded("readings", _drop_readings, tree, rec)
     return row
+
+
+def _drop_readings(tree, rec):
+    """Nothing is recorded now, but MindSpore goes on keeping them."""
+    if rec.pid == os.getpid():
+        TREES.take(tree)
 
 
 def _handed_out(tree, row):
@@ -257,15 +271,20 @@ def _install_stop(iterator):
         tree = self.__dict__.get("_pipeprof")
         if tree is not None and "_runtime_context" in self.__dict__:
             rec = recorder.REC
-            if tree.registered and (not rec.off or rec.pid == os.getpid()):
-                _guarded("tree", TREES.finish, tree)
+            if tree.registered:
+                _guarded("tree", _finish, tree, rec)
             if not rec.off:
                 _guarded("tree", _closed, tree)
-                windows.WINDOWS.loop_left()
+                _guarded("window", windows.WINDOWS.loop_left)
         return original(self)
 
     stop.__wrapped__ = original
     iterator.stop = stop
+
+
+def _finish(tree, rec):
+    if not rec.off or rec.pid == os.getpid():
+        TREES.finish(tree)
 
 
 def _closed(tree):
@@ -283,8 +302,8 @@ def _prepare():
         first = not _equipped
         _equipped[:] = [rec]
         _equip(rec)
-        if first and hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=SWAP.forked)
+        if first:
+            recorder.at_fork(after_in_child=SWAP.forked)
     attach(rec)
 
 
@@ -316,11 +335,24 @@ def attach(rec):
         rec.periodic += [TREES.slow_down, TREES.checkpoint]
         if rec.live is not None:
             rec.live.still.append(TREES.still)
+    rec.periodic.append(_spare_descriptors)
     rec.periodic.append(SWAP.pump)
     rec.periodic.append(callables.flush)
     rec.closing.append(callables.flush)
     if rec.options.get("service", True):
         gil.restart()
+
+
+def _spare_descriptors():
+    """From the recorder's thread: where the program has few descriptors left, nothing of ours may need one.
+
+    MindSpore's sampler opens files ten times a second, and ends the pipeline where it cannot.
+    """
+    if files.look():
+        if TREES is not None:
+            TREES.give_up()
+        if SERVICE is not None:
+            SERVICE.switch_off()
 
 
 def retell():

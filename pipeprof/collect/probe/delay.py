@@ -7,12 +7,14 @@ kept by its number in the system.
 import os
 import threading
 
+from . import files
+
 STATISTICS = "/proc/thread-self/schedstat"  # CPU time, time ready to run without a core, both ns
-MOST = 256  # open files, two of a thread; of further threads nothing is known
+MOST = 256  # open files, two of a thread; of further threads nothing is known, nor where descriptors are few
 
 READING = "/proc/thread-self/io"  # bytes of all calls that read, whether they came from the disk or from memory
 
-_files = {}  # type: dict[tuple[int, str], tuple[int, int]]  # thread, path -> file descriptor, inode
+_files = {}  # type: dict[tuple[int, str], files.Descriptor]  # thread, path -> its file
 
 
 def is_known(path=None):
@@ -41,8 +43,7 @@ def _look(path):
     key = threading.get_native_id(), path
     for _ in range(2):
         try:
-            file, _ = _files.get(key) or _opened(key)
-            data = os.pread(file, 256, 0)
+            data = (_files.get(key) or _opened(key)).read(256)
             return int(data.split()[1]), len(data)
         except (OSError, ValueError, IndexError):
             _drop(key)  # the thread that had this number has ended, or the user closed the file
@@ -55,26 +56,25 @@ def between(before, after):
 
 
 def forget():
-    """Close what is open for threads that have ended."""
-    for key, (file, _) in list(_files.items()):
+    """Close what is open for threads that have ended; everything, where descriptors are few."""
+    for key, file in list(_files.items()):
         try:
-            os.pread(file, 1, 0)
+            file.read(1)
+            has_ended = False
         except OSError:
+            has_ended = True
+        if has_ended or files.few():
             _drop(key)
 
 
 def _opened(key):
-    if len(_files) >= MOST:
+    if len(_files) >= MOST or files.few():
         raise OSError("too many threads")
-    file = os.open(key[1], os.O_RDONLY)
-    _files[key] = file, os.fstat(file).st_ino
+    _files[key] = files.to_read(key[1])
     return _files[key]
 
 
 def _drop(key):
-    file, inode = _files.pop(key, (-1, 0))
-    try:
-        if os.fstat(file).st_ino == inode:  # else the number is a file of the user's by now
-            os.close(file)
-    except OSError:
-        pass
+    file = _files.pop(key, None)
+    if file is not None:
+        file.close()

@@ -7,9 +7,13 @@ does with `sys.excepthook` and with its stderr stays as it is.
 import os
 import sys
 
+from . import files, recorder
+
 MOST_LINES, MOST_CHARACTERS = 12, 400
 NAME = "failed.jsonl"
 MINDSPORES_OWN = "Refer to 'Dataset Pipeline Error Message'"
+# To import one of these runs text as code, and then Python forgets that an interrupt ended it: its status would change.
+NEEDED = {"json", "re", "traceback"}
 PLAIN = (str, bytes, int, float, bool, type(None))  # whose text is made by the interpreter
 
 
@@ -22,8 +26,9 @@ def tell(root):
     value, trace = getattr(sys, "last_value", None), getattr(sys, "last_traceback", None)
     if not isinstance(value, BaseException) or not _ended_the_program(trace):
         return
+    if isinstance(value, KeyboardInterrupt) and not sys.modules.keys() >= NEEDED:
+        return
     import json
-    import time
     import traceback
 
     hide = _hider()
@@ -31,7 +36,7 @@ def tell(root):
     said = [hide(line) for line in words(value)[:MOST_LINES]]
     facts = {
         "pid": os.getpid(),
-        "t": time.monotonic_ns(),
+        "t": recorder.now(),
         "error": _error(type(value).__name__, said)[:MOST_CHARACTERS],
         "place": None,
         "code": None,
@@ -42,11 +47,7 @@ def tell(root):
     for frame in traceback.extract_tb(trace):
         if _is_own(frame.filename):
             facts["place"], facts["code"] = "%s:%s" % (frame.filename, frame.lineno), hide(frame.line or "")
-    fd = os.open(os.path.join(root, NAME), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.write(fd, (json.dumps(facts) + "\n").encode())
-    finally:
-        os.close(fd)
+    files.write_once(os.path.join(root, NAME), (json.dumps(facts) + "\n").encode())
 
 
 def _hider():

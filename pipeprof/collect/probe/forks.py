@@ -8,7 +8,7 @@ parent does. The fields: process id, parent's, time, whether MindSpore's dataset
 import os
 import sys
 
-from . import recorder
+from . import files, recorder
 
 FILE = "forks.tsv"
 MOST = 2000  # lines of one process: a script may fork for ever
@@ -23,8 +23,7 @@ _libraries = []  # type: list[str]
 def install():
     """Set the hooks, once in a process."""
     _libraries.extend({os.path.dirname(os.__file__) + os.sep, sys.base_prefix + os.sep + "lib" + os.sep})
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forked)
+    recorder.at_fork(after_in_child=_forked)
     try:
         import _posixsubprocess
     except ImportError:
@@ -39,7 +38,7 @@ def _telling(execute):
 
     def start(*args, **kwargs):
         pid = execute(*args, **kwargs)
-        _tell(pid, os.getpid(), sys._getframe(1))
+        _tell(pid, os.getpid)
         return pid
 
     start.__name__, start.__doc__, start.__wrapped__ = execute.__name__, execute.__doc__, execute
@@ -47,22 +46,20 @@ def _telling(execute):
 
 
 def _forked():
-    _tell(os.getpid(), os.getppid(), sys._getframe(1))
+    _tell(None, os.getppid)
 
 
-def _tell(pid, parent, frame):
+def _tell(pid, parent):
+    """Of the caller's caller. None: of this process."""
     try:
+        frame = sys._getframe(2)
         root = recorder.REC.root
         if not root or _written[0] >= MOST:
             return
         _written[0] += 1
-        fields = (pid, parent, recorder.now(), *_origin(frame))
+        fields = (os.getpid() if pid is None else pid, parent(), recorder.now(), *_origin(frame))
         line = "\t".join(_clean(str(field)) for field in fields) + "\n"
-        file = os.open(os.path.join(root, FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(file, line.encode("utf-8", "replace"))
-        finally:
-            os.close(file)
+        files.write_once(os.path.join(root, FILE), line.encode("utf-8", "replace"))
     except Exception:
         pass
 

@@ -7,7 +7,6 @@ lock (most of NumPy, all of MindSpore) makes nobody wait. No lateness means a fr
 
 import sys
 import threading
-import time
 
 from . import recorder
 
@@ -31,12 +30,18 @@ def restart():
 
 
 def _run():
-    rec = recorder.REC
+    try:
+        _look(recorder.REC)
+    except Exception:
+        recorder.REC.failed("gil")
+
+
+def _look(rec):
     pid = rec.pid
     late, probes, written = 0.0, 0, recorder.now()
     while not rec.off and rec.pid == pid:
         before = recorder.now()
-        time.sleep(EVERY_S)
+        recorder.sleep(EVERY_S)
         after = recorder.now()
         interval = sys.getswitchinterval()
         late += min(max((after - before) / 1e9 - EVERY_S, 0.0) / interval, 1.0)

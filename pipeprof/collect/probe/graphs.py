@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from . import cells, recorder, where
+from . import cells, files, recorder, where
 
 MOST = 64  # graphs of one process
 MOST_CELLS = 5_000  # of one graph
@@ -24,9 +24,9 @@ class Lines:
     def __enter__(self):
         rec = recorder.REC
         self.folder = None
-        if not rec.options.get("graph_lines") or _lined[0] >= MOST or _is_dumping():
-            return
         try:
+            if not rec.options.get("graph_lines") or _lined[0] >= MOST or _is_dumping():
+                return
             rec.open()
             folder = os.path.join(rec.folder, "graph-dump")
             os.environ.update(DUMP)
@@ -37,9 +37,9 @@ class Lines:
     def __exit__(self, *_):
         if self.folder is None:
             return
-        for name in (*DUMP, _PLACE):
-            os.environ.pop(name, None)
         try:
+            for name in (*DUMP, _PLACE):
+                os.environ.pop(name, None)
             for path in sorted(glob.glob(os.path.join(self.folder, "**", "*_validate_*.ir"), recursive=True)):
                 _lined[0] += 1
                 _keep_lines(path, os.path.join(recorder.REC.folder, "graph-%d.lines" % _lined[0]))
@@ -82,8 +82,7 @@ def keep(executor, compiled):
         return
     _count[0] += 1
     path = os.path.join(rec.folder, "graph-%d" % _count[0])
-    with open(path + ".part", "xb") as file:
-        file.write(data)
+    files.write_once(path + ".part", data, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     os.rename(path + ".part", path + ".anf")
 
 

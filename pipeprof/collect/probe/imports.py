@@ -65,7 +65,7 @@ def _wrap(loader, hook):
         except AttributeError:
             pass
         if module.__name__ == "mindspore":
-            _ours("steps").package_import_began()
+            _began()
         execute(module)
         try:
             getattr(_ours(hook[0]), hook[1])(module)
@@ -73,6 +73,13 @@ def _wrap(loader, hook):
             recorder.REC.failed("hook " + module.__name__)
 
     loader.exec_module = exec_module
+
+
+def _began():
+    try:
+        _ours("steps").package_import_began()
+    except Exception:
+        recorder.REC.failed("import")
 
 
 def install_loaded():

@@ -4,7 +4,6 @@
 before the first and after the last, a recorder that is off stands in, so that each hook is one look at an attribute.
 """
 
-import os
 import sys
 
 from . import around, dataset, forks, graphs, imports, loop, operands, recorder, sections, steps, syncs, windows
@@ -111,8 +110,7 @@ def wait(options, waiting=True):
     forks.install()
     imports.install()
     imports.install_loaded()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forked)
+    recorder.at_fork(after_in_child=_forked)
 
 
 def _forked():

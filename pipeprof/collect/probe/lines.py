@@ -36,9 +36,9 @@ class Lines:
     def start(self, settle):
         """From now on, in this thread; `settle` waits for what was launched."""
         self._settle, self._hook = settle, self._called
-        if not self._forks and hasattr(os, "register_at_fork"):
+        if not self._forks:
             self._forks = True
-            os.register_at_fork(after_in_child=self._forked)
+            recorder.at_fork(after_in_child=self._forked)
         frame = sys._getframe(1)
         first = None
         while frame is not None:
@@ -77,7 +77,11 @@ class Lines:
             self._hook = None
 
     def _called(self, frame, _event, _argument):
-        is_shown = self._hook is not None and self._is_shown(frame.f_code)
+        try:
+            is_shown = self._hook is not None and self._is_shown(frame.f_code)
+        except Exception:
+            is_shown, self._hook = False, None
+            recorder.REC.failed("lines")
         _look_again(frame)
         return self._line if is_shown else None
 

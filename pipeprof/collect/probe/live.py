@@ -10,13 +10,13 @@ import _thread
 import os
 import sys
 import threading
-import time
 
-from . import failure, recorder, steps
+from . import failure, files, recorder, steps
 
 FILE, WORKER_FILE = "now.json", "worker-%d.json"
 EVERY_NS = 1_000_000_000
 STILL_NS = 1_000_000_000  # without a mark for so long, nothing moves
+REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 MOST_FRAMES, MOST_THREADS = 60, 16
 
 FETCH, BUILD, CALLBACK, COMPILE, CALL, ROW = "fetch", "build", "callback", "compile", "call", "row"
@@ -47,7 +47,7 @@ class Whereabouts:
     def __call__(self):
         """Write where the main thread is, and, when nothing moves, where the others are."""
         rec, at = self._rec, recorder.now()
-        if at < self._due or rec.off:
+        if at < self._due or rec.off or files.few():  # the one that it takes may be the program's last
             return
         self._due = at + EVERY_NS
         moved = at if rec.has_marks() else rec.moved
@@ -148,11 +148,7 @@ def replace(path, facts):
 
     temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path))
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o644)
-        try:
-            os.write(fd, json.dumps(facts, default=str).encode("utf-8", "replace"))
-        finally:
-            os.close(fd)
+        files.write_once(temporary, json.dumps(facts, default=str).encode("utf-8", "replace"), REPLACE)
         os.rename(temporary, path)
     except OSError:
         pass
@@ -171,7 +167,7 @@ def _look(slot, ident, pid):
         path = os.path.join(recorder.REC.folder, WORKER_FILE % pid)
         rows, since, is_written = slot.rows, recorder.now(), False
         while os.getpid() == pid:
-            time.sleep(EVERY_NS / 1e9)
+            recorder.sleep(EVERY_NS / 1e9)
             if slot.rows != rows:
                 rows, since = slot.rows, recorder.now()
                 if is_written:

@@ -38,20 +38,31 @@ class Loop:
         """The loop asks for a batch: whatever was updated since the last one was a step."""
         if self.model:
             return
+        try:
+            is_over = self._asked(tree)
+        except Exception:
+            recorder.REC.failed("loop")
+            return
+        if is_over:
+            windows.WINDOWS.hand_over()
+
+    def _asked(self, tree):
+        """Returns whether something is over by that, and what the training raised meanwhile is to be handed over."""
         if _thread.get_ident() != self.thread:  # it fetches ahead, and ends no step
             if self.updates_seen:
                 recorder.REC.warn("fetched_ahead", FETCHED_AHEAD)
-            return
+            return False
         if self.left:
             self.end_left()
-        if self.pending or (self.fetched and not self.updates_seen and tree.rows):
+        is_step = bool(self.pending or (self.fetched and not self.updates_seen and tree.rows))
+        is_other = bool(tree.number in self.since and self.feeding and tree.number not in self.feeding)
+        if is_step:
             self._boundary()
-            windows.WINDOWS.hand_over()
-        elif tree.number in self.since and self.feeding and tree.number not in self.feeding:
+        elif is_other:
             windows.WINDOWS.pause()  # a second batch that leads to no update: this is no training
-            windows.WINDOWS.hand_over()
         self.since.add(tree.number)
         self.fetched = True
+        return is_step or is_other
 
     def before_update(self, unit):
         """An optimizer, or a graph that holds one, is called: again without a fetch in between means a new step."""

@@ -69,7 +69,11 @@ class Operands:
 
     def _watched(self, original):
         def __call__(primitive, *args, **kwargs):
-            outermost = self._on and not self._inside and _thread.get_ident() == self._thread
+            try:
+                outermost = self._on and not self._inside and _thread.get_ident() == self._thread
+            except Exception:
+                outermost = self._on = False
+                recorder.REC.failed("operands")
             if not outermost:
                 return original(primitive, *args, **kwargs)
             self._inside = True

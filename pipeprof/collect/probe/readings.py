@@ -5,18 +5,20 @@ all queues ten times a second (some 100 bytes). `take` hands the records of batc
 forgotten; `slow_down` lengthens the time between readings.
 
 The functions are those that the library exports. Their names hold the types of what they take, but not of what they
-return, so that only versions that were looked into are touched. With others, and where a function is missing, nothing
-is done, and the memory grows as MindSpore has it.
+return, so that only libraries that were looked into are touched: they are known by the machine code of these functions.
+With others, and where the user does not want it (PIPEPROF_NO_PATCHES), nothing is done, and the memory grows as
+MindSpore has it.
 """
 
 import ctypes
-import os
 import sys
 
-from . import recorder
+from . import files, recorder
 
-KNOWN = ("2.10",)
-MACHINES = ("x86_64",)  # how objects come back from functions was looked into there alone
+# Of MindSpore 2.10.0 for Python 3.10, 3.11 and 3.12 on x86-64: how objects come back was looked into there alone
+KNOWN = ("ad6ed6a785c70056", "b04fcf71a0917bd1", "b0ec8ae9d0b97cad")
+CODE = 128  # bytes of each function
+SAMPLER = ("_ZN9mindspore7dataset7MonitorclEv", "_ZN9mindspore7dataset7MonitorC1EPNS0_16ProfilingManagerE")
 NODE = b"Dataset_Iterator_Tracing"
 PARTS = {
     "push_ms": "GetPushTime",
@@ -25,6 +27,14 @@ PARTS = {
     "capacity": "GetConnectorCapacity",
 }
 SPACE = "_ZN9mindspore7dataset"
+NAMES = (
+    SPACE + "16ProfilingManager14GetTracingNodeERKSsPSt10shared_ptrINS0_7TracingEE",
+    SPACE + "7Tracing14GetNumberStepsEv",
+    SPACE + "7Tracing5ClearEv",
+    SPACE + "7Tracing4InitEv",
+    SPACE + "13GlobalContext17profiling_managerEv",
+    *("%s7Tracing%d%sEiiPSt6vectorIiSaIiEE" % (SPACE, len(name), name) for name in PARTS.values()),
+)
 WORD = 8
 LOOK = 32  # words of the manager among which its sampler is looked for
 
@@ -51,21 +61,20 @@ class Readings:
 
     def __init__(self, library):
         status, address, number = _Returned, ctypes.c_void_p, ctypes.c_int
-        self._node = _function(library, SPACE + "16ProfilingManager14GetTracingNodeERKSsPSt10shared_ptrINS0_7TracingEE",
-                               status, address, address, address)  # fmt: skip
-        self._count = _function(library, SPACE + "7Tracing14GetNumberStepsEv", number, address)
-        self._clear = _function(library, SPACE + "7Tracing5ClearEv", None, address)
-        self._init = _function(library, SPACE + "7Tracing4InitEv", status, address)
+        node, count, clear, init, find_manager = NAMES[: -len(PARTS)]
+        self._node = _function(library, node, status, address, address, address)
+        self._count = _function(library, count, number, address)
+        self._clear = _function(library, clear, None, address)
+        self._init = _function(library, init, status, address)
         self._parts = {
-            key: _function(library, "%s7Tracing%d%sEiiPSt6vectorIiSaIiEE" % (SPACE, len(name), name),
-                           status, address, number, number, address)
-            for key, name in PARTS.items()
-        }  # fmt: skip
+            key: _function(library, name, status, address, number, number, address)
+            for key, name in zip(PARTS, NAMES[-len(PARTS) :])
+        }
         self._delete = _function(library, "_ZdlPv", None, address)
         self._release = _function(
             library, "_ZNSt16_Sp_counted_baseILN9__gnu_cxx12_Lock_policyE2EE10_M_releaseEv", None, address
         )
-        shared = _function(library, SPACE + "13GlobalContext17profiling_managerEv", status)().words
+        shared = _function(library, find_manager, status)().words
         self._manager = shared[0]
         self._release(shared[1])  # MindSpore itself keeps it until the process ends
         self._text = _Text(len(NODE), len(NODE), 0, NODE)
@@ -114,16 +123,26 @@ class Readings:
 
 def find():
     """The readings, or None where the library is another than is known here. It has been imported."""
-    version = getattr(sys.modules.get("mindspore"), "__version__", "")
-    if ".".join(version.split(".")[:2]) not in KNOWN or os.uname().machine not in MACHINES:
+    if not recorder.may_patch():
         return None
     try:
-        return Readings(ctypes.PyDLL(sys.modules["mindspore._c_dataengine"].__file__))
+        library = ctypes.PyDLL(sys.modules["mindspore._c_dataengine"].__file__)
+        return Readings(library) if digest(library) in KNOWN else None
     except (OSError, AttributeError):
         recorder.REC.warn(
             "readings_grow", "this MindSpore's record of queues cannot be shortened: it grows with each batch"
         )
         return None
+
+
+def digest(library):
+    """What the functions that are called, and the sampler whose interval is changed, consist of."""
+    import hashlib
+
+    state = hashlib.blake2b(digest_size=8)
+    for name in (*NAMES, *SAMPLER):
+        state.update(ctypes.string_at(ctypes.cast(library[name], ctypes.c_void_p).value, CODE))
+    return state.hexdigest()
 
 
 def _function(library, name, result, *arguments):
@@ -135,11 +154,7 @@ def _function(library, name, result, *arguments):
 def _peek(address, words):
     """Words of memory as numbers; empty where there is no such memory."""
     try:
-        fd = os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            data = os.pread(fd, words * WORD, address)
-        finally:
-            os.close(fd)
+        data = files.read_at("/proc/self/mem", words * WORD, address)
     except (OSError, OverflowError):
         return ()
     return tuple(memoryview(data).cast("Q")) if len(data) == words * WORD else ()

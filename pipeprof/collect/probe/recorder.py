@@ -11,6 +11,8 @@ import struct
 import sys
 import time
 
+from . import files
+
 # kind, flag, subject, sequence number, begin, end (ns of the monotonic clock); `<`: no padding, any machine
 FIELDS = "BBIIqq"
 MARK = struct.Struct("<" + FIELDS)
@@ -25,9 +27,13 @@ OTHER_THREAD = 0x80
 
 FLUSH_NS = 500_000_000
 LAST_FLUSH_S = 5
+MOST_FAILURES = 10  # of the thread, which ends then: the training's own marks flush from there on
 KEEP_AT_MOST = 200_000  # marks kept in memory while the disk refuses them (about 15 MB)
 
-now = time.monotonic_ns
+# Taken before the program runs, which may replace them. Hooks ask for the time here alone.
+now, wall, sleep = time.monotonic_ns, time.time_ns, time.sleep
+process_cpu, thread_cpu = time.process_time_ns, getattr(time, "thread_time_ns", time.process_time_ns)
+HELLO = "hello.jsonl"  # one line of each Python that is watched, and one of each that stopped recording early
 REC = None
 
 
@@ -36,11 +42,16 @@ def clock():
     readings = []
     for _ in range(5):
         before = now()
-        real = time.time_ns()
+        real = wall()
         after = now()
         readings.append((after - before, (before + after) // 2, real))
     _, monotonic, real = min(readings)
     return {"monotonic": monotonic, "realtime": real}
+
+
+def may_patch():
+    """Whether the user lets us change values in MindSpore's own memory: its sampler's path and interval, log levels."""
+    return os.environ.get("PIPEPROF_NO_PATCHES", "0") in ("", "0")
 
 
 class Recorder:
@@ -65,11 +76,12 @@ class Recorder:
         self._flushed = self.started
         self.moved = self.started  # when marks were last written, or the folder was made
         self.live = None
-        self._fds = None
+        self._files = None
         self._lock = _thread.RLock()
         self._flushing = False  # the same thread may record meanwhile: by the garbage collector, or a signal
         self._warned = set()
         self._dropped = 0
+        self._problem = None  # why nothing is recorded any more, until the spool says so
         self._torn = set()
 
     @property
@@ -115,7 +127,17 @@ class Recorder:
             self.event("warning", code=code, message=message)
 
     def failed(self, where):
-        """Record that a hook failed (called in an except block); the training goes on."""
+        """Record that a hook failed (called in an except block); the training goes on.
+
+        What a signal handler of the program's has raised meanwhile is the program's, and goes on as it was.
+        """
+        is_the_programs = False
+        try:
+            is_the_programs = _is_of_a_handler(sys.exc_info()[1])
+        except Exception:
+            self.off = True
+        if is_the_programs:
+            raise  # noqa: PLE0704 - of the block that calls
         try:
             import traceback
 
@@ -133,24 +155,35 @@ class Recorder:
         with self._lock:
             if self.folder is not None:
                 return
-            name = "proc-%d-%d" % (self.pid, self.started)
-            folder = os.path.join(self.root, name)
-            os.mkdir(folder)  # a spool that was deleted stays deleted: the place may be another run's by now
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-            self._fds = [os.open(os.path.join(folder, leaf), flags, 0o644) for leaf in ("marks.bin", "events.jsonl")]
+            folder = os.path.join(self.root, "proc-%d-%d" % (self.pid, self.started))
+            try:
+                os.mkdir(folder)  # a spool that was deleted stays deleted: the place may be another run's by now
+                files.look()
+                self._files = [files.OwnFile(os.path.join(folder, leaf)) for leaf in ("marks.bin", "events.jsonl")]
+            except OSError as error:
+                self._stop("its files could not be opened: %s" % error.strerror)
+                return
             self.folder = folder
             self.moved = now()
+        for begin in (self._tell_process, self._start_thread):
+            try:
+                begin()
+            except Exception:
+                self.failed("open")
+
+    def _tell_process(self):
         self.event("process", **self._about())
+
+    def _start_thread(self):
         import threading
 
         from . import live, threads
 
         self.live = live.Whereabouts(self)
         self.periodic += [threads.Look(), self.live]
-        thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
-        thread.start()
         if self.is_child:
             _end_with_multiprocessing()
+        threading.Thread(target=self._run, name="pipeprof", daemon=True).start()
 
     def _about(self):
         import platform
@@ -172,18 +205,18 @@ class Recorder:
 
     def flush(self, wait_s=0):
         """Write what is pending. One thread at a time; another one returns at once, or waits up to `wait_s`."""
-        if self.off or self._fds is None or not self._lock.acquire(wait_s > 0, wait_s if wait_s > 0 else -1):
+        if self.off or self._files is None or not self._lock.acquire(wait_s > 0, wait_s if wait_s > 0 else -1):
             return
         inside, self._flushing = self._flushing, True
         try:
-            if self._fds is None or inside:
+            if self._files is None or inside:
                 return
             self._flushed = now()
             self._pack()
             if self._pending:
                 self.moved = self._flushed
-            for fd, queue in zip(self._fds, (self._pending, self._lines)):
-                self._drain(fd, queue, b"" if queue is self._pending else b"\n")
+            for file, queue in zip(self._files, (self._pending, self._lines)):
+                self._drain(file, queue, b"" if queue is self._pending else b"\n")
         finally:
             self._flushing = inside
             self._lock.release()
@@ -199,54 +232,86 @@ class Recorder:
             self._pending += [data[one : one + MARK.size] for one in range(0, len(data), MARK.size)]
         del values[:count]
 
-    def _drain(self, fd, queue, end):
+    def _drain(self, file, queue, end):
         count = len(queue)
         if not count:
             return
         data = b"".join((x if isinstance(x, bytes) else x.encode("utf-8", "replace")) + end for x in queue[:count])
         try:
-            written = os.write(fd, data)
+            written = file.write(data)
+        except files.LostError:
+            self._stop("its files were removed or replaced")
+            return
         except OSError as error:
-            self._refused(error, fd, queue)
+            self._refused(error, file, queue)
             return
         del queue[:count]
-        self._torn.discard(fd)
+        self._torn.discard(file)
         if written < len(data):
-            self._torn.add(fd)
+            self._torn.add(file)
             queue.insert(0, data[written:] if not end else data[written : -len(end)])
 
-    def _refused(self, error, fd, queue):
-        if "disk" not in self._warned:
+    def _stop(self, why):
+        """Record no further, and leave in the spool why."""
+        self.off = True
+        self._problem = why
+        self._tell_problem()
+
+    def _tell_problem(self):
+        """Again at the end of the process, where it could not be written before."""
+        if self._problem is None:
+            return
+        try:
+            import json
+
+            line = json.dumps({"pid": self.pid, "problem": self._problem})
+            files.write_once(os.path.join(self.root, HELLO), (line + "\n").encode(), files.APPEND)
+            self._problem = None
+        except Exception:
+            return
+
+    def _refused(self, error, file, queue):
+        if "disk" not in self._warned and files.say(
+            "pipeprof: cannot write its record (%s); the training goes on\n" % error.strerror
+        ):
             self._warned.add("disk")
-            text = "pipeprof: cannot write its record (%s); the training goes on\n" % error.strerror
-            try:
-                os.write(2, text.encode())
-            except OSError:
-                pass
         if len(queue) > KEEP_AT_MOST:
-            torn = 1 if fd in self._torn else 0  # the rest of a record whose beginning is on the disk
+            torn = 1 if file in self._torn else 0  # the rest of a record whose beginning is on the disk
             self._dropped += len(queue) - torn
             del queue[torn:]
 
     def _run(self):
+        for _ in range(MOST_FAILURES):
+            try:
+                self._look_on()
+            except Exception:
+                self.failed("thread")
+            else:
+                return
+
+    def _look_on(self):
         while not self.off:
-            time.sleep(FLUSH_NS / 1e9)
-            for call in self.periodic:
-                try:
-                    call()
-                except Exception:
-                    self.failed("periodic")
+            sleep(FLUSH_NS / 1e9)
+            self._look()
             self.flush()
+
+    def _look(self):
+        for call in list(self.periodic):
+            try:
+                call()
+            except Exception:
+                self.failed("periodic")
 
     def close(self):
         """Last flush, in the interpreter's exit handlers."""
+        self._tell_problem()
         if self.folder is not None and not self.off:
             for call in self.closing:
                 try:
                     call()
                 except Exception:
                     self.failed("closing")
-            self.line("bye", dropped=self._dropped, realtime=time.time_ns())
+            self.line("bye", dropped=self._dropped, realtime=wall())
             self.flush(LAST_FLUSH_S)  # the thread may be writing just now: without this nobody would write the rest
 
     def end(self):
@@ -254,12 +319,15 @@ class Recorder:
         self.close()
         with self._lock:
             self.off = True
-            fds, self._fds = self._fds, None
-        for fd in fds or ():
-            os.close(fd)
+            closed, self._files = self._files, None
+        for file in closed or ():
+            file.close()
 
     def forked(self):
         """In a forked child: fall silent if the parent was already training, otherwise start afresh."""
+        opened, self._files = self._files, None
+        for file in opened or ():
+            file.close()
         self._values, self._pending, self._lines = [], [], []
         self._lock, self._flushing = _thread.RLock(), False
         self.waiting = False
@@ -306,13 +374,49 @@ def open_recorder(root, options):
     global REC
     REC = Recorder(root, options)
     line = '{"pid": %d, "ppid": %d}\n' % (os.getpid(), os.getppid())
-    fd = os.open(os.path.join(root, "hello.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.write(fd, line.encode())
-    finally:
-        os.close(fd)
-    atexit.register(REC.close)
+    files.write_once(os.path.join(root, HELLO), line.encode())
+    at_exit(REC.close)
     atexit.register(_tell_failure, root)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=REC.forked)
+    at_fork(after_in_child=REC.forked)
     return REC
+
+
+def at_exit(call):
+    """Have something called when the interpreter ends; what goes wrong there is not told on stderr."""
+    atexit.register(_quietly(call))
+
+
+def at_fork(**calls):
+    """As `os.register_at_fork`, where the system has it; what goes wrong there is not told on stderr."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(**{when: _quietly(call) for when, call in calls.items()})
+
+
+def _quietly(call):
+    def quiet():
+        try:
+            call()
+        except Exception:
+            REC.off = True
+
+    return quiet
+
+
+def _is_of_a_handler(error):
+    """Whether an error comes out of a signal handler of the program's, which may run in the middle of a hook."""
+    signal, trace = sys.modules.get("signal"), getattr(error, "__traceback__", None)
+    if signal is None or trace is None:
+        return False
+    codes = set()
+    while trace is not None:
+        codes.add(trace.tb_frame.f_code)
+        trace = trace.tb_next
+    return any(_code(signal.getsignal(number)) in codes for number in range(1, signal.NSIG))
+
+
+def _code(handler):
+    function = getattr(handler, "func", handler)  # of functools.partial
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = type(function).__dict__.get("__call__")  # of an object of the program's
+    return getattr(function, "__code__", None)

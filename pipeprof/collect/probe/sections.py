@@ -53,7 +53,11 @@ class Sections:
     @property
     def mine(self):
         """Whether a section of this thread would be recorded."""
-        return self.on and _thread.get_ident() == self._thread
+        try:
+            return self.on and _thread.get_ident() == self._thread
+        except Exception:
+            recorder.REC.failed("sections")
+            return False
 
     def forward_begins(self, what):
         """A gradient function begins to run `what`, a cell or a function."""

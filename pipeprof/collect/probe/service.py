@@ -72,6 +72,9 @@ def make_sampler(swap):
     if not rec.options.get("service", True):
         rec.warn("service_off", "service times were switched off")
         return None
+    if not recorder.may_patch():
+        rec.warn("service_off", "PIPEPROF_NO_PATCHES is set, and the switch for timing lines is in MindSpore's memory")
+        return None
     if os.environ.get("VLOG_v"):
         rec.warn("service_off", "VLOG_v is set by the user, so the timing lines were left alone")
         return None

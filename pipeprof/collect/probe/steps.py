@@ -4,7 +4,6 @@ While the training runs, `LOOP` counts the steps only to open and close op windo
 trains, its code says (`trains`).
 """
 
-import atexit
 import functools
 import sys
 
@@ -32,7 +31,7 @@ def install_package(module):
     version = getattr(module, "__version__", "")
     _units["import"] = {"begin": _import_began[0], "end": recorder.now(), "version": version}
     windows.WINDOWS.prepare()
-    atexit.register(windows.WINDOWS.exit)
+    recorder.at_exit(windows.WINDOWS.exit)
     _change_steps(rec)
     _set_threads(rec, module)
     parts = version.split(".")
@@ -134,12 +133,12 @@ def _callback(original, kind):
             return original(self, run_context)
         if kind == recorder.TRAIN_BEGIN:
             around.time_callbacks(self)
-        begin = recorder.now()
+        begin = _now()
         try:
             result = original(self, run_context)
         finally:
-            end = recorder.now()
             try:
+                end = recorder.now()
                 if rec.folder is None:
                     rec.open()
                 if LOOP.left:
@@ -282,7 +281,7 @@ def _install_compile(executor, cache):
         if rec.off:
             return original(self, *args, **kwargs)
         cached_before = len(cache) if cache is not None else 0
-        begin = recorder.now()
+        begin = _now()
         with graphs.Lines():
             result = original(self, *args, **kwargs)
         fresh = len(cache) > cached_before if cache is not None else isinstance(result, tuple) and result[-1] is True
@@ -305,7 +304,7 @@ def _install_compile(executor, cache):
     executor.compile = compiled
 
 
-def _timed(original, self, args, kwargs, key, flag, decide):
+def _timed(original, self, args, kwargs, key, flag, decide):  # noqa: C901, PLR0912 - one more call would cost time
     rec = recorder.REC
     if rec.off or LOOP.inside:
         return original(self, *args, **kwargs)
@@ -328,8 +327,12 @@ def _timed(original, self, args, kwargs, key, flag, decide):
     LOOP.inside += 1
     LOOP.calls += 1
     sections.SECTIONS.update = flag == OPTIMIZER
-    begin = recorder.now()
+    begin = 0
     done = False
+    try:
+        begin = recorder.now()
+    except Exception:
+        rec.failed("clock")
     try:
         result = original(self, *args, **kwargs)
         done = True
@@ -337,14 +340,25 @@ def _timed(original, self, args, kwargs, key, flag, decide):
     finally:
         LOOP.inside -= 1
         sections.SECTIONS.update = False
-        if updates and windows.WINDOWS.folder is not None and (flag == OPTIMIZER or not LOOP.model):
-            windows.WINDOWS.settle()
-        if done:  # a call that raised leaves its step unfinished
-            rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
-        else:
-            rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
-        if updated:
-            LOOP.after_update(number)
+        try:
+            if updates and windows.WINDOWS.folder is not None and (flag == OPTIMIZER or not LOOP.model):
+                windows.WINDOWS.settle()
+            if done:  # a call that raised leaves its step unfinished
+                rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+            else:
+                rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
+            if updated:
+                LOOP.after_update(number)
+        except Exception:
+            rec.failed("call")
+
+
+def _now():
+    try:
+        return recorder.now()
+    except Exception:
+        recorder.REC.failed("clock")
+        return 0
 
 
 def _unit(key, owner, decide):

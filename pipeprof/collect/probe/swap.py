@@ -2,12 +2,15 @@
 
 Descriptor 2 points at a scratch file for the length of the call. What arrives there from other threads is passed on
 by the flushing thread during a long call; what is left when the process dies, the launcher passes on.
+
+The program may close or redirect any number meanwhile. Where 2 is not the scratch file any more it is left alone, and
+where the real stderr was closed 2 stays the scratch file, whose text the launcher passes on.
 """
 
 import os
 import threading
 
-from . import recorder
+from . import files, recorder
 
 
 class Swap:
@@ -16,29 +19,33 @@ class Swap:
     def __init__(self, ours):
         self.ours = ours  # compiled pattern of what must not be passed on
         self.scratch = None
-        self.saved = None
+        self.saved = None  # the real stderr during a call
+        self.identity = None  # which file that is
         self.lock = threading.Lock()
 
     def begin(self):
-        """Point descriptor 2 at the scratch file."""
+        """Point descriptor 2 at the scratch file; False where that is not possible."""
         with self.lock:  # else another thread's call could take the scratch file for the real one
-            if self.saved is not None:
+            if self.saved is not None or files.few():
                 return False
             if self.scratch is None:
                 self.scratch = _scratch(recorder.REC.folder)
-            saved = os.dup(2)
-            os.dup2(self.scratch, 2)
-            self.saved = saved
+            saved = files.copy_of(2)
+            if saved.identity in (None, self.scratch.identity):  # it is closed, or the real one was lost
+                saved.close()
+                return False
+            self.scratch.put_at(2)
+            self.saved, self.identity = saved, saved.identity
         return True
 
     def end(self):
         """Point it back, pass on what is not ours, and return everything that was printed."""
         with self.lock:
-            os.dup2(self.saved, 2)
-            os.close(self.saved)
-            self.saved = None
-            data = self._take()
-            self._pass_on(data, 2)
+            saved, self.saved = self.saved, None
+            if not self._point_back(saved):
+                return b""
+            data = self._passed_on(saved)
+            saved.close()
         return data
 
     def pump(self):
@@ -46,41 +53,46 @@ class Swap:
         if self.scratch is None:
             return
         with self.lock:
-            target = 2 if self.saved is None else self.saved
-            self._pass_on(self._take(), target)
+            if self.saved is not None:
+                if self.saved.is_ours():
+                    self._passed_on(self.saved)
+            elif files.is_file(2, self.identity):  # else the program has put another file there
+                target = files.copy_of(2)
+                self._passed_on(target)
+                target.close()
 
     def forked(self):
         """In a child forked during a call: give it the real stderr."""
-        if self.saved is not None:
-            os.dup2(self.saved, 2)
-            self.saved = None
         self.lock = threading.Lock()
+        saved, self.saved = self.saved, None
+        if saved is not None and self._point_back(saved):
+            saved.close()
 
-    def _take(self):
-        size = os.fstat(self.scratch).st_size
-        if not size:
-            return b""
-        data = os.pread(self.scratch, size, 0)
-        os.ftruncate(self.scratch, 0)
+    def _point_back(self, saved):
+        """Let 2 be the real stderr again, unless the program has made it something else; False where that is lost."""
+        if self.scratch.is_at(2):
+            try:
+                saved.put_at(2)
+            except files.LostError:
+                return False
+        return True
+
+    def _passed_on(self, target):
+        """What was printed, of which the rest was written to the target."""
+        data = self.scratch.take()
+        target.write_all(self.ours.sub(b"", data) if data else b"")
         return data
-
-    def _pass_on(self, data, target):
-        rest = self.ours.sub(b"", data) if data else b""
-        while rest:
-            rest = rest[os.write(target, rest) :]
 
 
 def _scratch(folder):
-    """Descriptor of the scratch file; one without a name while nothing is recorded."""
-    if folder is None:
-        import tempfile
+    """The scratch file; one without a name while nothing is recorded."""
+    flags = os.O_RDWR | os.O_APPEND
+    if folder is not None:
+        return files.OwnFile(os.path.join(folder, "stderr.swap"), flags)
+    import tempfile
 
-        number, path = tempfile.mkstemp()
-        os.close(number)
-    else:
-        path = os.path.join(folder, "stderr.swap")
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-    opened = os.open(path, flags, 0o600)
-    if folder is None:
-        os.unlink(path)
+    number, path = tempfile.mkstemp()
+    os.close(number)
+    opened = files.OwnFile(path, flags)
+    os.unlink(path)
     return opened

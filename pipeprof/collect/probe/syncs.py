@@ -41,22 +41,29 @@ def _watched(name, original):
     @functools.wraps(original)
     def called(*args, **kwargs):
         rec = recorder.REC
-        if _state["inside"] or rec.folder is None or rec.off or _thread.get_ident() != _state["thread"]:
+        try:
+            if _state["inside"] or rec.folder is None or rec.off or _thread.get_ident() != _state["thread"]:
+                begin = None
+            else:
+                begin = recorder.now()
+        except Exception:
+            begin = None
+            rec.failed("syncs")
+        if begin is None:
             return original(*args, **kwargs)
         _state["inside"] = True
-        begin = recorder.now()
         try:
             return original(*args, **kwargs)
         finally:
-            end = recorder.now()
             _state["inside"] = False
-            _mark(rec, name, begin, end)
+            _mark(rec, name, begin)
 
     return called
 
 
-def _mark(rec, name, begin, end):
+def _mark(rec, name, begin):
     try:
+        end = recorder.now()
         rec.mark(recorder.SYNC, 0, _subject(rec, name, sys._getframe(2)), 0, begin, end)
     except Exception:
         rec.failed("syncs")

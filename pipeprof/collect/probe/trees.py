@@ -11,11 +11,12 @@ import sys
 import threading
 import weakref
 
-from . import readings, recorder
+from . import files, readings, recorder
 
 BATCHES = 1024  # records of so many batches are kept by MindSpore, until they are taken from it
 SAMPLES = 2000  # about so many readings of the queues; then half as many come in the same time, and so on
 NEVER = sys.maxsize
+FEW = "few file descriptors are left, and MindSpore's sampler needs some: no queue samples from then on"
 
 
 class Tree:
@@ -65,6 +66,10 @@ class Trees:
         with self.lock:
             if self.current is not None and self.current.alive():
                 return "not_recorded: iterator %d was still alive" % self.current.number
+            if files.look():
+                return "not_recorded: few file descriptors are left, and MindSpore's sampler needs some"
+            if files.are_limited():
+                return "not_recorded: the size of files is limited (ulimit -f)"
             if not self.closed:
                 self.manager.stop()
             self.manager.init()
@@ -104,6 +109,13 @@ class Trees:
             self.manager.stop()
             if not recorder.REC.off:
                 self._save("final")
+
+    def give_up(self):
+        """Stop watching for good, though the tree lives on."""
+        tree = self.current
+        if tree is not None and not self.closed:
+            recorder.REC.warn("queues_ended", FEW)
+            self.finish(tree)
 
     def checkpoint(self):
         """From the flushing thread: keep the samples so far, more and more rarely (a save writes all of them)."""
@@ -167,6 +179,8 @@ class Trees:
                 self._save("part")
 
     def _save(self, kind):
+        if files.are_limited():
+            return
         folder = os.path.join(recorder.REC.folder, "tree-%d" % self.current.number)
         self.saves += 1
         name = "%s-%d" % (kind, self.saves)

@@ -9,7 +9,7 @@ raised in the training (`hand_over`): nothing here may swallow it.
 
 import os
 
-from . import cells, lines, operands, recorder, sections
+from . import cells, files, lines, operands, recorder, sections
 
 AUTO_SHARE = 0.01  # of the training time may go into recording
 QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
@@ -169,6 +169,11 @@ class Windows:
     def _open(self):
         rec = recorder.REC
         rec.open()
+        files.look()
+        if files.are_limited() or files.few():
+            rec.warn("ops_off", "no operator times: the size of files is limited, or few descriptors are left")
+            self.profiler = None
+            return
         self.settle()
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)

@@ -7,10 +7,8 @@ no object of the user's is touched. Workers that are spawned inherit nothing: of
 """
 
 import mmap
-import os
 import struct
 import threading
-import time
 import weakref
 
 from . import delay, live, recorder
@@ -80,11 +78,11 @@ class Slot:
 
     def spent(self):
         """CPU time of this worker's threads, the time in which it was ready to run but had no core (ns), bytes read."""
-        return time.process_time_ns(), delay.of_thread(), delay.read_by_thread()
+        return recorder.process_cpu(), delay.of_thread(), delay.read_by_thread()
 
     def since(self, before):
         """The same of a row that has just ended; `before` is what had been spent when it began."""
-        cpu = time.process_time_ns() - before[0]
+        cpu = recorder.process_cpu() - before[0]
         read = delay.read_since(before[2])
         return cpu, delay.between(before[1], delay.of_thread()), read
 
@@ -224,8 +222,7 @@ def install_datasets(module):
     messages = getattr(module.cde, "MessageQueue", None)
     wrap(messages, "msg_rcv", _beginning)
     wrap(messages, "msg_snd", _ending)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_forking, after_in_child=_forked)
+    recorder.at_fork(before=_forking, after_in_child=_forked)
 
 
 def install_sources(module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import blocks, host, operators, pipelines, pool, sections, spans
+from pipeprof.read.spool import blocks, host, operators, pipelines, pool, records, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.call_sites import CallSites, by_line
@@ -24,6 +25,7 @@ from pipeprof.read.spool.steps import Step, Steps, find_steps, has_trained, is_r
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
 
@@ -77,7 +79,8 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     )
     if entry.exit_code:
         entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)
-    result = Converted(entry, processes=processes, hello=len(content(spool / "hello.jsonl", notes).splitlines()))
+    hello = content(spool / "hello.jsonl", notes).splitlines()
+    result = Converted(entry, processes=processes, hello=len(hello))
     result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)
     trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
@@ -103,9 +106,21 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         _write(run, out, result)
     for note in notes.all:
         run.manifest.warn("spool", note, rep=rep)
+    for problem in _problems(hello):
+        run.manifest.warn("recording_stopped", problem, rep=rep)
     result.damage = [*notes.damage, *(text for process in processes for text in process.notes.damage)]
     run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
     return result
+
+
+def _problems(hello: Sequence[bytes]) -> list[str]:
+    """Why processes stopped recording before they ended."""
+    said = []
+    for line in hello:
+        with contextlib.suppress(*BAD_JSON):  # the line that each process begins with
+            facts = records.stopped(line)
+            said.append(f"process {facts['pid']} recorded nothing more: {facts['problem']}")
+    return said
 
 
 def _own_processes(run: Run, rep: int, notes: SpoolNotes) -> list[Process]:

@@ -195,6 +195,7 @@ _other = Reader(dict[str, Any])
 sample = Reader(_SAMPLE)
 launch = Reader(_LAUNCH)
 failure = Reader(_FAILURE)
+stopped = Reader(_record({"pid": int, "problem": str}))  # a process that recorded no further
 now = Reader(_NOW)
 held = Reader(_HELD)
 

@@ -1,4 +1,7 @@
-"""One iterator for many batches: quick ones, and some in between that are slow. Tells how its memory grew: one JSON line."""
+"""One iterator for many batches: quick ones, and some in between that are slow. Tells how its memory grew: one JSON line.
+
+`python long_iterator.py [BATCHES]`; with a number there are no slow ones.
+"""
 
 import json
 import sys
@@ -8,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from mindspore.dataset import GeneratorDataset
 
-BATCHES, FROM = 30_000, 10_000  # memory is compared from here on
+BATCHES = int(sys.argv[1]) if len(sys.argv) > 1 else 30_000
+FROM = BATCHES // 3  # memory is compared from here on
 PROBE = "_pipeprof_probe.trees"
 
 if PROBE in sys.modules:
@@ -32,7 +36,7 @@ def resident():
 
 before = 0
 for number, _ in enumerate(GeneratorDataset(Rows(), ["x"], shuffle=False).batch(1).create_tuple_iterator(num_epochs=1)):
-    if number % 1000 == 0:
+    if number % 1000 == 0 and len(sys.argv) == 1:
         time.sleep(0.1)
     if number == FROM:
         before = resident()

@@ -16,7 +16,7 @@ import pipeprof.collect
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
 MODULES = (
-    "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
+    "files", "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
     "lines", "live", "graphs", "operands", "cells", "loop", "trains", "trees",
 )  # fmt: skip
 

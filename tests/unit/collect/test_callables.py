@@ -175,7 +175,7 @@ def test_the_lock_is_held_as_much_as_sleeps_are_late(probe, rec, monkeypatch):
         rec.off = True
 
     monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
-    monkeypatch.setattr(gil.time, "sleep", sleep)
+    monkeypatch.setattr(probe.recorder, "sleep", sleep)
     monkeypatch.setattr(gil.sys, "getswitchinterval", lambda: 0.005)
     monkeypatch.setattr(rec, "line", line)
     gil._run()

@@ -19,8 +19,8 @@ def delay(probe, tmp_path, monkeypatch):
     statistics.write_text("300 42 17\n", encoding="utf-8")
     monkeypatch.setattr(module, "STATISTICS", str(statistics))
     yield module
-    for file, _ in module._files.values():
-        os.close(file)
+    for file in module._files.values():
+        file.close()
 
 
 def in_thread(work):
@@ -45,15 +45,15 @@ def test_what_cannot_be_read_is_no_delay_and_stays_open_nowhere(delay, text, mon
     monkeypatch.setattr(delay, "_opened", lambda thread: opened.append(original(thread)) or opened[-1])
     assert delay.of_thread() is None
     assert opened
-    for file, _ in opened:
+    for file in opened:
         with pytest.raises(OSError):
-            os.fstat(file)
+            os.fstat(file.number)
 
 
 def test_a_file_that_the_user_closed_is_opened_again(delay):
     delay.of_thread()
-    ((file, _),) = delay._files.values()
-    os.close(file)
+    (file,) = delay._files.values()
+    os.close(file.number)
     assert delay.of_thread() == 42
 
 
@@ -80,7 +80,7 @@ def test_each_thread_has_its_own_file_which_is_closed_when_it_has_ended(delay, m
     monkeypatch.setattr(delay, "STATISTICS", "/proc/thread-self/schedstat")
     delay.of_thread()
     in_thread(delay.of_thread)
-    assert len({file for file, _ in delay._files.values()}) == 2
+    assert len({file.number for file in delay._files.values()}) == 2
     (ended,) = {thread for thread, _ in delay._files} - {threading.get_native_id()}
     while Path(f"/proc/self/task/{ended}").exists():  # the system is done with a thread a little after Python
         time.sleep(0.001)
@@ -90,14 +90,22 @@ def test_each_thread_has_its_own_file_which_is_closed_when_it_has_ended(delay, m
 
 def test_a_number_that_is_the_users_by_now_is_left_open(delay, tmp_path):
     delay.of_thread()
-    ((file, _),) = delay._files.values()
+    (file,) = delay._files.values()
     other = os.open(tmp_path / "other", os.O_CREAT | os.O_WRONLY)  # not to be read, as the file of an ended thread
-    os.dup2(other, file)
+    os.dup2(other, file.number)
     delay.forget()
     assert delay._files == {}
-    os.fstat(file)
-    os.close(file)
+    os.fstat(file.number)
+    os.close(file.number)
     os.close(other)
+
+
+def test_where_descriptors_are_few_none_is_kept(delay, probe, monkeypatch):
+    delay.of_thread()
+    monkeypatch.setattr(probe.files, "_few", [True])
+    delay.forget()
+    assert delay._files == {}
+    assert delay.of_thread() is None
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="the kernel does not count it")

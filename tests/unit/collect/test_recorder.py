@@ -54,18 +54,18 @@ def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
     assert [mark.number for mark in written(rec).marks] == [0, 1]
 
 
-def test_what_is_recorded_by_the_thread_that_writes_is_written_once(rec, monkeypatch):
+def test_what_is_recorded_by_the_thread_that_writes_is_written_once(rec, probe, monkeypatch):
     """The garbage collector ends an iterator, or the script's handler of a signal saves a checkpoint."""
     rec.open()
     real, late = os.write, [1, 2]
 
     def write(descriptor, data):
-        if descriptor in rec._fds and late:
+        if late:
             fetch(rec, late.pop(0))
             rec.event("late")
         return real(descriptor, data)
 
-    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(probe.files, "_write", write)
     fetch(rec, 0)
     rec.event("early")
     rec.close()
@@ -106,7 +106,7 @@ def test_both_clocks_are_read_where_nothing_came_in_between(probe, monkeypatch):
     looks = iter([0, 70, 100, 190, 200, 202, 300, 340, 400, 490])
     walls = iter([1_069, 1_101, 1_201, 1_339, 1_401])
     monkeypatch.setattr(probe.recorder, "now", lambda: next(looks))
-    monkeypatch.setattr(probe.recorder.time, "time_ns", lambda: next(walls))
+    monkeypatch.setattr(probe.recorder, "wall", lambda: next(walls))
     assert probe.recorder.clock() == {"monotonic": 201, "realtime": 1_201}
 
 
@@ -132,22 +132,23 @@ def test_values_that_are_no_json_become_text(rec):
 
 
 @pytest.fixture
-def disk(monkeypatch):
+def disk(probe, monkeypatch):
     """`disk["room"]`: bytes each write takes, None for all, 0 for a full disk; `disk["said"]`: what went to stderr."""
     real = os.write
     state = {"room": None, "said": [], "stderr": True}
 
     def write(descriptor, data):
-        if descriptor == 2:
-            if not state["stderr"]:
-                raise OSError(errno.EBADF, "Bad file descriptor")
-            state["said"].append(bytes(data))
-            return len(data)
         if state["room"] == 0:
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(descriptor, data if state["room"] is None else data[: state["room"]])
 
-    monkeypatch.setattr(os, "write", write)
+    def say(text):
+        if state["stderr"]:
+            state["said"].append(text)
+        return state["stderr"]
+
+    monkeypatch.setattr(probe.files, "_write", write)
+    monkeypatch.setattr(probe.files, "say", say)
     return state
 
 
@@ -157,7 +158,7 @@ def test_a_full_disk_is_said_once_and_nothing_is_lost_when_there_is_room_again(r
     for number in range(5):
         fetch(rec, number)
         rec.event("thing", value=number)
-    assert disk["said"] == [b"pipeprof: cannot write its record (No space left on device); the training goes on\n"]
+    assert disk["said"] == ["pipeprof: cannot write its record (No space left on device); the training goes on\n"]
     disk["room"] = None
     rec.flush()
     process = written(rec)

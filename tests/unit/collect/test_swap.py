@@ -54,7 +54,7 @@ def test_others_words_do_not_wait_for_the_end_of_a_long_call(script):
     done = run(script, """
 import time
 looking.begin(); say("early\\n"); looking.pump()
-os.write(looking.saved, b"still inside\\n")
+os.write(looking.saved.number, b"still inside\\n")
 looking.end()
 """)  # fmt: skip
     assert done.stderr == "early\nstill inside\n"

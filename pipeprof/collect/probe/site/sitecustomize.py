@@ -9,11 +9,11 @@ def _start_probe():
     import os
     import sys
 
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    if not os.environ.get("PIPEPROF_SPOOL"):
-        return
     try:
+        here = os.path.dirname(os.path.abspath(__file__))
+        sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+        if not os.environ.get("PIPEPROF_SPOOL"):
+            return
         from importlib import machinery
         from importlib._bootstrap import module_from_spec  # importlib.util has it too, and takes 4 ms to import
 

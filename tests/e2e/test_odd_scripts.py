@@ -1,0 +1,54 @@
+"""Scripts that do odd things write the same files, print the same and end alike, with and without a recording."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import odd_scripts
+import pytest
+from conftest import LIMIT_S, WORKLOADS
+
+WAIT_S = 0.05
+ADDRESS = re.compile(rb"0x[0-9a-f]+")
+
+
+def ended(pipeprof, folder, name, *, training, is_recorded):
+    """How the script ended, what it printed, and its files by name: where nothing is recorded, and where it is."""
+    folder.mkdir()
+    path = folder.parent / "script.py"
+    path.write_text(odd_scripts.source(name, training=training, workloads=WORKLOADS), encoding="utf-8")
+    command = [pipeprof.python, str(path)]
+    how = {"cwd": folder, "text": False}
+    done = pipeprof.collect(command, "-q", **how).done if is_recorded else pipeprof.plain(command, **how)
+    if '"last"' in path.read_text(encoding="utf-8").rpartition("def exhaust")[2]:
+        end = time.monotonic() + LIMIT_S
+        while not (folder / "last").exists():
+            assert time.monotonic() < end
+            time.sleep(WAIT_S)
+    files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+    return {"code": done.returncode, "stdout": done.stdout, "files": files}, done.stderr
+
+
+def test_there_are_sixty_scripts_and_twenty_trainings():
+    assert len(odd_scripts.PLAIN) + len(odd_scripts.TRAINING) >= 60
+    assert len(odd_scripts.TRAINING) >= 20
+
+
+@pytest.mark.parametrize("name", odd_scripts.PLAIN)
+def test_an_odd_script_is_the_same_with_and_without_a_recorder(pipeprof, tmp_path, name):
+    plain, errors = ended(pipeprof, tmp_path / "plain", name, training=False, is_recorded=False)
+    recorded, recorded_errors = ended(pipeprof, tmp_path / "other", name, training=False, is_recorded=True)
+    assert recorded == plain
+    assert ADDRESS.sub(b"", recorded_errors) == ADDRESS.sub(b"", errors)
+    assert plain["files"] or plain["stdout"]
+
+
+@pytest.mark.slow
+@pytest.mark.mindspore
+@pytest.mark.parametrize("name", odd_scripts.TRAINING)
+def test_an_odd_training_is_the_same_with_and_without_a_recording(pipeprof, tmp_path, name):
+    plain, _ = ended(pipeprof, tmp_path / "plain", name, training=True, is_recorded=False)
+    recorded, errors = ended(pipeprof, tmp_path / "other", name, training=True, is_recorded=True)
+    assert recorded == plain, errors[-3000:]
+    assert "losses" in plain["files"]

@@ -1,0 +1,318 @@
+"""The recorder's descriptors, when the program closes all of them and opens files of its own under their numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeprof.read.spool import process as reader
+from pipeprof.read.spool.lines import SpoolNotes
+
+OWN = b"the program's own\n"
+
+
+def open_now():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def files(probe):
+    """The module, as in a process with as many descriptors as it likes."""
+    probe.files.look()
+    yield probe.files
+    probe.files._few[0] = False
+
+
+@pytest.fixture
+def kept(files, tmp_path):
+    file = files.OwnFile(str(tmp_path / "kept"), os.O_RDWR | os.O_APPEND)
+    yield file
+    file.close()
+
+
+def taken_over(number, path):
+    """A file of the program's under a number of the recorder's."""
+    other = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.dup2(other, number)
+    os.close(other)
+    os.write(number, OWN)
+
+
+def test_what_is_written_goes_to_the_recorders_file_whoever_has_its_number(kept, tmp_path):
+    kept.write(b"one\n")
+    number = kept._kept.number
+    taken_over(number, tmp_path / "other")
+    kept.write(b"two\n")
+    assert (tmp_path / "other").read_bytes() == OWN
+    assert (tmp_path / "kept").read_bytes() == b"one\ntwo\n"
+    os.close(number)  # it still was the program's
+
+
+def test_a_number_that_was_closed_is_opened_again(kept, tmp_path):
+    os.close(kept._kept.number)
+    kept.write(b"one\n")
+    assert (tmp_path / "kept").read_bytes() == b"one\n"
+
+
+def test_only_the_recorders_file_is_cut_off(kept, tmp_path):
+    kept.write(b"text")
+    number = kept._kept.number
+    taken_over(number, tmp_path / "other")
+    assert kept.take() == b"text"
+    assert (tmp_path / "other").read_bytes() == OWN
+    assert (tmp_path / "kept").read_bytes() == b""
+    os.close(number)
+
+
+def test_closing_leaves_a_file_of_the_programs_open(kept, tmp_path):
+    number = kept._kept.number
+    taken_over(number, tmp_path / "other")
+    kept.close()
+    os.write(number, OWN)
+    os.close(number)
+    assert (tmp_path / "other").read_bytes() == 2 * OWN
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_is_gone_or_replaced_is_lost_and_not_made_anew(files, kept, tmp_path, is_replaced):
+    path = tmp_path / "kept"
+    path.rename(tmp_path / "aside")
+    if is_replaced:
+        path.write_bytes(OWN)
+    os.close(kept._kept.number)
+    count = open_now()
+    with pytest.raises(files.LostError):
+        kept.write(b"one\n")
+    assert open_now() == count
+    assert (path.read_bytes() if path.exists() else OWN) == OWN
+
+
+def test_the_programs_next_number_is_the_one_that_it_would_get_without_a_recorder(kept, tmp_path):
+    kept.write(b"one\n")
+    number = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
+    os.close(number)
+    kept.close()
+    again = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
+    os.close(again)
+    assert number == again
+
+
+def test_nothing_is_kept_open_where_descriptors_are_few(files, kept, tmp_path):
+    files._few[0] = True
+    before = open_now()
+    kept.write(b"one\n")
+    assert open_now() == before - 1
+    kept.write(b"two\n")
+    assert open_now() == before - 1
+    assert (tmp_path / "kept").read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize(("free", "few"), [(200, False), (20, True)])
+def test_free_descriptors_are_counted(files, free, few):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now() + free, hard))
+    try:
+        assert files.look() is few
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_number_that_is_taken_over_while_it_is_opened_is_not_written_to(files, tmp_path, monkeypatch):
+    real = os.open
+
+    def opened_and_lost(path, flags, mode=0o777):
+        number = real(path, flags, mode)
+        if os.fspath(path).endswith("line"):
+            taken_over(number, tmp_path / "other")
+        return number
+
+    monkeypatch.setattr(files, "_open", opened_and_lost)
+    files.write_once(str(tmp_path / "line"), b"ours\n")
+    assert (tmp_path / "other").read_bytes() == OWN
+    with pytest.raises(OSError, match="was closed while"):
+        files.OwnFile(str(tmp_path / "second line"))
+    assert (tmp_path / "other").read_bytes() == OWN
+
+
+def run(script, body, cwd):
+    return subprocess.run(
+        [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=300, cwd=cwd
+    )
+
+
+EVERY_WRITER = """
+import threading, time
+files, swap, dataset, delay, live, forks = (
+    import_module("_pipeprof_probe." + name) for name in ("files", "swap", "dataset", "delay", "live", "forks")
+)
+forks.install()
+recorder.FLUSH_NS = 2_000_000
+recorder.sleep = lambda _seconds: time.sleep(0.001)
+live.EVERY_NS = 1_000_000
+REC.open()
+looking = dataset.SWAP
+REC.periodic.append(looking.pump)
+OWN = b"the program's own\\n"
+own = {}
+stderr = os.path.abspath("stderr.txt")
+
+def take_everything(number):
+    '''Close all numbers from 3 on, and open files under them until each number that was ours is the program's.'''
+    ours = [file._kept.number for file in REC._files if file._kept]
+    ours += [file.number for file in delay._files.values()]
+    if looking.scratch is not None and looking.scratch._kept: ours.append(looking.scratch._kept.number)
+    if looking.saved is not None: ours.append(looking.saved.number)
+    os.closerange(3, 70000)
+    first = os.open("own-%d" % number, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    for other in ours:
+        os.dup2(first, other)
+    for other in range(3, 12):
+        if other != first:
+            os.dup2(first, other)
+    os.write(first, OWN)
+    own["own-%d" % number] = OWN
+
+for number in range(ROUNDS):
+    REC.mark(1, 0, 0, number, recorder.now() - 10, recorder.now())
+    REC.event("thing", value=number)
+    log = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2); os.close(log)
+    print(looking.begin(), os.write(2, b"said in the call %d\\n" % number) > 0)
+    if number % 2: looking.end()
+    delay.of_thread(); delay.read_by_thread()
+    take_everything(number)
+    if not number % 2: looking.end()
+    REC.mark(1, 0, 0, number, recorder.now() - 10, recorder.now())
+    REC.flush(1)
+    delay.of_thread(); delay.forget()
+    pid = os.fork()
+    if not pid:
+        REC.event("of a child"); os._exit(0)
+    os.waitpid(pid, 0)
+    time.sleep(0.004)
+REC.end()
+print(all(open(name, "rb").read() == text for name, text in own.items()))
+"""
+
+
+def test_no_writer_of_the_recorder_touches_the_files_of_a_program_that_took_every_number(script, tmp_path):
+    done = run(script, EVERY_WRITER.replace("ROUNDS", "20"), tmp_path)
+    assert done.stdout == 20 * "True True\n" + "True\n", done.stderr
+    (process,) = [one for one in reader.load_processes(tmp_path / "spool", SpoolNotes()) if one.marks]
+    assert [mark.number for mark in process.marks] == [number // 2 for number in range(40)]
+    assert [event["value"] for event in process.all("thing")] == list(range(20))
+    assert process.ended_normally
+    (swap,) = tmp_path.glob("spool/proc-*/stderr.swap")
+    said = (
+        tmp_path / "stderr.txt"
+    ).read_text() + swap.read_text()  # what the launcher passes on, where the real stderr was lost in the call
+    assert sorted(said.splitlines()) == sorted(f"said in the call {number}" for number in range(20))
+
+
+RACE = """
+import threading
+recorder.FLUSH_NS = 0
+stop = []
+
+def write():
+    while not stop:
+        REC.event("thing")
+
+REC.open()
+thread = threading.Thread(target=write)
+thread.start()
+bad = 0
+for number in range(1000):
+    os.closerange(3, 70000)
+    opened = [os.open("own-%d" % place, os.O_RDWR | os.O_CREAT | os.O_TRUNC) for place in range(6)]
+    for one in opened: os.write(one, b"own")
+    for place in range(6):
+        text = open("own-%d" % place, "rb").read()
+        if text != b"own":
+            bad += 1
+            sys.stderr.write("%r\\n" % text)
+stop.append(True)
+thread.join()
+print(bad)
+"""
+
+
+def test_a_thread_that_closes_everything_while_the_recorder_writes_keeps_its_files(script, tmp_path):
+    done = run(script, RACE, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr[-2000:]
+
+
+def test_a_record_that_was_removed_stops_the_recording_and_is_told(rec, tmp_path):
+    tmp_path.joinpath("hello.jsonl").write_text('{"pid": 1, "ppid": 0}\n', encoding="utf-8")
+    rec.open()
+    Path(rec.folder, "marks.bin").unlink()
+    os.close(rec._files[0]._kept.number)
+    rec.mark(1, 0, 0, 7, 1, 2)
+    rec.flush()
+    assert rec.off
+    _, line = tmp_path.joinpath("hello.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line) == {"pid": os.getpid(), "problem": "its files were removed or replaced"}
+    assert not Path(rec.folder, "marks.bin").exists()
+
+
+def test_a_record_that_cannot_be_begun_is_told_at_the_end(rec, probe, tmp_path, monkeypatch):
+    def no_more(*_arguments):
+        raise OSError(24, "Too many open files")
+
+    tmp_path.joinpath("hello.jsonl").write_text("", encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(probe.files, "_open", no_more)
+        rec.open()
+        rec.mark(1, 0, 0, 7, 1, 2)
+    rec.close()
+    (line,) = tmp_path.joinpath("hello.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "Too many open files" in json.loads(line)["problem"]
+
+
+def raised_by_a_signal(rec, handler):
+    """What comes out of a hook in the middle of which a signal arrives."""
+    import signal
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            for _ in range(1000):
+                pass
+        except Exception:  # noqa: BLE001 - as the hooks have it
+            rec.failed("hook")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+class TooSlowError(Exception):
+    pass
+
+
+class Watch:
+    def __call__(self, _number, _frame):
+        raise TooSlowError
+
+    def method(self, _number, _frame):
+        raise TooSlowError
+
+
+def function(_number, _frame):
+    raise TooSlowError
+
+
+@pytest.mark.parametrize("handler", [function, Watch(), Watch().method])
+def test_what_a_signal_handler_raises_in_a_hook_reaches_the_program(rec, handler):
+    with pytest.raises(TooSlowError):
+        raised_by_a_signal(rec, handler)
+    try:
+        function(0, None)
+    except TooSlowError:
+        rec.failed("no handler is installed, and it is the hook's own")
+    assert "probe_failed:no handler is installed, and it is the hook's own" in rec._warned

@@ -1,0 +1,64 @@
+"""Which libraries of MindSpore's are touched: those whose machine code is known, where the user allows it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+
+
+class Library:
+    """A library whose functions consist of given bytes."""
+
+    def __init__(self, code):
+        self._code = ctypes.create_string_buffer(code, 4096)
+
+    def __getitem__(self, _name):
+        return ctypes.c_void_p(ctypes.addressof(self._code))
+
+
+@pytest.fixture
+def readings(probe, rec, monkeypatch):
+    """The module, where the library of a process is one that is known."""
+    module = import_module("_pipeprof_probe.readings")
+    known = Library(b"known")
+    monkeypatch.setitem(sys.modules, "mindspore._c_dataengine", SimpleNamespace(__file__="library"))
+    monkeypatch.setattr(module, "KNOWN", (module.digest(known),))
+    monkeypatch.setattr(module, "Readings", lambda library: library)
+    module.loaded = known
+    monkeypatch.setattr(module.ctypes, "PyDLL", lambda _path: module.loaded)
+    return module
+
+
+def test_a_library_with_known_code_is_used(readings):
+    assert readings.find() is readings.loaded
+
+
+def test_a_library_with_other_code_is_left_alone(readings):
+    readings.loaded = Library(b"known, but for one byte")
+    assert readings.find() is None
+
+
+@pytest.mark.parametrize(("value", "is_used"), [("1", False), ("yes", False), ("0", True), ("", True)])
+def test_the_user_can_forbid_it(readings, monkeypatch, value, is_used):
+    monkeypatch.setenv("PIPEPROF_NO_PATCHES", value)
+    assert (readings.find() is not None) is is_used
+
+
+def test_neither_the_sampler_nor_the_log_levels_are_touched_then(probe, rec, monkeypatch):
+    monkeypatch.setenv("PIPEPROF_NO_PATCHES", "1")
+    assert import_module("_pipeprof_probe.smaps").install() is False
+    assert probe.service.make_sampler(None) is None
+    assert "service_off" in rec._warned
+
+
+def test_the_installed_library_is_known_or_another_version(probe):
+    mindspore = pytest.importorskip("mindspore")
+    if mindspore.__version__ != "2.10.0":
+        pytest.skip("only 2.10.0 was looked into")
+    engine = import_module("mindspore._c_dataengine")
+    module = import_module("_pipeprof_probe.readings")
+    assert module.digest(ctypes.PyDLL(engine.__file__)) in module.KNOWN
