@@ -56,7 +56,6 @@ class Cloud(NamedTuple):
 @contextlib.contextmanager
 def google_server(folder):
     """gcp-storage-emulator, with an empty bucket; it asks for no login."""
-    pytest.importorskip("gcp_storage_emulator", reason="needs gcp-storage-emulator for a local server of Google's kind")
     port = free_port()
     words = [sys.executable, "-m", "gcp_storage_emulator", "start", "--port", str(port), "--in-memory"]
     with _running(words, folder, port):
