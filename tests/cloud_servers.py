@@ -13,11 +13,11 @@ import urllib.error
 import urllib.request
 from typing import NamedTuple
 
-import pytest
 from free_port import free_port
 from pyarrow import fs
 
 ACCOUNT = "devstoreaccount1"
+AZURITE = shutil.which("azurite-blob")
 KEY = base64.b64encode(bytes(range(64))).decode()
 
 
@@ -66,11 +66,8 @@ def google_server(folder):
 @contextlib.contextmanager
 def azure_server(folder):
     """Azurite, with an empty container; it checks signatures."""
-    program = shutil.which("azurite-blob")
-    if program is None:
-        pytest.skip("needs azurite-blob in PATH for a local server of Azure's kind: npm install -g azurite")
     port = free_port()
-    words = [program, "--disableTelemetry", "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(port)]
+    words = [AZURITE, "--disableTelemetry", "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(port)]
     with _running(words, folder, port):
         yield _with_bucket(Cloud("az", f"127.0.0.1:{port}"))
 
