@@ -25,10 +25,10 @@ echo "{name}: no test installs anything" >&2
 exit 97
 """
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-# Event -> places of the paths that it changes among its arguments.
+# Event -> places among its arguments of a path that it changes, and of the folder (a file descriptor) that the path is in.
 CHANGES = {
-    "os.chmod": (0,), "os.link": (1,), "os.mkdir": (0,), "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,),
-    "os.symlink": (1,), "os.truncate": (0,), "shutil.copytree": (1,), "shutil.move": (0, 1), "shutil.rmtree": (0,),
+    "os.chmod": ((0, 2),), "os.link": ((1, 3),), "os.mkdir": ((0, 2),), "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)), "os.rmdir": ((0, 1),), "os.symlink": ((1, 2),), "os.truncate": ((0, None),),
 }  # fmt: skip
 DEVICES = ("/dev/", "/proc/", "/sys/")  # the kernel's: no file comes to be
 # What tools keep in the source tree, and what other targets of the Makefile write there at the same time.
@@ -40,7 +40,7 @@ KEPT_BY_TOOLS = {
 ASKED_FOR = ("PIPEPROF_SCREENSHOTS", "PIPEPROF_REAL_FILES")
 
 
-_OPEN, _WRITE, _CLOSE = os.open, os.write, os.close  # tests replace them
+_OPEN, _WRITE, _CLOSE, _READLINK = os.open, os.write, os.close, os.readlink  # tests replace them
 
 
 class OutsideError(RuntimeError):
@@ -83,20 +83,26 @@ class Boundary:
         if not self.active:
             return
         if event == "open":
-            path, _, flags = arguments
-            if isinstance(flags, int) and flags & WRITES:
-                self.check(path)
+            path, mode, flags = arguments
+            if isinstance(flags, int) and flags & WRITES and not isinstance(path, int):
+                self.check(path, None if mode is None else -1)
         elif event in CHANGES:
-            for place in CHANGES[event]:
-                self.check(arguments[place])
+            for place, folder in CHANGES[event]:
+                self.check(arguments[place], -1 if folder is None else arguments[folder])
         elif event == "socket.connect":
             self.check_address(*arguments)
 
-    def check(self, path) -> None:
-        if isinstance(path, int) or path is None:
+    def check(self, path, folder) -> None:
+        """Refuse the change of a path in a folder: its descriptor, -1 for the working folder, None where nobody tells."""
+        if isinstance(path, int):
             return
-        text = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - tests replace what pathlib asks
-        if not self.inside(text) and not self.inside(os.path.realpath(text)):
+        text = os.fsdecode(path)
+        if not text.startswith("/"):
+            if folder is None:
+                return  # of `os.open`, for which the look at the source tree is left
+            text = f"{_READLINK('/proc/self/cwd' if folder == -1 else f'/proc/self/fd/{folder}')}/{text}"
+        text = os.path.normpath(text)
+        if not self.inside(text) and not self.inside(_true_path(text)):
             self.refuse(f"changed {text}")
 
     def inside(self, text: str) -> bool:
@@ -136,6 +142,14 @@ class Boundary:
                 found.append(f"there is a new {path.name} in the home folder")
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         return "\n".join(found)
+
+
+def _true_path(text: str) -> str:
+    """Where links lead, as far as a test lets us look."""
+    try:
+        return os.path.realpath(text)
+    except OSError:
+        return text
 
 
 def _is_own(address: str) -> bool:

@@ -29,7 +29,7 @@ DEEDS = {
     "npm": ("subprocess.run(['npm', 'install'])", "called npm install"),
     "download": ("try:\n    socket.create_connection(('192.0.2.1', 80), timeout=0.01)\nexcept OSError:\n    pass", "connected to 192.0.2.1"),
 }  # fmt: skip
-STAYS = "(tmp_path / 'a').write_text('a')\nsubprocess.run(['sh', '-c', 'echo x > \"$0\"', tmp_path / 'b'], check=True)"
+STAYS = "(tmp_path / 'a').mkdir()\n(tmp_path / 'a' / 'b').touch()\nshutil.rmtree(tmp_path / 'a')\nsubprocess.run(['sh', '-c', 'echo x > \"$0\"', tmp_path / 'b'], check=True)"
 CHILD = "subprocess.run(['sh', '-c', 'echo x > left'])"
 
 
@@ -43,7 +43,7 @@ def session(root, bodies, *options):
     shutil.copy(ROOT / "tests" / "boundary.py", root / "tests")
     (root / "tests" / "conftest.py").write_text("pytest_plugins = ['boundary']\n")
     (root / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:randomly --tb=short -rA\n")
-    imports = "import os, pathlib, socket, subprocess, sys\n\n\n"
+    imports = "import os, pathlib, shutil, socket, subprocess, sys\n\n\n"
     tests = "".join(text_of(name, body) for name, body in bodies.items())
     (root / "tests" / "test_it.py").write_text(imports + tests)
     words = [sys.executable, "-m", "pytest", "-q", *options, "tests"]
