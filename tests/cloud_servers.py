@@ -13,11 +13,11 @@ import urllib.error
 import urllib.request
 from typing import NamedTuple
 
-import pytest
 from free_port import free_port
 from pyarrow import fs
 
 ACCOUNT = "devstoreaccount1"
+AZURITE = shutil.which("azurite-blob")
 KEY = base64.b64encode(bytes(range(64))).decode()
 
 
@@ -56,7 +56,6 @@ class Cloud(NamedTuple):
 @contextlib.contextmanager
 def google_server(folder):
     """gcp-storage-emulator, with an empty bucket; it asks for no login."""
-    pytest.importorskip("gcp_storage_emulator", reason="needs gcp-storage-emulator for a local server of Google's kind")
     port = free_port()
     words = [sys.executable, "-m", "gcp_storage_emulator", "start", "--port", str(port), "--in-memory"]
     with _running(words, folder, port):
@@ -67,11 +66,8 @@ def google_server(folder):
 @contextlib.contextmanager
 def azure_server(folder):
     """Azurite, with an empty container; it checks signatures."""
-    program = shutil.which("azurite-blob")
-    if program is None:
-        pytest.skip("needs azurite-blob in PATH for a local server of Azure's kind: npm install -g azurite")
     port = free_port()
-    words = [program, "--disableTelemetry", "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(port)]
+    words = [AZURITE, "--disableTelemetry", "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", str(port)]
     with _running(words, folder, port):
         yield _with_bucket(Cloud("az", f"127.0.0.1:{port}"))
 

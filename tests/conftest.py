@@ -16,6 +16,8 @@ from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
 from pipeprof.record.schema import BY_NAME
 
+pytest_plugins = ["boundary", "skips"]
+
 # How long an example takes is the machine's affair: a test fails for what comes out. The examples are the same each
 # time, so that a test which passed for a change passes for it again; `make fuzz` draws new ones.
 settings.register_profile(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
+from archive import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -32,7 +34,7 @@ def make(folder: Path) -> Path:
     """Fill a new folder and return it."""
     for stored, names in RUNS.items():
         for name in names:
-            _unpack(CAPTURES / f"{stored}.tar.xz", folder / name)
+            unpack(CAPTURES / f"{stored}.tar.xz", folder / name)
     shutil.copytree(TESTS / "real" / "captures" / "2.10-ranks", folder / "two")
     shutil.copytree(ROOT / "examples", folder / "examples")
     for script in ("train.py", "a.py", "b.py"):
@@ -44,11 +46,6 @@ def make(folder: Path) -> Path:
     jq.write_text(JQ, encoding="utf-8")
     jq.chmod(0o755)
     return folder
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    subprocess.run(["tar", "-xJf", archive, "-C", folder], check=True)
 
 
 def _foreign(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -27,10 +26,6 @@ def pytest_collection_modifyitems(items):
         marked = {mark.name for mark in item.iter_markers()} & {"alone", "measures", "slow"}
         run = marked in ({"alone"}, {"slow"}, {"measures", "slow"}, set())
         assert run, f"{item.nodeid}: no part of `make test` and `make test-slow` would run it"
-    if importlib.util.find_spec("mindspore") is None:
-        for item in items:
-            if item.get_closest_marker("mindspore"):
-                item.add_marker(pytest.mark.skip(reason="mindspore is not installed"))
 
 
 def clean_environment(**extra):

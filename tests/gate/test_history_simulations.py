@@ -23,18 +23,10 @@ FALSE_PER_1000 = 1.0
 AFTER, BEFORE, NEAR = 40, 60, 5
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_the_search():
-    pytest.importorskip("ruptures")
-
-
 def github_series(name):
     """Logs of each series with at least 100 points; more is slower."""
-    path = PUBLIC / f"{name}.csv.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
     found = defaultdict(list)
-    with gzip.open(path, "rt") as file:
+    with gzip.open(PUBLIC / f"{name}.csv.gz", "rt") as file:
         for row in csv.DictReader(file):
             sign = -1 if row["unit"] in ("iter/sec", "ops/sec") else 1
             found[row["suite"], row["bench"]].append(sign * np.log(float(row["value"])))
@@ -82,21 +74,6 @@ def test_exchangeable_points_have_at_most_one_false_change_in_1000(kind, length)
     assert rate <= FALSE_PER_1000
 
 
-@pytest.mark.parametrize("name", ["github-action-benchmark", "hyper", "safetensors"])
-@pytest.mark.parametrize("length", [100, 0])
-def test_shuffled_github_series_have_at_most_one_false_change_in_1000(name, length):
-    rng = np.random.default_rng([11, length])
-    known = github_series(name)
-    wrong = total = 0
-    for _ in range(40 if length else 10):
-        for logs in known:
-            drawn = rng.permutation(logs)[: length or None]
-            wrong += len(found_in(drawn))
-            total += len(drawn)
-    print(f"{name} n={length or 'all'}: {1000 * wrong / total:.2f} false per 1,000 ({wrong} in {total})")
-    assert 1000 * wrong / total <= FALSE_PER_1000
-
-
 @pytest.mark.parametrize("kind", ["normal", "heavy", "spikes"])
 def test_a_step_of_a_quarter_is_found_in_synthetic_series(kind):
     shares = {
@@ -106,17 +83,6 @@ def test_a_step_of_a_quarter_is_found_in_synthetic_series(kind):
     print(kind, shares)
     assert shares[1.25] >= 0.8
     assert shares[1.25] >= shares[1.10] >= shares[1.05]
-
-
-def test_a_step_of_a_quarter_is_found_in_shuffled_github_series():
-    known = github_series("github-action-benchmark")
-
-    def draw(number, rng):
-        return rng.permutation(known[rng.integers(len(known))])[:number]
-
-    shares = {ratio: power(draw, ratio, 1000, np.random.default_rng(17)) for ratio in (1.05, 1.10, 1.25)}
-    print(shares)
-    assert shares[1.25] >= 0.8
 
 
 def test_another_machine_never_makes_a_change():
@@ -133,3 +99,30 @@ def test_another_machine_never_makes_a_change():
         wrong += len(found)
     print(f"{1000 * wrong / 100_000:.2f} false per 1,000")
     assert 1000 * wrong / 100_000 <= FALSE_PER_1000
+
+
+if PUBLIC.is_dir():  # an addition: the synthetic series have the same properties
+
+    @pytest.mark.parametrize("name", ["github-action-benchmark", "hyper", "safetensors"])
+    @pytest.mark.parametrize("length", [100, 0])
+    def test_shuffled_github_series_have_at_most_one_false_change_in_1000(name, length):
+        rng = np.random.default_rng([11, length])
+        known = github_series(name)
+        wrong = total = 0
+        for _ in range(40 if length else 10):
+            for logs in known:
+                drawn = rng.permutation(logs)[: length or None]
+                wrong += len(found_in(drawn))
+                total += len(drawn)
+        print(f"{name} n={length or 'all'}: {1000 * wrong / total:.2f} false per 1,000 ({wrong} in {total})")
+        assert 1000 * wrong / total <= FALSE_PER_1000
+
+    def test_a_step_of_a_quarter_is_found_in_shuffled_github_series():
+        known = github_series("github-action-benchmark")
+
+        def draw(number, rng):
+            return rng.permutation(known[rng.integers(len(known))])[:number]
+
+        shares = {ratio: power(draw, ratio, 1000, np.random.default_rng(17)) for ratio in (1.05, 1.10, 1.25)}
+        print(shares)
+        assert shares[1.25] >= 0.8

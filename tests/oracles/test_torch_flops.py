@@ -12,6 +12,9 @@ import pytest
 
 from pipeprof.read.flops import Call, Tensor, flops_of
 
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("torch is not installed: make test-torch", allow_module_level=True)
+
 SCRIPT = Path(__file__).with_name("torch_flops.py")
 PROFILER_LEAVES_OUT = {"three-dimensional", "transposed"}  # with_flops has no formula for them
 
@@ -68,8 +71,6 @@ GROUPS = {"grouped": 4, "depthwise": 6}
 
 @pytest.fixture(scope="module")
 def counted():
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed: make test-torch")
     done = subprocess.run([sys.executable, SCRIPT], check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -28,7 +28,6 @@ from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]  # starts a cluster of workers
-pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 RUNS, RANKS = 130, 5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 
 import hostile
 import pytest
@@ -12,9 +13,9 @@ from every import every
 
 from pipeprof import escape
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # before Python 3.11
+else:
     import tomli as tomllib
 
 every_name = every(hostile.NAMES, ascii)

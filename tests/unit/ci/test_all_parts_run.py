@@ -20,9 +20,13 @@ BESIDE, UNTIL = ["fresh-machine", "lint"], 2  # run beside the first of them
 LINT = "lint, types, floors, site"
 
 
-def executable(path):
+# What `.ci/run` starts besides: its tests have no other program, and so whatever the machine has makes no difference.
+PROGRAMS = ("bash", "cat", "dirname", "mktemp", "rm", "sh", "sleep")
+
+
+def executable(path, text=NOTES):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(NOTES, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 
 
@@ -30,10 +34,10 @@ def executable(path):
 def noted(tmp_path):
     """`noted(command, failing)`: how a command ended, and each call of a stand-in, in order."""
 
-    def run(command, cwd, failing=""):
+    def run(command, cwd, failing="", path=os.environ["PATH"]):
         file = tmp_path / "noted"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "VENV"))}
-        env |= {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{env['PATH']}", "NOTED": str(file), "FAILING": failing}
+        env |= {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{path}", "NOTED": str(file), "FAILING": failing}
         done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60)
         return done, file.read_text(encoding="utf-8").splitlines()
 
@@ -42,13 +46,18 @@ def noted(tmp_path):
 
 @pytest.fixture
 def ci(tmp_path, noted):
-    """`ci(failing)`: `.ci/run` with a stand-in for make; how it ended, and the targets that it asked for."""
+    """`ci(failing)`: `.ci/run` with stand-ins for make and a browser; how it ended, and the targets that it asked for."""
     executable(tmp_path / "bin" / "make")
+    executable(tmp_path / "bin" / "chromium")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "tree" / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", tmp_path / "tree" / ".ci" / "run")
 
     def run(failing=""):
-        done, calls = noted(["bash", ".ci/run"], tmp_path / "tree", failing)
+        done, calls = noted(["bash", ".ci/run"], tmp_path / "tree", failing, programs)
         return done, [next(word for word in call.split() if not word.startswith("--")) for call in calls]
 
     return run
@@ -88,6 +97,26 @@ def test_ci_goes_on_after_a_failure_and_names_it_at_the_end(ci, failing, named):
     check_order(without_environment(targets))
     assert done.stdout.partition("\nfailed:\n")[2].splitlines() == [f"  {name}" for name in named]
     assert done.stdout.count(" s  FAILED  ") == len(named)
+
+
+def test_ci_installs_a_browser_where_there_is_none(ci, tmp_path):
+    executable(tmp_path / "bin" / "apt-get", NOTES.replace("$*", "apt-get:$*", 1))
+    (tmp_path / "bin" / "chromium").unlink()
+    done, targets = ci()
+    assert (done.returncode, done.stderr) == (0, "")
+    asked = [line for line in (tmp_path / "noted").read_text().splitlines() if line.startswith("apt-get:")]
+    assert [line.split()[0] for line in asked] == ["apt-get:update", "apt-get:install"]
+    assert asked[1].endswith(" chromium")
+    check_order(targets[3:])
+
+
+def test_ci_goes_on_without_a_browser_and_says_so(ci, tmp_path):
+    executable(tmp_path / "bin" / "apt-get", NOTES.replace("$*", "apt-get:$*", 1))
+    (tmp_path / "bin" / "chromium").unlink()
+    done, targets = ci("update")
+    assert done.returncode == 1
+    assert done.stdout.endswith("\nfailed:\n  browser\n")
+    check_order(targets[2:])
 
 
 def test_ci_does_not_go_on_without_an_environment(ci, tmp_path):

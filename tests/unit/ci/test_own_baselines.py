@@ -15,8 +15,33 @@ from action_steps import ROOT
 from pipeprof.record.baseline import load_whole
 from pipeprof.report import baselines
 
-SLOW_PLACE = "def work():\n    time.sleep({seconds})\n"
-BENCHMARK = "from place import work\n\n\ndef test_work(benchmark):\n    benchmark.pedantic(work, rounds=3)\n"
+# Its clock shows what the work says that it takes, a little more from one execution to the next.
+PLACE = """import pathlib
+
+count = pathlib.Path(__file__).with_name("count")
+number = len(count.read_text()) if count.exists() else 0
+count.write_text("x" * (number + 1))
+seconds = 0.0
+
+
+def clock():
+    global seconds
+    seconds += 1e-9
+    return seconds
+
+
+def work():
+    global seconds
+    seconds += {seconds} * (1 + 0.01 * (number % 3))
+"""
+BENCHMARK = """import pytest
+from place import clock, work
+
+
+@pytest.mark.benchmark(timer=clock)
+def test_work(benchmark):
+    benchmark.pedantic(work, rounds=3)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +121,8 @@ def repository(tmp_path, monkeypatch):
     shutil.copy(ROOT / "tools" / "bench_gate.py", tree / "tools")
     (tree / "tests" / "benchmarks" / "test_work.py").write_text(BENCHMARK)
     (tree / "pytest.ini").write_text("[pytest]\n")
-    (tree / ".gitignore").write_text(".benchmarks\n__pycache__\n")
-    (tree / "place.py").write_text("import time\n\n\n" + SLOW_PLACE.format(seconds=0.002))
+    (tree / ".gitignore").write_text(".benchmarks\n__pycache__\ncount\n")
+    (tree / "place.py").write_text(PLACE.format(seconds=0.002))
     identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "base"]):
         subprocess.run(["git", *words], cwd=tree, check=True)
@@ -110,7 +135,7 @@ def judged(tree):
 
 
 def test_benchmarks_that_became_ten_times_as_slow_are_red(repository):
-    (repository / "place.py").write_text("import time\n\n\n" + SLOW_PLACE.format(seconds=0.2))
+    (repository / "place.py").write_text(PLACE.format(seconds=0.02))
     done = judged(repository)
     assert done.returncode == 1, done.stdout + done.stderr
     summary = (repository / ".benchmarks" / "gate" / "summary.md").read_text(encoding="utf-8")

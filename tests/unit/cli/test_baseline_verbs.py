@@ -148,7 +148,6 @@ def test_show_asks_which_of_several(call, given):
 
 
 def test_history_names_the_change_and_the_drift(call, given):
-    pytest.importorskip("ruptures")
     for number in range(16):
         given["RUN"] = made(number)
         call("write", "RUN", "--workload", "demo", "--force", *(["--tag", "v1"] if number == 5 else []))
@@ -167,7 +166,6 @@ def test_history_names_the_change_and_the_drift(call, given):
 
 
 def test_few_writes_are_not_said_to_have_no_change(call, given):
-    pytest.importorskip("ruptures")
     call("write", "RUN", "--workload", "demo")
     said = " ".join(call("show", "--history")[1].split())
     assert "changes of level are looked for from 10 writes on, and no earlier write has a release tag" in said
@@ -249,7 +247,6 @@ def test_the_same_run_is_written_to_the_history_once(call, given, tmp_path):
     assert len(path.read_text().splitlines()) == 1
     call("write", "RUN", "--workload", "demo", "--force", "--tag", "v1")
     assert len(path.read_text().splitlines()) == 2
-    pytest.importorskip("ruptures")
     (entry,) = json.loads(call("show", "--history", "--format", "json")[1])["entries"]
     assert entry["tag"] == "v1"
 
@@ -279,7 +276,6 @@ def test_show_takes_the_folder_of_a_baseline_that_of_its_workload_an_address_and
 
 
 def test_history_is_shown_of_the_folder_that_is_named(call, given):
-    pytest.importorskip("ruptures")
     folder = call("write", "RUN", "--workload", "demo")[1].strip()
     assert call("show", folder, "--history") == call("show", "--history")
     assert "000000000000" in call("show", "baselines/demo", "--history")[1]

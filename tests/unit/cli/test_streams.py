@@ -88,7 +88,6 @@ def test_a_closed_pipe_is_no_error(folder, words):
         os.close(write)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
 @pytest.mark.parametrize("words", WORDS)
 def test_a_full_stdout_is_an_error_of_its_own(folder, words):
     with Path("/dev/full").open("wb") as full:

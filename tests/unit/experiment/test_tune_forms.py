@@ -14,8 +14,6 @@ import pytest
 from pipeprof.experiment.tune.patch import patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
-pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
-
 DATASET = """
 import json, sys
 

@@ -7,8 +7,6 @@ import pytest
 from pipeprof.experiment.tune.patch import patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
-pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
-
 LINES = """data = make()
 data = data.map(f, ["x"])  # scale
 data = data.map(g, ["x"])

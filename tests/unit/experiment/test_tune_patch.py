@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import shutil
 import subprocess
 
 import pytest
@@ -16,7 +15,6 @@ from pipeprof.experiment.tune.patch import BEFORE, READER, patch_of
 from pipeprof.experiment.tune.source import calls_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
-pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
 NODES = {"MapOp": 1, "GeneratorOp": 2, "BatchOp": 0}
 
 
@@ -31,13 +29,10 @@ def patch(folder, text, *wanted, name="train.py", **more):
     return patch_of(Settings(site=f"{path}:1", operators=operators, **more), folder)
 
 
-def applied(folder, diff, tool):
-    """The text of train.py after `git apply` or `patch`."""
+def applied(folder, diff):
+    """The text of train.py after `git apply`."""
     (folder / "change.diff").write_bytes(diff.encode())
-    words = {"git": ["git", "apply", "change.diff"], "patch": ["patch", "-p1", "-s", "-i", "change.diff"]}[tool]
-    if shutil.which(words[0]) is None:
-        pytest.skip(f"no {words[0]} here")
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", "apply", "change.diff"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return (folder / "train.py").read_bytes().decode()
 
@@ -54,7 +49,7 @@ READERS = {
 def test_readers_of_mindspore_get_their_workers(tmp_path, op_type):
     found = patch(tmp_path, READERS[op_type] + ")\n", (op_type, 1, 2, None))
     assert found.by_hand == ()
-    assert applied(tmp_path, found.diff, "git") == READERS[op_type] + ", num_parallel_workers=2)\n"
+    assert applied(tmp_path, found.diff) == READERS[op_type] + ", num_parallel_workers=2)\n"
 
 
 def test_a_reader_whose_workers_may_be_given_by_place_is_left_alone(tmp_path):
@@ -102,16 +97,13 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("tool", ["git", "patch"])
 @pytest.mark.parametrize("case", EDITS)
-def test_the_diff_applies_and_keeps_the_formatting(tmp_path, case, tool):
+def test_the_diff_applies_and_keeps_the_formatting(tmp_path, case):
     before, after = EDITS[case]
     line = next(number for number, text in enumerate(before.split("\n"), start=1) if "map(" in text)
     found = patch(tmp_path, before, ("MapOp", line, 2, None))
     assert found.by_hand == ()
-    if tool == "patch" and case == "crlf":
-        pytest.skip("patch takes the carriage returns of a diff away")
-    assert applied(tmp_path, found.diff, tool) == after
+    assert applied(tmp_path, found.diff) == after
 
 
 def test_several_operators_of_a_file_are_changed_together(tmp_path):
@@ -119,7 +111,7 @@ def test_several_operators_of_a_file_are_changed_together(tmp_path):
         "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=1)\ndata = data.map(f)\ndata = data.batch(8)\n"
     )
     wanted = [("BatchOp", 3, 2, True), ("MapOp", 2, None, True), ("GeneratorOp", 1, 4, False)]
-    after = applied(tmp_path, patch(tmp_path, text, *wanted).diff, "git")
+    after = applied(tmp_path, patch(tmp_path, text, *wanted).diff)
     assert after == (
         "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=4, python_multiprocessing=False)\n"
         "data = data.map(f, python_multiprocessing=True)\n"
@@ -170,7 +162,7 @@ def test_operators_of_different_kinds_at_one_line_are_changed(tmp_path):
     wanted = [("BatchOp", 1, 2, True), ("MapOp", 1, 3, None), ("GeneratorOp", 1, 4, False)]
     found = patch(tmp_path, text, *wanted)
     assert found.by_hand == ()
-    assert applied(tmp_path, found.diff, "git") == (
+    assert applied(tmp_path, found.diff) == (
         "data = ds.GeneratorDataset(rows, ['x'], num_parallel_workers=4, python_multiprocessing=False)"
         ".map(f, num_parallel_workers=3).batch(8, num_parallel_workers=2, python_multiprocessing=True)\n"
     )
@@ -242,7 +234,7 @@ def test_without_the_library_every_line_is_named(tmp_path, monkeypatch):
 def test_every_edit_is_python_with_one_keyword_more(tmp_path):
     for kind in (*BEFORE, "MindRecordOp", "ClueOp"):
         text = f"data = data.{min(calls_of(kind))}(f)\n"
-        after = applied(tmp_path, patch(tmp_path, text, (kind, 1, 3, None)).diff, "git")
+        after = applied(tmp_path, patch(tmp_path, text, (kind, 1, 3, None)).diff)
         call = ast.parse(after).body[0].value
         assert [(word.arg, word.value.value) for word in call.keywords] == [("num_parallel_workers", 3)]
 
@@ -279,10 +271,9 @@ def test_a_source_that_is_nested_too_deeply_is_named(tmp_path, monkeypatch):
     assert (found.diff, [one.why for one in found.by_hand]) == ("", ["unreadable"])
 
 
-@pytest.mark.parametrize("tool", ["git", "patch"])
-def test_a_file_whose_name_has_blanks_is_found(tmp_path, tool):
+def test_a_file_whose_name_has_blanks_is_found(tmp_path):
     path = tmp_path / "train all.py"
     found = patch(tmp_path, "data = data.map(f)\n", ("MapOp", 1, 2, None), name=path.name)
     (tmp_path / "train.py").write_text("")
-    applied(tmp_path, found.diff, tool)
+    applied(tmp_path, found.diff)
     assert path.read_text() == "data = data.map(f, num_parallel_workers=2)\n"

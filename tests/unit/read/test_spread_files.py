@@ -101,7 +101,6 @@ def test_a_process_that_is_ended_leaves_nothing(source, tmp_path, several):
 
 
 def test_nodes_of_a_cluster_write_the_same_tables(tmp_path, monkeypatch):
-    pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
     for source in SOURCES:
         source(tmp_path / "job" / source.__name__)
     monkeypatch.chdir(tmp_path)

@@ -11,8 +11,6 @@ from pyarrow import fs
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.side import open_base
 from pipeprof.record import baseline, object_place, objects
-
-pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 from pipeprof.record.baseline_files import DamagedBaselineError
 
 

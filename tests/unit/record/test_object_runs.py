@@ -29,7 +29,6 @@ from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
 pytestmark = pytest.mark.slow  # starts servers of object storage
-pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
 RUNS = 12
 
@@ -251,7 +250,6 @@ def test_runs_lists_what_a_folder_lists(server, bucket, runs):
 
 
 def test_history_of_a_bucket_is_that_of_a_folder(server, bucket, runs, tmp_path):
-    pytest.importorskip("ruptures")
     place = tmp_path / "nightly"
     place.mkdir()
     for number, path in enumerate(sorted(found.parent for found in runs.rglob(MANIFEST))[:4]):

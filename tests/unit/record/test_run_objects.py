@@ -27,8 +27,6 @@ from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
 from pipeprof.record.schema import TABLES
 
-pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
-
 TABLES_KEPT = ("step/", "fetch/", "pipeline/", "op_info/")
 MOST_REQUESTS = 100  # for a report, of a run of any number of ranks
 pytestmark = [pytest.mark.usefixtures("storage_account"), pytest.mark.slow]

@@ -71,7 +71,6 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
 
 @pytest.mark.parametrize("name", ["steps", "pipeline", "operators"])
 def test_the_charts_of_the_page_are_valid_altair_charts(name, normal):
-    pytest.importorskip("altair")
     with pipeprof.open(normal.path) as opened:
         spec = getattr(opened.plot, name)().to_dict(validate=True)
     assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
@@ -79,14 +78,12 @@ def test_the_charts_of_the_page_are_valid_altair_charts(name, normal):
 
 
 def test_a_chart_of_several_ranks_has_a_cell_for_each_step(ranks):
-    pytest.importorskip("altair")
     with pipeprof.open(ranks.path) as opened:
         spec = opened.plot.ranks().to_dict()
     assert len(spec["data"]["values"]) == 20
 
 
 def test_a_chart_without_data_says_what_was_not_measured(normal):
-    pytest.importorskip("altair")
     with pipeprof.open(normal.path) as opened, pytest.raises(MeasureError, match="nothing for this chart"):
         opened.plot.ranks()
 

@@ -21,11 +21,6 @@ def noise(number, sd=0.02, seed=1):
     return np.random.default_rng(seed).normal(0, sd, number)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_ruptures():
-    pytest.importorskip("ruptures")
-
-
 def test_a_planted_step_is_found_where_it_is():
     logs = noise(60)
     logs[35:] += np.log(1.25)

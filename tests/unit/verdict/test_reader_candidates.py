@@ -56,7 +56,8 @@ def test_one_that_keeps_up_is_not():
 
 def test_readers_by_file_are_those_of_mindspore_that_no_sampler_asks():
     """Every class of MindSpore's is of one sort; those that take a sampler are asked for row numbers."""
-    ds = pytest.importorskip("mindspore.dataset")
+    import mindspore.dataset as ds
+
     from pipeprof.collect.probe.describe import READERS
 
     found = {}
