@@ -26,7 +26,7 @@ def tell(root):
     import time
     import traceback
 
-    hide = _hider()
+    hide = hider()
     frames = [hide(line) for line in "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]]
     said = [hide(line) for line in words(value)[:MOST_LINES]]
     facts = {
@@ -49,7 +49,7 @@ def tell(root):
         os.close(fd)
 
 
-def _hider():
+def hider():
     """A function that takes out of a line what must not be kept: what is hidden in the command and variables, too."""
     from . import redact
 
