@@ -37,6 +37,7 @@ FORWARDED = tuple(
 )
 RESTORED = tuple(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # after one of them no repetition begins
+_VMSTAT = Path("/proc/vmstat")
 POLL_S = 0.25  # SIGCHLD wakes us at once; this is for the case that another thread got it
 _TIMING_BLOCK = re.compile(
     rb"\[V10900\][^\n]*\n\[PROF Dataset\]\n(?:worker_time:[^\n]*\n)?(?:-- [^\n]*\n)*\n?"
@@ -148,7 +149,7 @@ def die_like(status: int) -> None:
 def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Exit, dict[str, object]]:
     """How the command ended, and what the spool shall say about it."""
     interrupted = False
-    launcher_cpu_s = time.process_time()
+    launcher_cpu_s, kills = time.process_time(), _oom_kills()
     with HostSampler(pid, spool / "host.jsonl") as sampler:
         due = time.monotonic()
         while True:
@@ -172,7 +173,17 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime}
+                more = _oom_kills()
+                facts["oom_kills"] = None if more is None or kills is None else more - kills
                 return Exit(code, interrupted), facts
+
+
+def _oom_kills() -> int | None:
+    """How many processes the kernel has ended for lack of memory, of the machine or of a group; None: not told."""
+    with contextlib.suppress(OSError, ValueError):
+        lines = _VMSTAT.read_text(encoding="ascii").splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    return None
 
 
 def _asks_to_end(number: int) -> bool:

@@ -20,6 +20,7 @@ from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
+from pipeprof.record.whereabouts import Last  # noqa: TC001 - read when the manifest is
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,7 @@ class Rank(msgspec.Struct, kw_only=True):
 
     `zero_realtime_ns` and `zero_monotonic_ns` are the two clocks at the repetition's zero, as this process saw them.
     `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None: nothing is known to be.
+    `last`: what it was in at its end, in a command that did not end well.
     """
 
     rank: Number
@@ -76,6 +78,7 @@ class Rank(msgspec.Struct, kw_only=True):
     evidence_counts: dict[str, Count] = {}
     missing_steps_s: float | None = None
     missing_queue_s: float | None = None
+    last: Last | None = None
 
 
 class Failure(msgspec.Struct, kw_only=True):
@@ -89,7 +92,10 @@ class Failure(msgspec.Struct, kw_only=True):
 
 
 class Rep(msgspec.Struct, kw_only=True):
-    """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown."""
+    """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown.
+
+    `oom_kills`: processes that the kernel of the machine ended for lack of memory meanwhile; None: it does not tell.
+    """
 
     rep: Number
     zero_realtime_ns: Ns
@@ -97,6 +103,7 @@ class Rep(msgspec.Struct, kw_only=True):
     dur_ns: Ns | None = None
     exit_code: Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)] | None = None
     failure: Failure | None = None
+    oom_kills: Count | None = None
     ranks: list[Rank] = []
 
 

@@ -15,6 +15,7 @@ from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
+from pipeprof.report.hang import hang_facts
 from pipeprof.report.memory.content import growth_of
 from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
@@ -97,6 +98,7 @@ def build(
             "host": engine.rows("host/cpu_summary"),
             "cpu_account": account,
             "diagnosis": diagnosis_of(engine, run, waits, pipelines, account["contention"]),
+            "hang": hang_facts(run),
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
         steps = content["steps"]

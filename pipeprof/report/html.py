@@ -79,7 +79,9 @@ def _first(content: dict[str, Any]) -> list[str]:
     rows = {name: texts.pop(name) for name in ("Cause", "Where") if name in texts} | began | texts
     body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in rows.items() if said]
     if answer.extra:
-        body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
+        body.append(
+            f"{_ROW}{answer.extra_title}</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>"
+        )
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
         purpose = f"{words(capital(answer.next_purpose))}:<br>"

@@ -50,7 +50,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     lines = [f"**{escaped(answer.sentence)}**", ""]
     lines += [f"- **{label}:** {escaped(words)}" for label, words in labelled(answer)]
     if answer.extra:
-        lines += ["", *markdown_block(answer.extra)]
+        lines += ["", f"{answer.extra_title}:", "", *markdown_block(answer.extra)]
     if answer.next_command:
         lines += ["", f"Next ({answer.next_purpose}):", "", *markdown_block(pasted(answer.next_command), "sh")]
     return [*lines, ""]

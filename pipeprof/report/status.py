@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.launcher import being_recorded
 from pipeprof.report.document import Document
+from pipeprof.report.hang import hang_facts
 from pipeprof.report.sections.block import Section
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count
@@ -23,7 +24,8 @@ RECORDING, CUT_OFF = "recording", "cut_off"
 def build(run: Run) -> dict[str, Any]:
     """The state of the run (recording, cut_off, or that of its manifest), and while it is recorded a row per rank.
 
-    The rows are those of verdict/waiting.judge, with `text`, a sentence.
+    The rows are those of verdict/waiting.judge, with `text`, a sentence. `hang`: those of a run that stood still before
+    it ended.
     """
     state: str = run.manifest.state
     rows: list[dict[str, Any]] = []
@@ -38,20 +40,23 @@ def build(run: Run) -> dict[str, Any]:
         "run": {"path": run.name, "run_id": run.manifest.run_id, "repetitions": len(run.manifest.reps)},
         "state": state,
         "ranks": [{**row, "text": words.sentence(row)} for row in rows],
+        "hang": hang_facts(run),
     }
 
 
 def document(content: dict[str, Any], *, stacks: bool = False) -> Document:
     """A sentence for each rank, or for the run where none is known; `stacks`: with the whole Python stacks."""
     if not content["ranks"]:
-        return Document(run_sentence(content), [], unbroken=True)
+        hung = content["hang"]["ranks"] if content["hang"] else []
+        sections = [one for row in hung for one in _of_rank(row, words.THEN, stacks=stacks)]
+        return Document(run_sentence(content), sections, unbroken=True)
     title = f"`{content['run']['path']}` is being recorded: {format_count(len(content['ranks']), 'rank')}"
-    sections = [one for row in content["ranks"] for one in _of_rank(row, stacks=stacks)]
+    sections = [one for row in content["ranks"] for one in _of_rank(row, words.NOW, stacks=stacks)]
     return Document(title, sections, unbroken=True)
 
 
-def _of_rank(row: dict[str, Any], *, stacks: bool) -> list[Section]:
-    said = Section("", [row["text"]], words.details(row), unbroken=True)
+def _of_rank(row: dict[str, Any], tense: words.Tense, *, stacks: bool) -> list[Section]:
+    said = Section("", [row["text"]], words.details(row, tense), unbroken=True)
     shown = [(f"process {row['pid']}", row), *((_who(one), one) for one in row["stuck"])] if stacks else []
     return [said, *(Section("", notes=[f"stack of {who}:"], code=words.frames(one["stack"])) for who, one in shown)]
 
@@ -67,4 +72,6 @@ def run_sentence(content: dict[str, Any]) -> str:
         return f"`{path}` is being recorded: no process of it has begun to use MindSpore"
     if state == CUT_OFF:
         return f"the recording of `{path}` was cut off: `pipeprof report` makes what can be made of it"
-    return f"`{path}` is {state}: nothing runs, {format_count(content['run']['repetitions'], 'repetition')} recorded"
+    before = "; before its end it stood still" if content["hang"] else ""
+    repetitions = format_count(content["run"]["repetitions"], "repetition")
+    return f"`{path}` is {state}: nothing runs, {repetitions} recorded{before}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipeprof.read.spool.live import Frame, Live, Stuck
+    from pipeprof.record.whereabouts import Call, Frame, Live, Stuck
 
 ENDED, GONE, SILENT, STARTING, MOVING = "ended", "gone", "silent", "starting", "moving"
 FIRST_BATCH, BATCH, BUILD, COMPILE = "first_batch", "batch", "build", "compile"
@@ -48,10 +48,10 @@ def _row(rank: Live) -> dict[str, Any]:
     code, call = _of_stack(rank.stack)
     if row["code"] is None:
         row["code"] = code
-        if code == BATCH and call is not None and call.get("rows") == 0:
+        if code == BATCH and call is not None and call.rows == 0:
             row["code"] = FIRST_BATCH
-    since = (call or {}).get("since")
-    still_ns = rank.still_ns if since is None else rank.said_ns - int(since)
+    since = None if call is None else call.since
+    still_ns = rank.still_ns if since is None else rank.said_ns - since
     row["for_s"] = round(rank.age_s if row["code"] == SILENT else still_ns / 1e9 + rank.age_s, 1)
     if row["code"] == MOVING:
         row["for_s"] = None
@@ -60,7 +60,7 @@ def _row(rank: Live) -> dict[str, Any]:
     if site is not None:
         row |= {"site": site.site, "function": site.function, "line": rank.line or None}
     row["call"] = code if row["code"] == SILENT else None
-    row["in_callback"] = any(frame.call is not None and frame.call["call"] == _CALLBACK for frame in rank.stack)
+    row["in_callback"] = any(frame.call is not None and frame.call.call == _CALLBACK for frame in rank.stack)
     row["queue"] = _queue(rank, call)
     row["stack"] = _texts(rank.stack)
     row["stuck"] = [_stuck_row(one) for one in rank.stuck]
@@ -80,11 +80,11 @@ def _state(rank: Live) -> str | None:
     return MOVING if rank.still_ns < STILL_NS else None
 
 
-def _of_stack(stack: Sequence[Frame]) -> tuple[str, Any]:
+def _of_stack(stack: Sequence[Frame]) -> tuple[str, Call | None]:
     """What a stack is in: the code, and the facts of the known call if it is one."""
     own = next((number for number, frame in enumerate(stack) if frame.own), len(stack))
     for number, frame in enumerate(stack):
-        code = _CODES.get(frame.call["call"]) if frame.call is not None else None
+        code = _CODES.get(frame.call.call) if frame.call is not None else None
         if code is not None and (number < own or code in (COMPILE, BUILD)):
             return code, frame.call
     return RESULT if any(_is_mindspore(frame) for frame in stack[:own]) else SCRIPT, None
@@ -100,9 +100,9 @@ def _site(stack: Sequence[Frame]) -> Frame | None:
     return own or next((frame for frame in stack if frame.call is None and not _is_mindspore(frame)), None)
 
 
-def _queue(rank: Live, call: Any) -> dict[str, int] | None:
+def _queue(rank: Live, call: Call | None) -> dict[str, int] | None:
     """The queue that the loop takes its batches from: of the iterator that it waits for, else of the newest."""
-    number = (call or {}).get("tree", _newest(rank))
+    number = _newest(rank) if call is None or call.tree is None else call.tree
     samples = rank.queues.get(number) if number is not None else None
     return {"depth": samples[0].depth, "capacity": samples[0].capacity} if samples else None
 

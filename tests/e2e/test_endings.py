@@ -19,7 +19,7 @@ from pipeprof.record.run import load
 
 pytestmark = pytest.mark.mindspore
 
-FLUSH_S = 0.5  # after so long the next step is written to disk
+FLUSH_S = 0.1  # after so long the next step is written to disk
 
 
 def told_steps(text):

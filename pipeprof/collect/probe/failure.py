@@ -31,7 +31,7 @@ def tell(root):
     import json
     import traceback
 
-    hide = _hider()
+    hide = hider()
     frames = [hide(line) for line in "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]]
     said = [hide(line) for line in words(value)[:MOST_LINES]]
     facts = {
@@ -50,7 +50,7 @@ def tell(root):
     files.write_once(os.path.join(root, NAME), (json.dumps(facts) + "\n").encode())
 
 
-def _hider():
+def hider():
     """A function that takes out of a line what must not be kept: what is hidden in the command and variables, too."""
     from . import redact
 

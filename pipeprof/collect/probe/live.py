@@ -32,6 +32,7 @@ HOOKS = {
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _own = {}  # type: dict[str, bool]  # whether a file is the program's
+_hiders = []  # type: list[object]  # the function that takes out of a line what must not be kept
 _looking = []  # type: list[int]  # process ids of workers that are watched
 
 
@@ -132,14 +133,20 @@ def _facts(kind, frame):
 
 
 def _line(entries):
-    """The text of the program's innermost line, or an empty text."""
+    """The text of the program's innermost line without passwords, or an empty text."""
     import linecache
 
     entry = next((entry for entry in entries if entry[3]), None)
     try:
-        return linecache.getline(entry[0], entry[1]).strip()[:200] if entry is not None else ""
+        return _hide(linecache.getline(entry[0], entry[1]).strip())[:200] if entry is not None else ""
     except Exception:  # whatever the loader of a module does
         return ""
+
+
+def _hide(line):
+    if not _hiders:
+        _hiders.append(failure.hider())
+    return _hiders[0](line)
 
 
 def replace(path, facts):

@@ -25,7 +25,8 @@ SYNC = 16
 ROW, STOPPED, FAILED = 0, 1, 2  # flags of FETCH
 OTHER_THREAD = 0x80
 
-FLUSH_NS = 500_000_000
+FLUSH_NS = 500_000_000  # by the thread
+UNWRITTEN_NS = 100_000_000  # by the next mark: a training that goes on loses no more of its steps to a kill
 LAST_FLUSH_S = 5
 MOST_FAILURES = 10  # of the thread, which ends then: the training's own marks flush from there on
 KEEP_AT_MOST = 200_000  # marks kept in memory while the disk refuses them (about 15 MB)
@@ -99,7 +100,7 @@ class Recorder:
         Plain numbers, not a tuple that stays: the garbage collector would count it.
         """
         self._values.extend((kind, flag, subject, number, begin, end))
-        if end - self._flushed > FLUSH_NS:
+        if end - self._flushed > UNWRITTEN_NS:
             self.flush()
 
     def has_marks(self):
@@ -200,6 +201,7 @@ class Recorder:
             "role": environ.get("MS_ROLE"),
             "started": self.started,
             "run_id": self.options.get("run_id"),
+            "cpu_limit_s": _cpu_limit_s(),
             **clock(),
         }
 
@@ -335,6 +337,17 @@ class Recorder:
             self.off = True
             return
         self.pid, self.started, self.is_child = os.getpid(), now(), True
+
+
+def _cpu_limit_s():
+    """CPU time after which the kernel ends this process (`ulimit -t`); None: there is no limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _wrapped(kind, flag, subject, number, begin, end):

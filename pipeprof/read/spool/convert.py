@@ -18,6 +18,7 @@ from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import SpoolNotes, content
+from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
@@ -75,8 +76,9 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     here = run.manifest.fingerprint.get("host")
     over = max([end, *(one.last_ns for one in processes if one.about.get("host") == here)])  # some outlive the command
     entry = Rep(
-        rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=over - zero, exit_code=ended.get("status")
-    )
+        rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=over - zero, exit_code=ended.get("status"),
+        oom_kills=ended.get("oom_kills"),
+    )  # fmt: skip
     if entry.exit_code:
         entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)
     hello = content(spool / "hello.jsonl", notes).splitlines()
@@ -91,9 +93,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         out = RankRows(rep, rank, zero)
         steps_of = []
         for process in members:
-            steps_of.append((process, _add_process(run.manifest, process, out, points, trains=trains)))
+            steps = _add_process(run.manifest, process, out, points, trains=trains)
+            steps_of.append((process, steps))
             last = _unseen_until(process, end, saw_end="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
+            if entry.exit_code != 0:
+                _tell_end(entry.ranks[-1], process, steps, samples, over)
         add_whole_run(steps_of, out, over)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
@@ -394,6 +399,22 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
         step_evidence=about.get("evidence"), evidence_counts=about.get("counts", {}),
         missing_steps_s=max(0, end - process.last_ns) / 1e9 if lost else None,
         missing_queue_s=max(0, end - queue_end) / 1e9 if lost and queue_end else None,
+    )  # fmt: skip
+
+
+def _tell_end(
+    entry: Rank, process: Process, steps: Sequence[Step], samples: Sequence[Mapping[str, Any]], end: int
+) -> None:
+    """What a process of a command that did not end well was in, and the CPU time that it had used and was allowed."""
+    cpu_s, until = host.life_of(entry.pid, samples, end)
+    bye = process.first("bye")
+    gone = min(until, end if bye is None else int(bye["t"]))
+    entry.last = last_of(
+        process, gone,
+        gone_s=max(0, end - gone) / 1e9,
+        longest_step_ns=max((step.end - step.start for step in steps if step.kind == "train"), default=None),
+        cpu_s=cpu_s,
+        cpu_limit_s=process.about.get("cpu_limit_s"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import records as records_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.spool.lines import SpoolNotes
@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
     return records_of(path, records.sample, notes)
+
+
+def life_of(pid: int, samples: Sequence[Mapping[str, Any]], end: int) -> tuple[float | None, int]:
+    """CPU seconds that a process had used at its end, and when that was.
+
+    It ended by the first sample without it behind the last one with it, else at `end`. The CPU time goes on from there
+    at the pace between the last two samples; None where it is in no sample.
+    """
+    seen = [
+        (sample["t"], process["user"] + process["sys"])
+        for sample in samples
+        for process in sample["procs"]
+        if process["pid"] == pid
+    ]
+    if not seen:
+        return None, end
+    at, cpu_s = seen[-1]
+    until = min((sample["t"] for sample in samples if sample["t"] > at), default=end)
+    earlier, before = seen[-2] if len(seen) > 1 else (at, cpu_s)
+    pace = max(0.0, cpu_s - before) / (at - earlier) if at > earlier else 0.0
+    return max(0.0, cpu_s + pace * max(0, min(until, end) - at)), until
 
 
 def add_host(samples: list[dict[str, Any]], out: RankRows, mine: Collection[int], others: Collection[int]) -> None:

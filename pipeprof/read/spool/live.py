@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -11,83 +10,23 @@ from pipeprof.read import minddata
 from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
-from pipeprof.read.spool.process import events_of
+from pipeprof.read.spool.process import NOW, events_of, now_of
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.launcher import processes_alive
 from pipeprof.record.lock import QUIET_S, is_held
 from pipeprof.record.machine import host_name
+from pipeprof.record.whereabouts import Frame, Last, Live, Queue, Stuck, Whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipeprof.read.spool.process import Process
     from pipeprof.record.run import Run
 
-NOW = "now.json"
+    Age = Callable[[Path, int], float | None]  # of a file, and of what it says when it was written, ns
+
 WORKER_S = 5.0  # a worker that is stuck says so every second: what is older is over
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One frame of a Python stack. `own`: of the program, of no library. `call`: the known call that begins here."""
-
-    file: str
-    line: int
-    function: str
-    own: bool
-    call: Mapping[str, Any] | None = None
-
-    @property
-    def site(self) -> str:
-        """file:line."""
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True)
-class Stuck:
-    """A thread or a worker process (`pid`) beside the main thread that has been in one thing for `for_ns`.
-
-    `op_type` and `name` are of the dataset operator whose row it makes; None for a thread of the program's own.
-    """
-
-    pid: int | None
-    for_ns: int
-    stack: tuple[Frame, ...]
-    line: str
-    op_type: str | None = None
-    name: str | None = None
-
-
-@dataclass(frozen=True)
-class Queue:
-    """How many batches or rows are ready behind an operator, and how many can be; from the newest sample."""
-
-    op_type: str
-    depth: int
-    capacity: int
-
-
-@dataclass(frozen=True)
-class Live:
-    """One process. `age_s`: since it last said where it is; None: it never did.
-
-    `still_ns`: how long nothing had been recorded then. `calls`: of the network and the optimizer, begun so far.
-    `queues` by the number of the iterator, from the training loop towards the sources.
-    """
-
-    rep: int
-    rank: int
-    pid: int
-    alive: bool
-    ended: bool
-    age_s: float | None = None
-    said_ns: int = 0
-    still_ns: int = 0
-    calls: int = 0
-    stack: tuple[Frame, ...] = ()
-    line: str = ""
-    stuck: tuple[Stuck, ...] = ()
-    queues: Mapping[int, Sequence[Queue]] = field(default_factory=dict)
 
 
 def read_live(run: Run) -> list[Live]:
@@ -106,22 +45,42 @@ def _process(folder: Path, rep: int, alive: Sequence[int], *, recording: bool) -
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
         return None
-    now = _facts(folder / NOW, records.now)
-    pid = int(about["pid"])
-    age_s = _age_s(folder / NOW) if now else None
+    where = _where(folder, events, _age_s)
+    return Live(
+        rep=rep,
+        rank=int(about.get("rank") or 0),
+        pid=int(about["pid"]),
+        alive=_is_alive(about, alive, where["age_s"], recording=recording),
+        ended=any(event["e"] == "bye" for event in events),
+        **where,
+    )
+
+
+def last_of(process: Process, end_ns: int, **known: Any) -> Last:
+    """What a process that is gone was in; `end_ns`: when it ended, by the monotonic clock of its machine."""
+    where = _where(process.folder, process.events, lambda _, said_ns: max(0.0, (end_ns - said_ns) / 1e9))
+    return Last(**Whereabouts(**where).as_kept(), **known)
+
+
+def _where(folder: Path, events: Sequence[Mapping[str, Any]], age_s: Age) -> dict[str, Any]:
+    """The fields of Whereabouts, from the files of a process."""
+    now = now_of(folder)
     iterators = {int(event["number"]): event for event in events if event["e"] == "iterator" and "number" in event}
     closed = {int(event["number"]) for event in events if event["e"] == "closed" and "number" in event}
-    return Live(
-        rep=rep, rank=int(about.get("rank") or 0), pid=pid, alive=_is_alive(about, alive, age_s, recording=recording),
-        ended=any(event["e"] == "bye" for event in events), age_s=age_s, said_ns=int(now.get("t", 0)),
-        still_ns=int(now.get("t", 0)) - int(now.get("moved", 0)), calls=int(now.get("calls", 0)),
-        stack=_frames(now.get("stack", [])), line=str(now.get("line", "")),
-        stuck=(
-            *(_stuck(entry, None, int(now["t"]), iterators) for entry in now.get("threads", [])),
-            *_workers(folder, events, iterators),
+    said_ns = int(now.get("t", 0))
+    return {
+        "age_s": age_s(folder / NOW, said_ns) if now else None,
+        "said_ns": said_ns,
+        "still_ns": said_ns - int(now.get("moved", 0)),
+        "calls": int(now.get("calls", 0)),
+        "stack": _frames(now.get("stack", [])),
+        "line": str(now.get("line", "")),
+        "stuck": (
+            *(_stuck(entry, None, said_ns, iterators) for entry in now.get("threads", [])),
+            *_workers(folder, events, iterators, age_s),
         ),
-        queues={number: _queues(folder, number) for number in iterators.keys() - closed},
-    )  # fmt: skip
+        "queues": {number: _queues(folder, number) for number in iterators.keys() - closed},
+    }
 
 
 def _is_alive(about: Mapping[str, Any], alive: Sequence[int], age_s: float | None, *, recording: bool) -> bool:
@@ -131,15 +90,17 @@ def _is_alive(about: Mapping[str, Any], alive: Sequence[int], age_s: float | Non
     return int(about["pid"]) in alive or (recording and bool(about.get("inprocess")))
 
 
-def _facts(path: Path, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-    """What a file says; nothing when it is not there or damaged."""
+def _held(path: Path) -> dict[str, Any]:
+    """What a worker's file says; nothing when it is not there or damaged."""
     try:
-        return decode(content(path, SpoolNotes()))
+        facts: dict[str, Any] = records.held(content(path, SpoolNotes()))
     except BAD_JSON:
         return {}
+    return facts
 
 
-def _age_s(path: Path) -> float | None:
+def _age_s(path: Path, _said_ns: int) -> float | None:
+    """Of a file that is written now, by the clock of its file system: it may be of another machine."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
     except OSError:
@@ -151,7 +112,7 @@ def _frames(entries: Sequence[records.Frame]) -> tuple[Frame, ...]:
 
 
 def _workers(
-    folder: Path, events: Sequence[Mapping[str, Any]], iterators: Mapping[int, Mapping[str, Any]]
+    folder: Path, events: Sequence[Mapping[str, Any]], iterators: Mapping[int, Mapping[str, Any]], age_s: Age
 ) -> list[Stuck]:
     places = {
         pid: {"tree": event["pipeline"], "node": event["node"]}
@@ -161,8 +122,9 @@ def _workers(
     }
     stuck = []
     for path in sorted(folder.glob("worker-*.json")):
-        age_s, entry = _age_s(path), _facts(path, records.held)
-        if {"pid", "t"} <= entry.keys() and age_s is not None and age_s < WORKER_S:
+        entry = _held(path)
+        age = age_s(path, entry.get("t", 0))
+        if {"pid", "t"} <= entry.keys() and age is not None and age < WORKER_S:
             pid = entry["pid"]
             stuck.append(_stuck(entry | places.get(pid, {}), pid, entry["t"], iterators))
     return stuck
@@ -177,14 +139,14 @@ def _stuck(entry: Mapping[str, Any], pid: int | None, at: int, iterators: Mappin
     )
 
 
-def _queues(folder: Path, number: int) -> list[Queue]:
+def _queues(folder: Path, number: int) -> tuple[Queue, ...]:
     """Of an iterator the newest depths that were saved; empty when there are none."""
     saved = newest_save(folder / f"tree-{number}")
     if saved is None:
-        return []
+        return ()
     try:
         ops = minddata.read_folder(saved).ops
     except SourceError:
-        return []
+        return ()
     last = [(op, op.depths[-1] if op.depths else None) for op in sorted(ops, key=lambda op: op.op_id)]
-    return [Queue(op.op_type, depth, op.capacity) for op, depth in last if depth is not None and op.capacity]
+    return tuple(Queue(op.op_type, depth, op.capacity) for op, depth in last if depth is not None and op.capacity)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _MARK = struct.Struct("<BBIIqq")
 _MARKS = "marks.bin"
+NOW = "now.json"
 OTHER_THREAD = 0x80
 LATEST = 1 << 61  # ns
 
@@ -49,6 +51,7 @@ class Process:
     marks: list[Mark]
     events: list[dict[str, Any]]
     notes: SpoolNotes = field(default_factory=SpoolNotes)
+    still_ns: int = 0  # until then nothing was waiting to be written
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""
@@ -65,9 +68,9 @@ class Process:
 
     @property
     def last_ns(self) -> int:
-        """Time of the last thing recorded, ns of the monotonic clock."""
+        """Until when it is known what it did, ns of the monotonic clock: the last record, or a look that saw none."""
         marks = max((mark.end for mark in self.marks), default=0)
-        return max(marks, max((int(event["t"]) for event in self.events), default=0))
+        return max(marks, self.still_ns, max((int(event["t"]) for event in self.events), default=0))
 
 
 def load_processes(spool: Path, notes: SpoolNotes) -> list[Process]:
@@ -86,7 +89,21 @@ def load(folder: Path, notes: SpoolNotes) -> Process | None:
         notes.damage += mine.damage
         return None
     marks = _read_marks(folder / _MARKS, mine)
-    return Process(folder, about, marks, events, mine)
+    return Process(folder, about, marks, events, mine, _still_until(folder))
+
+
+def now_of(folder: Path) -> dict[str, Any]:
+    """What a process said last of where it is; nothing when it never did, or that is damaged."""
+    try:
+        facts: dict[str, Any] = records.now(content(folder / NOW, SpoolNotes()))
+    except BAD_JSON:
+        return {}
+    return facts
+
+
+def _still_until(folder: Path) -> int:
+    now = now_of(folder)
+    return int(now["t"]) if now and now["moved"] < now["t"] else 0
 
 
 def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:

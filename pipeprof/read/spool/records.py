@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from pipeprof.read.spool.lines import Reader
+from pipeprof.record.whereabouts import Call
 
 At = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
@@ -24,7 +25,7 @@ Caller = Annotated[int, msgspec.Meta(ge=-1, lt=1 << 32)]
 Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 TensorForm = tuple[str, list[Size]]  # data type and shape
 Operand = tuple[str, list[TensorForm], list[TensorForm], list[tuple[str, At | list[At]]]]
-Frame = tuple[str, Id, str, bool | int, dict[str, Any] | None]
+Frame = tuple[str, Id, str, bool | int, Call | None]
 
 
 def _record(required: dict[str, Any], optional: dict[str, Any] | None = None) -> Any:
@@ -73,7 +74,7 @@ _EVENTS = {
         {"pid": Id, "started": At},
         {
             "host": str, "python": str | None, "rank": Rank | None, "run_id": str | None, "monotonic": At,
-            "realtime": At, "inprocess": bool,
+            "realtime": At, "inprocess": bool, "cpu_limit_s": Count | None,
         },
     ),
     # A dataset iterator was made.
@@ -177,7 +178,7 @@ _LAUNCH = _record(
     {},
     {
         "monotonic": At | None, "realtime": At | None, "run_id": str | None, "status": Status | None,
-        "problem": str | None, "reason": str | None,
+        "problem": str | None, "reason": str | None, "oom_kills": Count | None,
     },
 )  # fmt: skip
 # The exception that ended a process.

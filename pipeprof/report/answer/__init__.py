@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import around, causes, command, data, ended, process, step, unknown
+from pipeprof.report.answer import around, causes, command, data, ended, hang, process, step, unknown
 from pipeprof.report.answer.leak import leaking
 from pipeprof.report.answer.shape import Answer
 
@@ -18,7 +18,7 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """Why the command failed, else why the training is slow, else why nothing can be said."""
     given = _chosen(content)
     run = content["run"]
-    leak = "" if ended.has_failed(run) else leaking(content)
+    leak = "" if ended.has_failed(run) or hang.leads(content) else leaking(content)
     if leak and "memory" not in given.sentence:  # the steps may have become slower by it
         given.sentence = f"{leak} {given.sentence}"
     given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose
@@ -29,8 +29,8 @@ def answer_of(content: dict[str, Any]) -> Answer:
 
 def _chosen(content: dict[str, Any]) -> Answer:
     diagnosis = content["diagnosis"]
-    if ended.has_failed(content["run"]):
-        return ended.answer(content)
+    if hang.leads(content) or ended.has_failed(content["run"]):
+        return hang.answer(content) if hang.leads(content) else ended.answer(content, hang.before(content))
     leading = next((one for one in (process, around) if one.can_say(content)), None)
     if leading is not None and not causes.is_sudden(content):
         given: Answer = leading.answer(content)

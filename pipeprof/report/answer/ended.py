@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from typing import Any
 
 from pipeprof.record.run import CURES
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
-from pipeprof.units import format_bytes
+from pipeprof.units import format_bytes, format_count, format_ns
 
 STOPPED = (124, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)  # 124: by timeout(1)
 INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, *STOPPED)
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
+CPU_LIMIT = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
+NEAR_LIMIT = 0.95  # of the CPU time that a process was allowed: what it had used is known to a second
 MOST_LINES = 6  # of the traceback
 NUMPY, OPENMP = CURES
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
@@ -25,25 +28,43 @@ def has_failed(run: dict[str, Any]) -> bool:
     return any(map(_is_bad, codes)) or (run["state"] == "failed" and not was_stopped)
 
 
-def answer(content: dict[str, Any]) -> Answer:
-    """Of the first repetition that failed."""
+def first_failed(run: dict[str, Any]) -> dict[str, Any]:
+    """The first repetition that did not end well; empty where none is known to."""
+    return next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
+
+
+def answer(content: dict[str, Any], before: str = "") -> Answer:
+    """Of the first repetition that failed. `before`: what was seen of the training until then."""
     run = content["run"]
-    rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
-    code, failure = rep.get("exit_code"), rep.get("failure")
+    rep = first_failed(run)
+    failure = rep.get("failure")
     if not run["reps"]:  # it is not known how the command ended
-        given, purpose = Answer(f"The recording failed: {_how(run, code)}.", action="Record it again."), "does that"
+        given, purpose = Answer(f"The recording failed: {how(run, rep)}.", action="Record it again."), "does that"
     else:
-        given = Answer(f"The command failed {_when(content, rep.get('rep'))}: {_how(run, code)}.")
-        given.action, purpose = _action(content, code, failure), "once it is fixed: records it again"
+        given = Answer(f"The command failed {_when(content, rep.get('rep'))}: {how(run, rep)}.")
+        given.sentence += unrecorded(content, rep)
+        given.action, purpose = _action(content, rep), "once it is fixed: records it again"
     if failure:
-        given.cause = failure["error"]
+        given.cause = f"{failure['error'].rstrip('.')}. {before}" if before else failure["error"]
         code_line = f": {failure['code']}" if failure["code"] else ""
-        given.place = f"{_relative(failure['place'], run)}{code_line}" if failure["place"] else ""
+        given.place = f"{relative(failure['place'], run)}{code_line}" if failure["place"] else ""
         given.extra = _frames(failure)[-MOST_LINES:]
     if command.is_repeatable(run):
         words = ["collect", "--force", "-o", command.new_run(run)]
         given.propose(command.again(run, words), f"{purpose} and replaces this run")
     return given
+
+
+def unrecorded(content: dict[str, Any], rep: dict[str, Any]) -> str:
+    """What a kill took along: how long nothing of it was written, and how many steps that may have been."""
+    missing = max((rank.get("missing_steps_s") or 0.0 for rank in rep.get("ranks", [])), default=0.0)
+    rows = content["steps"]["summary"]
+    usual = [row["median_ns"] / 1e9 for row in rows if row["kind"] == "train" and row["rep"] == rep.get("rep")]
+    count = math.ceil(missing / min(usual)) if usual and min(usual) else 0
+    if not count:
+        return ""
+    steps = f"up to {format_count(count, 'more step')}"
+    return f" Its last {format_ns(round(missing * 1e9))} ({steps}) had not been written."
 
 
 def _when(content: dict[str, Any], rep: int | None) -> str:
@@ -58,7 +79,7 @@ def _when(content: dict[str, Any], rep: int | None) -> str:
     return f"during warm-up ({count} training step{' was' if count == 1 else 's were'} complete)"
 
 
-def _relative(place: str, run: dict[str, Any]) -> str:
+def relative(place: str, run: dict[str, Any]) -> str:
     """A file in the folder of the command without that folder."""
     workdir = run["workdir"]
     return place.removeprefix(f"{workdir}/") if workdir else place
@@ -76,14 +97,34 @@ def _is_bad(code: int | None) -> bool:
     return code not in (0, None, *INTERRUPTED)
 
 
-def _how(run: dict[str, Any], code: int | None) -> str:
+def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> str:
+    """How the command of a repetition ended. `by_whom`: and whether the kernel is to blame for a kill."""
+    code = rep.get("exit_code")
     if code is None or code == 0:
         return run["reason"] or "it did not end as it should"
+    limit_s = _cpu_limit_s(rep)
+    if limit_s is not None:
+        return f"it had used up the CPU time that it was allowed ({limit_s:,} s, `ulimit -t`)"
     if code in KILLED:
-        return "it was killed (SIGKILL), which is what the kernel does when memory runs out"
+        return "it was killed (SIGKILL)" + (_by_whom(rep.get("oom_kills")) if by_whom else "")
     if code < 0:
         return f"it was ended by {_signal(code)}"
     return f"it exited with code {code}"
+
+
+def _cpu_limit_s(rep: dict[str, Any]) -> int | None:
+    """The limit of CPU time that ended a process; None where none did."""
+    lasts = [rank.get("last") for rank in rep.get("ranks", [])]
+    ends = [last for last in lasts if last and last["cpu_limit_s"] is not None]
+    spent = [end for end in ends if (end["cpu_s"] or 0.0) >= NEAR_LIMIT * end["cpu_limit_s"]]
+    reached = ends if rep.get("exit_code") in CPU_LIMIT else spent if rep.get("exit_code") in KILLED else []
+    return min((end["cpu_limit_s"] for end in reached), default=None)
+
+
+def _by_whom(oom_kills: int | None) -> str:
+    if oom_kills is None:
+        return ", which is what the kernel does when memory runs out"
+    return " when the kernel had no memory left" if oom_kills else ", though the kernel did not lack memory"
 
 
 def _signal(code: int) -> str:
@@ -93,21 +134,30 @@ def _signal(code: int) -> str:
         return f"signal {-code}"
 
 
-def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
+def _action(content: dict[str, Any], rep: dict[str, Any]) -> str:
     run = content["run"]
-    recorded = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
     warned = {warning["code"]: warning["message"] for warning in run["warnings"]}
     if NUMPY in warned:
         numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
     if OPENMP in warned:
         return f"{capital(warned[OPENMP])}."
+    recorded = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
+    return _cure(content, rep) + recorded
+
+
+def _cure(content: dict[str, Any], rep: dict[str, Any]) -> str:
+    code, failure = rep.get("exit_code"), rep.get("failure")
+    if _cpu_limit_s(rep) is not None:
+        return "Raise that limit (`ulimit -t unlimited`), or train for fewer steps."
+    if code in KILLED and rep.get("oom_kills") == 0:
+        return "Look for who ended it: a scheduler's limit of time or memory, a supervisor, `kill -9`."
     if (failure and failure["error"].startswith("MemoryError")) or code in KILLED:
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""
-        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue.{recorded}"
+        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue."
     if code is not None and code < 0 and _signal(code) in CRASHES:
-        return f"Look at the output of the command: native code crashed.{recorded}"
+        return "Look at the output of the command: native code crashed."
     if failure:
-        return f"Fix the error, then profile again.{recorded}"
-    return capital(f"look at the output of the command for the reason, then profile again.{recorded}")
+        return "Fix the error, then profile again."
+    return "Look at the output of the command for the reason, then profile again."

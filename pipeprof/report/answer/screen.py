@@ -59,7 +59,7 @@ def _screen(answer: Answer, tail: list[str], room: int, following: list[str]) ->
     body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
     free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
     if answer.extra and free > 1:
-        body += ["", "The end of its traceback:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]
+        body += ["", f"{answer.extra_title}:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]
     return _without_blanks([*shown, "", *body, *following, "", *tail])
 
 

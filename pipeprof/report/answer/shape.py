@@ -23,7 +23,7 @@ LONG_NAME = 30  # letters of an operator's name that lists transforms
 class Answer:
     """Sentences without a label; an empty one has nothing to say. `confidence_reason` is what follows "because".
 
-    `extra` are lines of output, shown as they are.
+    `extra` are lines of output, shown as they are below `extra_title`.
 
     `next_purpose` says what the next command does. `short_command`, with its purpose, is for where the recorded command
     is too long to be shown.
@@ -42,6 +42,7 @@ class Answer:
     short_command: str = ""
     short_purpose: str = ""
     extra: list[str] = field(default_factory=list)
+    extra_title: str = "The end of its traceback"
 
     def propose(self, command: str, purpose: str) -> None:
         """What to run next, and what that does."""
@@ -50,7 +51,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""
         facts = {name: (value or None if isinstance(value, str) else value) for name, value in asdict(self).items()}
-        del facts["short_command"], facts["short_purpose"]
+        del facts["short_command"], facts["short_purpose"], facts["extra_title"]
         return facts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 
@@ -33,3 +34,12 @@ def test_a_script_whose_interpreter_does_not_exist_is_refused_with_the_reason(tm
     with pytest.raises(UsageError, match="cannot start") as refused:
         run_command([str(script)], tmp_path, ProbeOptions(), 1.0)
     assert "an interpreter that exists" in refused.value.hint
+
+
+@pytest.mark.parametrize(("before", "after", "kills"), [("oom_kill 3\n", "oom_kill 5\n", 2), ("nr_free 1\n", "", None)])
+def test_it_is_counted_what_the_kernel_ended_for_lack_of_memory_meanwhile(tmp_path, monkeypatch, before, after, kills):
+    counts = tmp_path / "vmstat"
+    counts.write_text("pgfault 7\n" + before, encoding="ascii")
+    monkeypatch.setattr(launch, "_VMSTAT", counts)
+    run_command(["sh", "-c", f"printf 'pgfault 9\\n{after!s}' > {counts}"], tmp_path, ProbeOptions(), 1.0)
+    assert json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))["oom_kills"] == kills

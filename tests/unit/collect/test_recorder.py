@@ -45,12 +45,13 @@ def test_marks_and_events_come_back_in_order(rec):
     assert process.notes.all == []
 
 
-def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
+def test_marks_are_written_by_the_next_one_when_a_tenth_of_a_second_has_passed(rec, probe):
     rec.open()
     flushed = rec._flushed
-    fetch(rec, 0, flushed + probe.recorder.FLUSH_NS)
+    assert probe.recorder.UNWRITTEN_NS == 100_000_000
+    fetch(rec, 0, flushed + probe.recorder.UNWRITTEN_NS)
     assert written(rec).marks == []
-    fetch(rec, 1, flushed + probe.recorder.FLUSH_NS + 1)
+    fetch(rec, 1, flushed + probe.recorder.UNWRITTEN_NS + 1)
     assert [mark.number for mark in written(rec).marks] == [0, 1]
 
 
@@ -277,3 +278,10 @@ def test_a_forked_process_of_multiprocessing_ends_as_others_do(script, tmp_path)
     (process,) = reader.load_processes(tmp_path / "spool", SpoolNotes())
     assert [mark.number for mark in process.marks] == [7]
     assert len(process.all("bye")) == 1
+
+
+def test_the_limit_of_cpu_time_is_told(rec, monkeypatch):
+    resource = pytest.importorskip("resource")
+    for limit, told in ((20, 20), (resource.RLIM_INFINITY, None)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _kind, limit=limit: (limit, limit))
+        assert rec._about()["cpu_limit_s"] == told

@@ -97,3 +97,11 @@ def test_who_looks_when_nothing_moves_is_called_then_only(look, rec, probe):
 def test_a_folder_that_was_deleted_is_no_matter(look, rec, probe, tmp_path):
     probe.live.replace(str(tmp_path / "gone" / "now.json"), {})
     assert not (tmp_path / "gone").exists()
+
+
+def test_a_password_in_the_line_that_stands_still_is_not_written(probe, tmp_path):
+    file = tmp_path / "job.py"
+    file.write_text("connect(password='hunter2secret')\n", encoding="utf-8")
+    line = probe.live._line([[str(file), 1, "<module>", 1, None]])
+    assert line.startswith("connect(")
+    assert "hunter2secret" not in line

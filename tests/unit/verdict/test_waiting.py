@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from pipeprof.read.spool.live import Frame, Live, Queue, Stuck
+from pipeprof.record.whereabouts import Call, Frame, Live, Queue, Stuck
 from pipeprof.verdict.waiting import judge
 
 S = 1_000_000_000
@@ -17,9 +16,12 @@ ASNUMPY = Frame("/usr/lib/python3.11/site-packages/mindspore/common/tensor.py", 
 
 
 def hook(call, **facts):
-    facts = {"since": 90 * S, **facts}
     return Frame(
-        "/usr/lib/python3.11/site-packages/pipeprof/collect/probe/steps.py", 1, "x", False, {"call": call, **facts}
+        "/usr/lib/python3.11/site-packages/pipeprof/collect/probe/steps.py",
+        1,
+        "x",
+        False,
+        Call(call, **{"since": 90 * S} | facts),
     )
 
 
