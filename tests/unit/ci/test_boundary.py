@@ -11,6 +11,7 @@ import sys
 import boundary
 import pytest
 from action_steps import ROOT
+from copies import copy_file
 
 # Where nobody may write, not even root: were the hook gone, nothing would come to be.
 OUTSIDE = "/nowhere/at/all"
@@ -41,7 +42,7 @@ def text_of(name, body):
 def session(root, bodies, *options):
     """A session of tests of these bodies in a source tree of their own: how it ended."""
     (root / "tests").mkdir(parents=True)
-    shutil.copy(ROOT / "tests" / "boundary.py", root / "tests")
+    copy_file(ROOT / "tests" / "boundary.py", root / "tests")
     (root / "tests" / "conftest.py").write_text("pytest_plugins = ['boundary']\n")
     (root / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:randomly --tb=short -rA\n")
     imports = "import os, pathlib, shutil, socket, subprocess, sys\n\n\n"
