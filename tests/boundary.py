@@ -1,8 +1,9 @@
 """A pytest plugin: no test writes outside its temporary folder, installs anything, or asks another machine.
 
 In the process of the tests an audit hook refuses such a call, and the test fails even if something catches that. Child
-processes get an empty home folder, and stand-ins for installers in front of PATH. What they left there makes the test
-fail. At the end of the session, so do new files in the source tree.
+processes get an empty home folder, and in front of PATH stand-ins for installers and for what a machine need not have.
+A test after which something was called, or lies in the home folder, fails. At the end of the session, so do new files
+in the source tree.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-INSTALLERS = ("apt", "apt-get", "conda", "npm", "npx", "pip", "pip3")
+# Installers, and programs that a machine need not have and that Python does the work of.
+STAND_INS = ("apt", "apt-get", "conda", "curl", "npm", "npx", "patch", "pip", "pip3", "tar", "unzip", "wget", "xz")
 # Notes its call with the test's name, which pytest puts into the environment.
 STAND_IN = """#!/bin/sh
 echo "${{PYTEST_CURRENT_TEST:-a test}} called {name} $*" >> '{calls}'
-echo "{name}: no test installs anything" >&2
+echo "{name}: no test may call it" >&2
 exit 97
 """
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
@@ -56,7 +58,7 @@ class Boundary:
         self.bin.mkdir(parents=True)
         self.home.mkdir()
         (self.home / ".cache").symlink_to(cache)
-        for name in INSTALLERS:
+        for name in STAND_INS:
             stand_in = self.bin / name
             stand_in.write_text(STAND_IN.format(name=name, calls=self.calls))
             stand_in.chmod(0o755)

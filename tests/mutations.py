@@ -27,6 +27,7 @@ import traceback
 from itertools import product
 from pathlib import Path
 
+from copies import copy_tree
 from fuzz_cases import places
 
 sys.dont_write_bytecode = True
@@ -138,7 +139,7 @@ class Watch:
 
 def spool(folder, name="2.10-pynative"):
     """A capture whose launcher was killed, with a line of every event that it does not have."""
-    shutil.copytree(CAPTURES / name, folder)
+    copy_tree(CAPTURES / name, folder)
     for process in folder.glob("spool/rep=*/proc-*"):
         lines = process.joinpath("events.jsonl").read_text(encoding="utf-8").splitlines()
         about = json.loads(lines[0])

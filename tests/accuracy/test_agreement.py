@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from html import unescape
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from agreement import (
     waiting,
 )
 from archive import unpack
+from copies import copy_tree
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.measure import measure
@@ -45,7 +45,7 @@ def capture(request, tmp_path_factory):
     """(run, content) of a capture."""
     folder = tmp_path_factory.mktemp("agreement") / "run"
     if (REAL / request.param).is_dir():
-        shutil.copytree(REAL / request.param, folder)
+        copy_tree(REAL / request.param, folder)
     else:
         folder.mkdir()
         unpack(HERE / "captures" / f"{request.param}.tar.xz", folder)

@@ -181,6 +181,15 @@ def test_archives_are_the_same_bytes_and_hold_the_same_rows(make_run, tmp_path):
     assert store.read(type(run)(tmp_path / "out", run.manifest), "queue").to_pylist() == before
 
 
+@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])
+def test_an_archive_whose_files_would_lie_elsewhere_is_refused(tmp_path, name):
+    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as file:
+        file.addfile(tarfile.TarInfo(name))
+    with pytest.raises(ValueError, match="would lie elsewhere"):
+        unpack(tmp_path / "a.tar.xz", tmp_path / "in")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar.xz"]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_simulated_sink_mode(case, tmp_path):
     times = simulate(case)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 from archive import unpack
+from copies import copy_file, copy_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -35,11 +36,11 @@ def make(folder: Path) -> Path:
     for stored, names in RUNS.items():
         for name in names:
             unpack(CAPTURES / f"{stored}.tar.xz", folder / name)
-    shutil.copytree(TESTS / "real" / "captures" / "2.10-ranks", folder / "two")
-    shutil.copytree(ROOT / "examples", folder / "examples")
+    copy_tree(TESTS / "real" / "captures" / "2.10-ranks", folder / "two")
+    copy_tree(ROOT / "examples", folder / "examples")
     for script in ("train.py", "a.py", "b.py"):
-        shutil.copy(ROOT / "examples" / "tutorial" / "train.py", folder / script)
-    shutil.copy(ROOT / "examples" / "sweep.toml", folder)
+        copy_file(ROOT / "examples" / "tutorial" / "train.py", folder / script)
+    copy_file(ROOT / "examples" / "sweep.toml", folder)
     _foreign(folder)
     jq = folder / "bin" / "jq"
     jq.parent.mkdir()
@@ -61,4 +62,4 @@ def _foreign(folder: Path) -> None:
     minddata_files.write_feed(folder / "profiler")
     (folder / "profile.json").write_text(json.dumps(megengine_files.profile()), encoding="utf-8")
     trace = TESTS / "real" / "key_averages" / "torch-2.13" / "trace.pt.trace.json.gz"
-    shutil.copy(trace, folder / "resnet.pt.trace.json.gz")
+    copy_file(trace, folder / "resnet.pt.trace.json.gz")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import statistics
 import sys
 from pathlib import Path
 
 import pytest
+from copies import copy_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from blocks import blocks, commands
@@ -33,7 +33,7 @@ def trainings():
 
 
 def test_the_trainings_of_the_tutorial_tell_its_story(pipeprof):
-    shutil.copy(ROOT / "examples" / "tutorial" / "train.py", pipeprof.folder)
+    copy_file(ROOT / "examples" / "tutorial" / "train.py", pipeprof.folder)
     said = {}
     for words in trainings():
         done = pipeprof.run(*words)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
+from copies import copy_tree
 
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report import json_text, markdown, terminal
@@ -28,7 +28,7 @@ DIGITS = 9  # of a float; the last ones depend on the order in which a database 
 def report(request, tmp_path_factory):
     """(name, content) of a capture's report, as `pipeprof report run` makes it in the folder of the run."""
     folder = tmp_path_factory.mktemp("golden")
-    shutil.copytree(CAPTURES / request.param, folder / "run")
+    copy_tree(CAPTURES / request.param, folder / "run")
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -6,13 +6,13 @@ import ast
 import csv
 import io
 import json
-import shutil
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 from comparisons import comparison, hostile, metric
+from copies import copy_tree
 from documents import DOCUMENTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,7 +78,7 @@ def folder(tmp_path_factory):
     """Real captures as runs, other programs' profiles, a baseline with a history, a table of option sets."""
     found = tmp_path_factory.mktemp("tables")
     for name in ("graph", "pynative", "ranks"):
-        shutil.copytree(CAPTURES / f"2.10-{name}", found / name)
+        copy_tree(CAPTURES / f"2.10-{name}", found / name)
         open_run(found / name)
     write(found / "profile.json", profile())
     shapes = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
+from copies import copy_tree
 
 from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
@@ -37,7 +37,7 @@ def converted(tmp_path_factory):
     def convert(name):
         if name not in known:
             path = tmp_path_factory.mktemp("capture") / name
-            shutil.copytree(CAPTURES / name, path)
+            copy_tree(CAPTURES / name, path)
             known[name] = Converted(path)
         return known[name]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from copies import copy_tree
 
 from pipeprof.read.spool.finish import finish
 from pipeprof.record.run import load
@@ -219,7 +219,7 @@ def hashes(run):
 
 @pytest.mark.parametrize("name", ["2.10-graph", "2.10-ranks"])
 def test_converting_twice_gives_the_same_files_and_manifest(name, tmp_path):
-    shutil.copytree(CAPTURES / name, tmp_path / "run")
+    copy_tree(CAPTURES / name, tmp_path / "run")
     first = finish(load(tmp_path / "run"), keep_spool=True)
     once = hashes(first), first.manifest.reps, first.manifest.tables
     again = finish(load(tmp_path / "run"), keep_spool=True)
@@ -228,7 +228,7 @@ def test_converting_twice_gives_the_same_files_and_manifest(name, tmp_path):
 
 @pytest.mark.parametrize("keep", [0, 1, 2, 5])
 def test_a_recording_cut_off_after_some_steps_has_those_steps(tmp_path, keep):
-    shutil.copytree(CAPTURES / "2.10-graph", tmp_path / "run")
+    copy_tree(CAPTURES / "2.10-graph", tmp_path / "run")
     (marks,) = tmp_path.rglob("marks.bin")
     data = [marks.read_bytes()[at : at + 26] for at in range(0, marks.stat().st_size, 26)]
     ends = [number for number, mark in enumerate(data) if mark[0] == 2]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 
 import pytest
+from copies import copy_tree
 
 from pipeprof.cli.report import SECTIONS
 from pipeprof.read.spool.finish import open_run
@@ -41,7 +41,7 @@ def reported(tmp_path_factory):
         if name not in known:
             folder = tmp_path_factory.mktemp("run") / name
             if name in CAPTURED:
-                shutil.copytree(CAPTURES / name, folder)
+                copy_tree(CAPTURES / name, folder)
             else:
                 folder.mkdir()
                 unpack(ARCHIVES / f"{name}.tar.xz", folder)

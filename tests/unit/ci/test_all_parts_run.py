@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from action_steps import ROOT
+from copies import copy_file
 
 # Stands for make and for python: notes how it was called, and fails where a word of FAILING is among its words.
 NOTES = """#!/bin/sh
@@ -54,7 +55,7 @@ def ci(tmp_path, noted):
     for name in PROGRAMS:
         (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "tree" / ".ci").mkdir(parents=True)
-    shutil.copy(ROOT / ".ci" / "run", tmp_path / "tree" / ".ci" / "run")
+    copy_file(ROOT / ".ci" / "run", tmp_path / "tree" / ".ci" / "run")
 
     def run(failing=""):
         done, calls = noted(["bash", ".ci/run"], tmp_path / "tree", failing, programs)

@@ -11,6 +11,7 @@ import sys
 import boundary
 import pytest
 from action_steps import ROOT
+from copies import copy_file
 
 # Where nobody may write, not even root: were the hook gone, nothing would come to be.
 OUTSIDE = "/nowhere/at/all"
@@ -27,6 +28,7 @@ DEEDS = {
     "module": ("subprocess.run([sys.executable, '-m', 'pip', 'install', '--no-index', 'no-such-module'])", "No matching distribution"),
     "pip": ("subprocess.run(['pip', 'install', 'x'])", "called pip install x"),
     "npm": ("subprocess.run(['npm', 'install'])", "called npm install"),
+    "unpack": ("subprocess.run('tar -xJf a.tar.xz', shell=True)", "called tar -xJf a.tar.xz"),
     "download": ("try:\n    socket.create_connection(('192.0.2.1', 80), timeout=0.01)\nexcept OSError:\n    pass", "connected to 192.0.2.1"),
 }  # fmt: skip
 STAYS = "(tmp_path / 'a').mkdir()\n(tmp_path / 'a' / 'b').touch()\nshutil.rmtree(tmp_path / 'a')\nsubprocess.run(['sh', '-c', 'echo x > \"$0\"', tmp_path / 'b'], check=True)"
@@ -40,7 +42,7 @@ def text_of(name, body):
 def session(root, bodies, *options):
     """A session of tests of these bodies in a source tree of their own: how it ended."""
     (root / "tests").mkdir(parents=True)
-    shutil.copy(ROOT / "tests" / "boundary.py", root / "tests")
+    copy_file(ROOT / "tests" / "boundary.py", root / "tests")
     (root / "tests" / "conftest.py").write_text("pytest_plugins = ['boundary']\n")
     (root / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -p no:randomly --tb=short -rA\n")
     imports = "import os, pathlib, shutil, socket, subprocess, sys\n\n\n"
@@ -91,4 +93,4 @@ def test_what_a_child_left_in_the_source_tree_ends_the_session_as_failed(tmp_pat
 def test_these_tests_are_held_to_it():
     shared = os.environ[boundary.SHARED]
     assert os.environ["HOME"].startswith(shared)
-    assert all(shutil.which(name).startswith(shared) for name in boundary.INSTALLERS)
+    assert all(shutil.which(name).startswith(shared) for name in boundary.STAND_INS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-import shutil
 import subprocess
 import sys
 
 import pytest
 import yaml
 from action_steps import ROOT
+from copies import copy_file
 
 from pipeprof.record.baseline import load_whole
 from pipeprof.report import baselines
@@ -118,7 +118,7 @@ def repository(tmp_path, monkeypatch):
     tree = tmp_path / "tree"
     (tree / "tests" / "benchmarks").mkdir(parents=True)
     (tree / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "bench_gate.py", tree / "tools")
+    copy_file(ROOT / "tools" / "bench_gate.py", tree / "tools")
     (tree / "tests" / "benchmarks" / "test_work.py").write_text(BENCHMARK)
     (tree / "pytest.ini").write_text("[pytest]\n")
     (tree / ".gitignore").write_text(".benchmarks\n__pycache__\ncount\n")

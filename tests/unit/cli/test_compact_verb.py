@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from copies import copy_tree
 
 from pipeprof.cli import cli
 from pipeprof.read.spool.finish import open_run
@@ -19,7 +20,7 @@ CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compact")
-    shutil.copytree(CAPTURE, folder / "RUN")
+    copy_tree(CAPTURE, folder / "RUN")
     open_run(folder / "RUN")
     shutil.rmtree(folder / "RUN" / "spool")
     return folder

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from copies import copy_tree
 
 from pipeprof.cli import cli
 from pipeprof.read.spool.finish import open_run
@@ -53,8 +53,8 @@ WORDS = [*(words for verb in CASES.values() for words in verb), *HELP]
 def folder(tmp_path_factory):
     """A run, a baseline, a table of option sets, a saved comparison."""
     found = tmp_path_factory.mktemp("streams")
-    shutil.copytree(CAPTURE, found / "RUN")
-    shutil.copytree(CAPTURE.with_name("2.10-pynative"), found / "OTHER")
+    copy_tree(CAPTURE, found / "RUN")
+    copy_tree(CAPTURE.with_name("2.10-pynative"), found / "OTHER")
     open_run(found / "RUN")
     (found / "table.csv").write_text(TABLE, encoding="utf-8")
     begin(found, "baseline write RUN --workload demo --root kept", stdout=subprocess.PIPE)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from copies import copy_tree
 from object_server import SECRET, object_server, system_of
 
 from pipeprof.read.spool.finish import open_run
@@ -29,7 +30,7 @@ def system(server):
 def recorded(tmp_path_factory):
     """The run of a real training on two ranks, complete and compacted."""
     folder = tmp_path_factory.mktemp("recorded") / "RUN"
-    shutil.copytree(CAPTURE, folder)
+    copy_tree(CAPTURE, folder)
     open_run(folder)
     shutil.rmtree(folder / "spool")
     compact(folder)

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from copies import copy_tree
 
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import opened
@@ -39,7 +40,7 @@ def made(tmp_path_factory):
     """Recorded runs, one of many ranks with collectives and a straggler, and a long one."""
     folder = tmp_path_factory.mktemp("runs")
     for name in NAMES[:2]:
-        shutil.copytree(CAPTURES / name, folder / name)
+        copy_tree(CAPTURES / name, folder / name)
         open_run(folder / name)
         shutil.rmtree(folder / name / "spool", ignore_errors=True)
         found = load(folder / name)

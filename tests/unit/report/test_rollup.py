@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from copies import copy_tree
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError
@@ -30,7 +31,7 @@ def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("captures")
     found = {}
     for capture in sorted(CAPTURES.iterdir()):
-        shutil.copytree(capture, folder / capture.name)
+        copy_tree(capture, folder / capture.name)
         found[capture.name] = open_run(folder / capture.name)
         shutil.rmtree(folder / capture.name / "spool", ignore_errors=True)  # which captures keep
     return found

@@ -1,0 +1,21 @@
+"""Copies of what lies in the source tree, which their tests may change even where nobody may change the source."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+
+def copy_tree(source, target):
+    """Copy a folder to a new one, which is returned."""
+    shutil.copytree(source, target)
+    for path in (Path(target), *Path(target).rglob("*")):
+        path.chmod(path.stat().st_mode | (0o700 if path.is_dir() else 0o600))
+    return target
+
+
+def copy_file(source, target):
+    """Copy a file to a path or into a folder."""
+    path = Path(shutil.copy(source, target))
+    path.chmod(path.stat().st_mode | 0o600)
+    return path
