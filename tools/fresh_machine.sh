@@ -25,6 +25,7 @@ readonly USER_ID=1000 HOME_FOLDER=/home/user
 readonly CLONE=$HOME_FOLDER/pipeprof
 release=bookworm mirror= times=1 busy=0 without= what=some keep=
 more=() # options of debootstrap
+failed=()
 
 main() {
   local given=("$@")
@@ -32,7 +33,7 @@ main() {
   [ "$(id -u)" = 0 ] || stop "only root can make a bare machine" "run it as root, in a container say"
   command -v debootstrap >/dev/null || stop "debootstrap is not installed" "apt install debootstrap"
   unshare --mount --pid --fork true 2>/dev/null || stop "no mount namespace can be made" "a container needs CAP_SYS_ADMIN"
-  if [ -n "${FRESH_ROOT:-}" ]; then # the second call, in namespaces of its own: its mounts and processes end with it
+  if [ $$ = 1 ] && [ -n "${FRESH_ROOT:-}" ]; then # the second call, in namespaces of its own: its mounts and processes end with it
     on_fresh_machine
     return
   fi
@@ -81,7 +82,7 @@ say() {
 }
 
 on_fresh_machine() {
-  local failed=() number
+  local number
   mount --make-rprivate /
   say "a bare $release"
   bare_system
@@ -233,4 +234,4 @@ sizes() {
   done
 }
 
-main "$@"
+[ "${BASH_SOURCE[0]}" != "$0" ] || main "$@"

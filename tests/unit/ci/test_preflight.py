@@ -174,14 +174,6 @@ def test_each_target_installs_what_it_needs_and_no_more(tmp_path, target, purpos
     assert f"preflight.py {purpose} " in said
 
 
-def test_the_bare_machine_has_what_the_readme_names():
-    (named,) = re.findall(r"^apt install (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    (packages,) = re.findall(
-        r"^readonly PACKAGES=\((.+)\)$", (ROOT / "tools/fresh_machine.sh").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert named.split() == packages.split()
-
-
 def make(*words):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(["make", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
