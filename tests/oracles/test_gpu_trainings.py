@@ -34,11 +34,10 @@ def test_what_limits_the_step_is_named(training):
     assert content["diagnosis"]["network"]["limit"] == LIMIT[name]
 
 
+@pytest.mark.parametrize("training", ["host_metrics", "launches_small"], indirect=True)
 def test_what_the_host_takes_is_what_its_absence_brings(training):
     """Without the metrics on the host, and in a CUDA graph: the device is idle for no less than they bring."""
     name, _, content = training
-    if name not in ("host_metrics", "launches_small"):
-        pytest.skip("nothing was taken from the host")
     idle = content["diagnosis"]["network"]["weights"]["host_gap"]
     assert idle >= 1 - 1 / TRUTH["trainings"][name]["gain"] - NEAR
 

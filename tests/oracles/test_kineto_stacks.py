@@ -55,13 +55,14 @@ def is_json(path):
     return True
 
 
-@pytest.fixture(scope="module", params=["torch-2.13", "torch-2.15", "live"])
+LIVE = ["live"] if importlib.util.find_spec("torch") else []
+
+
+@pytest.fixture(scope="module", params=["torch-2.13", "torch-2.15", *LIVE])
 def recorded(request, tmp_path_factory):
     """A run made of the trace, and the folder of what torch said."""
     folder = HERE / request.param
     if request.param == "live":
-        if importlib.util.find_spec("torch") is None:
-            pytest.skip("torch is not installed: make test-torch")
         folder = tmp_path_factory.mktemp("live")
         record(folder)
     trace = next(folder.glob("trace.pt.trace.json*"))
