@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 import subprocess
+import sys
 from typing import NamedTuple
 
 import parity_inputs
@@ -65,6 +67,23 @@ def test_every_test_that_is_named_is_there():
         if not path.is_file() or name not in names_of(path):
             missing.append(row.test)
     assert missing == []
+
+
+def test_a_promise_is_held_without_anything_beside_the_checkout(tmp_path):
+    """Tests against other programs read outside data too, where it is; none of the named ones is skipped without it."""
+    named = sorted({f"tests/{row.test}" for row in rows() if row.test.startswith("oracles/")})
+    assert len(named) > 20
+    found = skips(named, PIPEPROF_OUTSIDE=str(tmp_path / "absent"))
+    assert found == []
+
+
+def skips(tests, **variables):
+    """What pytest says of those that would be skipped; none is run."""
+    words = [sys.executable, "-m", "pytest", "--setup-plan", "-q", "-rs", "-n", "0", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
 
 
 @pytest.mark.parametrize("section", sections())

@@ -84,6 +84,11 @@ def shape_lines(shapes, strides=None):
     ]
 
 
+def plain(cell):
+    """A printed cell without what depends on the type of its number: 0.0 is 0; what is divided by no time is not known."""
+    return {"0.0": "0", "inf": "N/A", "nan": "N/A"}.get(cell, cell)
+
+
 def cells_of(row):
     """Our row's cells as printed, but for its position and running sums."""
     return {

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from pipeprof.read.minddata import read_folder
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-def shared(name):
-    """A folder of the shared data; the test is skipped where there is none."""
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"no sample data in {folder}")
-    return folder
 
 
 def tables_from(folder):

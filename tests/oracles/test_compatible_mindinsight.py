@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
-from minddata_record import shared
+from captured import outside, own
 
 from pipeprof.query.engine import Engine
 from pipeprof.verdict.compatible import verdicts
 
-CASES = [
+OUTSIDE = [
     "mi231_on_ms210_slow_leaf_cpu", "mi231_on_ms210_slow_leaf_io", "mi231_on_ms210_slow_map_cpu",
     "mi231_on_ms210_slow_map_io", "mi_profiler_dev0", "mi_profiler_dev1", "mi_run1_dev1", "mi_run2_dev1", "mi_run3_dev1",
     "mi_run4_dev1", "mi_ut_minddata_pipeline_1", "mi_ut_minddata_pipeline_3",
+]  # fmt: skip
+ANSWERS = [
+    *sorted((own("ascend") / "answers").glob("*.json")), *outside(*(f"ascend/oracle/{name}.json" for name in OUTSIDE)),
 ]  # fmt: skip
 # Counts, labels and links: no advice.
 NOT_ADVICE = ("minddata_device_queue", "minddata_get_next_queue", "common-profiler_tutorial")
@@ -57,9 +60,9 @@ def keys(answer):
     return {key for key in answer or {} if key not in NOT_ADVICE and not key.endswith("_label")}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_verdicts_and_advice_are_those_of_mindinsight(make_run, case):
-    answer = json.loads((shared("ascend/oracle") / f"{case}.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
+def test_verdicts_and_advice_are_those_of_mindinsight(make_run, path):
+    answer = json.loads(path.read_text(encoding="utf-8"))
     with Engine.open(make_run(tables_of(answer))) as engine:
         rows, advice = engine.rows("diagnose/mindinsight"), engine.rows("diagnose/mindinsight_advice")
     part = verdicts(mindinsight=rows, advice=advice, mindspore=[], autotune=[])["mindinsight"]

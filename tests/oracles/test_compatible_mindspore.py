@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from minddata_record import shared, tables_from
+from captured import outside, own
+from minddata_record import tables_from
 
 from pipeprof.query.engine import Engine
 from pipeprof.report.words.compatible import worded
@@ -78,9 +79,12 @@ def compare(make_run, folder, summary):
     assert ours_in(part["queue_details"]) == theirs_in(summary.get("queue_analysis_details", []), queue_finding)
 
 
-@pytest.mark.parametrize("name", ["minddata_suite", "ascend/minddata_cpu_2.10"])
-def test_real_captures(make_run, name):
-    folders = sorted(path for path in shared(name).iterdir() if path.is_dir())
+CAPTURES = [own("minddata") / "profiles", *outside("minddata_suite", "ascend/minddata_cpu_2.10")]
+
+
+@pytest.mark.parametrize("captures", CAPTURES, ids=lambda path: path.name)
+def test_real_captures(make_run, captures):
+    folders = sorted(path for path in captures.iterdir() if path.is_dir())
     for folder, summary in originals(folders).items():
         assert summary, folder
         compare(make_run, Path(folder), summary)

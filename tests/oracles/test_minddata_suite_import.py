@@ -7,25 +7,32 @@ import datetime as dt
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 
 import pytest
+from captured import outside, own
 
 from pipeprof.read.foreign import import_path
 from pipeprof.record import store
 
 MS = 1_000_000
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-SUITE = sorted(DATA.glob("minddata_suite/*/truth.json"))
-CAPTURES = sorted(DATA.glob("ascend/minddata_cpu_2.10/*/pipeline_profiling_0.json"))
-RESOURCE = DATA / "ascend" / "mindinsight" / "tests" / "utils" / "resource"
-needs_data = pytest.mark.skipif(not SUITE or not CAPTURES, reason="the captures of shared/data are not here")
-FOLDERS = [path.parent for path in (*SUITE, *CAPTURES)]
+OWN = own("minddata") / "profiles"
+SUITE = [
+    *sorted(OWN.iterdir()),
+    *(path.parent for root in outside("minddata_suite") for path in sorted(root.glob("*/truth.json"))),
+]
+CAPTURES = [path for root in outside("ascend/minddata_cpu_2.10") for path in sorted(root.iterdir())]
+FOLDERS = [*SUITE, *CAPTURES]
+# Profiles, and the table of the pipeline that MindSpore made of each.
+TABLES = [
+    *((path, OWN.parent / "tables" / path.name) for path in sorted(OWN.iterdir())),
+    *((path, table) for path in CAPTURES for table in outside(f"ascend/oracle/ms210_minddata_{path.name}")),
+]
+# Hand-made folders, and how many batches each has.
+OLDER = [(own("ascend") / "one_rank", 30), *((path, {"profiler": 1, "run_2": 4}.get(path.name, 0)) for path in outside(
+    *(f"ascend/mindinsight/tests/utils/resource/{name}" for name in ("profiler", "run_1", "run_2", "JOB1", "JOB2"))))]  # fmt: skip
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.)(\d{3})\.(\d{3}) \[mindspore")
 LINE = re.compile(r"-- (\w+)\(ID:(\d+)\)\s*: worker_time \(avg:([\d.]+)ms")
-
-pytestmark = needs_data
 
 
 def imported(folder, tmp_path, kind=None):
@@ -63,7 +70,7 @@ def test_graph_samples_and_batches_are_those_of_the_files(folder, tmp_path):
     assert len(rows["step"]) == len(waits) - 1
 
 
-@pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", SUITE, ids=lambda folder: folder.name)
 def test_the_timing_blocks_are_those_of_the_log_on_the_clock_of_the_samples(folder, tmp_path):
     run, rows = imported(folder, tmp_path)
     zero = run.manifest.reps[0].zero_monotonic_ns
@@ -83,7 +90,7 @@ def test_the_timing_blocks_are_those_of_the_log_on_the_clock_of_the_samples(fold
     assert max(abs(time / 1e9 - (wall - offset)) for time, wall in zip(times, walls, strict=True)) < 2e-3
 
 
-@pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", SUITE, ids=lambda folder: folder.name)
 def test_steps_are_as_long_as_the_consumer_says(folder, tmp_path):
     _, rows = imported(folder, tmp_path)
     with folder.joinpath("steps.csv").open(encoding="utf-8") as file:
@@ -93,26 +100,27 @@ def test_steps_are_as_long_as_the_consumer_says(folder, tmp_path):
     assert abs(median(train) - own) <= 2 * MS
 
 
-@pytest.mark.parametrize("name", ["slow_leaf_cpu", "slow_leaf_io", "slow_map_cpu", "slow_map_io"])
-def test_the_derived_table_gives_the_same_depths_as_the_original(name, tmp_path):
-    _, original = imported(DATA / "ascend" / "minddata_cpu_2.10" / name, tmp_path / "one")
-    run, derived = imported(DATA / "ascend" / "oracle" / f"ms210_minddata_{name}", tmp_path / "two")
+@pytest.mark.parametrize(("folder", "table"), TABLES, ids=lambda path: path.name)
+def test_the_derived_table_gives_the_same_depths_as_the_original(folder, table, tmp_path):
+    _, original = imported(folder, tmp_path / "one")
+    run, derived = imported(table, tmp_path / "two")
     for number in range(3):
         one, other = ([row["depth"] for row in rows["queue"] if row["op_id"] == number] for rows in (original, derived))
         assert one == other
     assert any(warning.code == "sample_times" for warning in run.manifest.warnings)
 
 
-@pytest.mark.parametrize(("name", "fetches"), [("profiler", 1), ("run_1", 0), ("run_2", 4), ("JOB1", 0), ("JOB2", 0)])
-def test_hand_made_folders_of_older_versions_can_be_read(name, fetches, tmp_path):
-    run, rows = imported(RESOURCE / name, tmp_path, kind="minddata")
+@pytest.mark.parametrize(("folder", "fetches"), OLDER, ids=lambda value: getattr(value, "name", value))
+def test_hand_made_folders_of_older_versions_can_be_read(folder, fetches, tmp_path):
+    run, rows = imported(folder, tmp_path, kind="minddata")
     assert run.manifest.state == "complete"
     assert len(rows.get("fetch", [])) == fetches
     assert rows["queue"]
 
 
-def test_the_whole_suite_is_not_one_training(tmp_path):
+@pytest.mark.parametrize("folder", [OWN, *outside("minddata_suite")], ids=lambda folder: folder.name)
+def test_the_whole_suite_is_not_one_training(folder, tmp_path):
     from pipeprof.errors import SourceError
 
     with pytest.raises(SourceError, match="two files of the same kind for rank 0"):
-        import_path(DATA / "minddata_suite", tmp_path / "run")
+        import_path(folder, tmp_path / "run")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from minddata_record import shared
+from captured import outside, own
 
 from pipeprof.read.foreign import import_path
 from pipeprof.verdict.rank_flops import flops_of_ranks
@@ -70,17 +70,21 @@ def test_without_all_ranks_nothing_is_judged():
     assert [(row["stage"], row["flops"]) for row in found["stages"]] == [(1, 1e8), (2, 1.6e8)]
 
 
-def test_a_real_profile_of_two_ranks_of_four(tmp_path):
+PROFILES = [  # of two ranks of four, and MindInsight's answer for each rank
+    (own("ascend") / "two_ranks", own("ascend") / "answers", "two_ranks_"),
+    *((folder, oracle, "mi_cluster_propose_rank") for folder, oracle in zip(
+        outside("ascend/mindinsight/tests/utils/resource/cluster_propose"), outside("ascend/oracle"), strict=True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("folder", "answers", "name"), PROFILES, ids=lambda value: getattr(value, "name", value))
+def test_a_profile_of_two_ranks_of_four(tmp_path, folder, answers, name):
     """MindInsight proposes nothing for it: the ranks 2 and 3 are missing."""
-    folder = shared("ascend/mindinsight/tests/utils/resource/cluster_propose")
     run = import_path(folder, tmp_path / "run")
     found = flops_of_ranks(run.manifest.options["profiler"])
     assert (found["mode"], found["expected"], found["judged"], named(found)) == ("pipeline", 4, False, {})
     assert [(row["rank"], row["stage"], row["flops"]) for row in found["ranks"]] == [
-        (0, 1, 107146.763e6), (1, 1, 107145.034e6),
-    ]  # fmt: skip
+        (rank, 1, json.loads((folder / f"flops_summary_{rank}.json").read_text())["FLOPs"] * 1e6) for rank in (0, 1)
+    ]
     for rank in (0, 1):
-        answer = json.loads(
-            (shared("ascend/oracle") / f"mi_cluster_propose_rank{rank}.json").read_text(encoding="utf-8")
-        )
-        assert answer["parallel"] == {}
+        assert json.loads((answers / f"{name}{rank}.json").read_text(encoding="utf-8"))["parallel"] == {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
 import pytest
+from captured import outside, own
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from minddata_record import shared
 from rank_rows import others_median, rows_of
 
 from pipeprof.query.engine import Engine
@@ -16,10 +17,20 @@ from pipeprof.read.foreign import import_path
 
 random_rows = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 LENGTH = 40
-FOLDERS = {  # of the captures with a step trace and communication, and their rank
-    "mindinsight/tests/utils/resource/cluster_propose": (0, 1),
-    "mindinsight/tests/utils/resource/run_1/normal_run/profiler": (1,),
-}
+OWN, RESOURCE = own("ascend"), "ascend/mindinsight/tests/utils/resource"
+PIPELINES = [OWN / "two_ranks", *outside(f"{RESOURCE}/cluster_propose")]
+# Captures with a step trace and communication, and their ranks.
+TRACED = [
+    *((folder, rank) for folder in PIPELINES for rank in (0, 1)), (OWN / "one_rank", 1),
+    *((folder, 1) for folder in outside(f"{RESOURCE}/run_1/normal_run/profiler")),
+]  # fmt: skip
+# Answers of MindInsight, and the folders that they are of.
+ANSWERS = [
+    (OWN / "answers" / "one_rank.json", OWN / "one_rank"),
+    *((answer, folder) for number in (1, 2)
+      for answer, folder in zip(outside(f"ascend/oracle/mi_run{number}_dev1.json"),
+                                outside(f"{RESOURCE}/run_{number}/normal_run/profiler"), strict=True)),
+]  # fmt: skip
 
 
 def lockstep(times):
@@ -79,13 +90,10 @@ def test_communication_in_phases_nanosecond_by_nanosecond(make_run, fp, bp, happ
 def imported(tmp_path_factory):
     runs = {}
 
-    def run_of(name):
-        folder = shared("ascend") / name
-        if not folder.is_dir():
-            pytest.skip(f"the capture {name} is not there")
-        if name not in runs:
-            runs[name] = import_path(folder, tmp_path_factory.mktemp("imports") / "run")
-        return runs[name]
+    def run_of(folder):
+        if folder not in runs:
+            runs[folder] = import_path(folder, tmp_path_factory.mktemp("imports") / "run")
+        return runs[folder]
 
     return run_of
 
@@ -106,24 +114,39 @@ def tails(run, rank):
     return found
 
 
-@pytest.mark.parametrize(("name", "rank"), [(name, rank) for name, ranks in FOLDERS.items() for rank in ranks])
-def test_communication_in_the_tail_is_that_of_the_recomputed_step_traces(imported, name, rank):
-    run = imported(name)
-    path = shared("ascend/oracle") / "step_trace_recomputed.json"
-    stored = json.loads(path.read_text(encoding="utf-8"))[f"{name}/step_trace_raw_{rank}_detail_time.csv"]
+def in_tails(path):
+    """The same in ms from a step trace's own columns, tick by tick of 10 ns."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["step_num"].isdigit() and int(row["step_num"]) > 0]
+    found = []
+    for row in rows:
+        bp, end = int(row["bp_point"]), int(row["end_point"])
+        busy = np.zeros(max(end - bp, 0), bool)
+        for name in row:
+            if name.endswith("_start_point") and name != "start_point":
+                start, stop = int(row[name]), int(row[name.replace("_start_point", "_end_point")])
+                busy[max(start - bp, 0) : max(stop - bp, 0)] = True
+        found.append(int(busy.sum()) / 1e5)
+    return found
+
+
+@pytest.mark.parametrize(("folder", "rank"), TRACED, ids=lambda value: getattr(value, "name", value))
+def test_communication_in_the_tail_is_that_of_the_recomputed_step_traces(imported, folder, rank):
+    run = imported(folder)
     plain = tails(run, rank)
-    assert np.mean(plain) / 1e6 == pytest.approx(stored["tail_union_reduce_ms_mean"], abs=1e-4)
+    assert np.array(plain) / 1e6 == pytest.approx(in_tails(folder / f"step_trace_raw_{rank}_detail_time.csv"), abs=1e-5)
+    assert max(plain) > 0
     with Engine.open(run) as engine:
         rows = engine.rows("comm/split")
     ours = next(row for row in rows if (row["rank"], row["source"]) == (rank, "trace"))
     assert ours["tail_ns"] == pytest.approx(np.mean(plain[1:]), rel=1e-12)
 
 
-@pytest.mark.parametrize(("case", "folder"), [("mi_run1_dev1", "run_1"), ("mi_run2_dev1", "run_2")])
-def test_totals_by_type_are_mindinsight_s(imported, case, folder):
-    run = imported(f"mindinsight/tests/utils/resource/{folder}/normal_run/profiler")
+@pytest.mark.parametrize(("path", "folder"), ANSWERS, ids=lambda path: path.stem)
+def test_totals_by_type_are_mindinsight_s(imported, path, folder):
+    run = imported(folder)
     # its pages show us where the files have ms
-    answer = json.loads((shared("ascend/oracle") / f"{case}.json").read_text(encoding="utf-8"))
+    answer = json.loads(path.read_text(encoding="utf-8"))
     with Engine.open(run) as engine:
         rows = engine.rows("op/totals", group_by="type", top=1000)
     ours = {row["type"]: (row["count"], row["total_ns"] / 1e3) for row in rows if row["device"] == "AI_CORE"}
@@ -133,11 +156,11 @@ def test_totals_by_type_are_mindinsight_s(imported, case, folder):
         assert ours[kind] == (count, pytest.approx(total, abs=2e-3)), kind
 
 
-def test_ranks_of_the_pipeline_capture_are_even_though_a_fixed_threshold_flags_them(imported):
-    """The steps of the two ranks differ by some 0.01 ms of 179 ms; their wait is above MindInsight's 0.5 ms."""
+@pytest.mark.parametrize("folder", PIPELINES, ids=lambda folder: folder.name)
+def test_ranks_of_the_pipeline_capture_are_even_though_a_fixed_threshold_flags_them(imported, folder):
     from pipeprof.report.ranks import ranks_of
 
-    with Engine.open(imported("mindinsight/tests/utils/resource/cluster_propose")) as engine:
+    with Engine.open(imported(folder)) as engine:
         found = ranks_of(engine, {}, top=10, several=True)["straggler"]
     assert (found["verdict"], found["found"]) == ("even", [])
     assert found["largest"]["share"] < 0.001

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from captured import outside, own
 from trace_format import check, imported, load
 
 from pipeprof.query.engine import Engine
 from pipeprof.report.timeline.trace import Choice, write
 
-TORCH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "torch"
-pytestmark = pytest.mark.skipif(not TORCH.is_dir(), reason="the traces of shared/data/torch are not here")
+GPU = Path(__file__).resolve().parents[1] / "real" / "gpu"
+TRACES = [
+    own("torch") / "small.cycle1.pt.trace.json.gz", GPU / "launches_small.pt.trace.json.gz",
+    *outside("torch/small/small.cycle1.pt.trace.json.gz", "torch/cuda/control.json.gz"),
+]  # fmt: skip
 
 
 def totals(run):
@@ -22,9 +26,9 @@ def totals(run):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["small/small.cycle1.pt.trace.json.gz", "cuda/control.json.gz"])
-def test_the_same_operator_totals_again(name, tmp_path):
-    run = imported(TORCH / name, tmp_path / "run")
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
+def test_the_same_operator_totals_again(path, tmp_path):
+    run = imported(path, tmp_path / "run")
     written = write(run, tmp_path / "ours.json.gz", Choice())
     assert written.left_out == 0
     drawn = check(load(tmp_path / "ours.json.gz"))
