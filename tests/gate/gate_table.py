@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from importlib.metadata import version
 
 import variance_reduction
@@ -17,6 +18,11 @@ WHAT = {
     "diffjob": "as samejob, but each side has its own job, with an effect of 5.4 %",
 }
 
+ORDER = (
+    "Goals", "Sessions with planned looks", "With few repetitions", "Within a budget", "Sessions without hope",
+    "Operators", "Running it again", "Another job", "Other rules on the same samples",
+    "Fewer repetitions by less variance",
+)  # fmt: skip
 RUN_S = 10  # a repetition, for the minutes to a verdict
 
 HEAD = """# The gate's numbers
@@ -51,20 +57,33 @@ def page(found, date):
     versions = {name: version(name) for name in ("pipeprof", "numpy", "scipy")}
     sources = "\n".join(f"* **{name}**: {WHAT[name]}" for name in names)
     head = HEAD.format(date=date, python=platform.python_version(), sources=sources, **versions)
-    parts = (
-        head,
-        _goals(found),
-        _sessions(found),
-        _few(found),
-        _budgets(found),
-        _patience(found),
-        _operators(found),
-        _reruns(found),
-        _other_job(found),
-        _peers(found),
-        variance_reduction.section(),
-    )
-    return "\n".join(parts)
+    return "\n".join([head, _goals(found), *_drawn(found).values(), variance_reduction.section()])
+
+
+def updated(old, found, date):
+    """The page with the parts that were drawn anew, each with its date; goals of the others stay as they were."""
+    head, *sections = re.split(r"^(?=## )", old, flags=re.MULTILINE)
+    by_title = {section.partition("\n")[0]: section.rstrip("\n") for section in sections}
+    fresh = {text.partition("\n")[0]: f"{text}\nDrawn on {date}." for text in _drawn(found).values()}
+    told = {(goal, text) for goal, text, *_ in goals(found)}
+    lines = by_title["## Goals"].split("\n")
+    kept = [line for line in lines if tuple(cell.strip() for cell in line.split("|")[1:3]) not in told]
+    by_title["## Goals"] = "\n".join([*kept, *_goals(found).rstrip("\n").split("\n")[4:]])
+    drawn = {name for part in found.values() for name in part}
+    listed = [f"* **{name}**: {what}" for name, what in WHAT.items() if f"**{name}**" in head or name in drawn]
+    head = re.sub(r"(?:^\* .*\n)+", lambda _: "\n".join(listed) + "\n", head, count=1, flags=re.MULTILINE)
+    together = by_title | fresh
+    order = sorted(together, key=lambda title: ORDER.index(title.removeprefix("## ")))
+    return head.rstrip("\n") + "\n\n" + "\n\n".join(together[title] for title in order) + "\n"
+
+
+def _drawn(found):
+    """The section of each part that was drawn, in the order of the page."""
+    sections = {
+        "sessions": _sessions, "few": _few, "budgets": _budgets, "patience": _patience, "operators": _operators,
+        "reruns": _reruns, "other_job": _other_job, "peers": _peers,
+    }  # fmt: skip
+    return {name: section(found) for name, section in sections.items() if name in found}
 
 
 def _goals(found):
@@ -73,9 +92,10 @@ def _goals(found):
 
 
 def goals(found):
-    """(name, what it says, what was measured, whether it is held)."""
-    rates, ops = found["sessions"], found["operators"]
-    yield _first(rates)
+    """(name, what it says, what was measured, whether it is held), of the parts that were drawn."""
+    rates, ops = found.get("sessions", {}), found.get("operators", {})
+    if rates:
+        yield _first(rates)
     for source, by_reps in ops.items():
         text = f'205 operator metrics, 8 repetitions, any false "regressed": at most 1 % ({source})'
         yield "G2", text, percent(by_reps[8]["any"]), by_reps[8]["any"] <= 0.01
@@ -90,12 +110,15 @@ def goals(found):
     for source in ("saturated", "real"):
         if source in rates:
             yield _noisy(source, rates[source][0.0])
-    yield _few_goal(found["few"])
-    yield _far_goal(found["few"])
-    yield _budget_goal(found["budgets"])
-    worst = max(found["reruns"], key=lambda name: found["reruns"][name][0])
-    text = 'five re-runs of identical code that join one session: at most 1 % false "regressed"'
-    yield "G9", text, f"{percent(found['reruns'][worst][0])} ({worst})", found["reruns"][worst][0] <= 0.01
+    if "few" in found:
+        yield _few_goal(found["few"])
+        yield _far_goal(found["few"])
+    if "budgets" in found:
+        yield _budget_goal(found["budgets"])
+    if "reruns" in found:
+        worst = max(found["reruns"], key=lambda name: found["reruns"][name][0])
+        text = 'five re-runs of identical code that join one session: at most 1 % false "regressed"'
+        yield "G9", text, f"{percent(found['reruns'][worst][0])} ({worst})", found["reruns"][worst][0] <= 0.01
 
 
 def _few_goal(found):

@@ -249,19 +249,23 @@ def other_job(trials=TRIALS, past=8):
     return out
 
 
-def everything():
-    return {
-        "sessions": all_sessions(), "few": with_few(), "budgets": within_budgets(), "patience": patience(), "operators": all_operators(), "reruns": reruns(), "peers": peers(),
-        "other_job": other_job(),
-    }  # fmt: skip
+PARTS = {
+    "sessions": all_sessions, "few": with_few, "budgets": within_budgets, "patience": patience, "operators": all_operators,
+    "reruns": reruns, "peers": peers, "other_job": other_job,
+}  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="a markdown file")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="with --write: draw these alone, and keep the others")
     parser.add_argument("--date", default=datetime.now(timezone.utc).date().isoformat())
     options = parser.parse_args()
-    text = gate_table.page(everything(), options.date)
+    found = {name: draw() for name, draw in PARTS.items() if name in (options.parts or PARTS)}
+    if options.parts:
+        text = gate_table.updated(options.write.read_text(encoding="utf-8"), found, options.date)
+    else:
+        text = gate_table.page(found, options.date)
     if options.write:
         options.write.write_text(text, encoding="utf-8")
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gate_measured
 import gate_noise
 import gate_table
@@ -9,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 import simulate
-from gate_rules import sessions, shares
+from gate_rules import decided, sessions, shares
 
 from pipeprof.verdict import Samples, judge, judge_looks
 from pipeprof.verdict.gate.decision import WORDS
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.slow
 MEASURED = gate_measured.available()  # an addition: the drawn noise has the same properties
 SAME_JOB = ["quiet", "samejob", "saturated", *(["scaled", "real"] if MEASURED else [])]
 SOURCES = ["synthetic", *(["scaled"] if MEASURED else [])]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "gate-numbers.md"
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +41,11 @@ def again():
 @pytest.fixture(scope="module")
 def budgets():
     return simulate.within_budgets()
+
+
+@pytest.fixture(scope="module")
+def few():
+    return simulate.with_few()
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +173,45 @@ def test_a_plan_that_fits_the_budget_finds_more_at_the_promised_rate(budgets):
     assert planned > cut + 0.4
 
 
+@pytest.mark.parametrize("regime", [*SAME_JOB, "heavy"])
+def test_sides_that_lie_far_apart_cost_next_to_no_false_alarms_and_find_what_is_seen(few, regime):
+    for reps, cells in few[regime].items():
+        regressed, tested, improved, _ = cells[1.0]
+        assert regressed <= 0.01
+        assert improved <= 0.01
+        assert regressed - tested <= (0.0 if reps == 2 else 0.001)
+    assert few[regime][3][10.0][0] >= (0.6 if regime == "heavy" else 0.95)
+    assert few["saturated"][3][10.0][0] > few["saturated"][3][10.0][1] + 0.2
+
+
+@pytest.mark.parametrize("reps", [3, 4, 5])
+def test_the_simulation_of_few_repetitions_judges_as_the_library_does(reps):
+    table = simulate.planted(gate_noise.repetitions(gate_noise.HEAVY, 80, reps, 5), 9.0)
+    rules = [simulate.POLICY.rule(name) for name in gate_noise.NAMES[:1]]
+    codes = decided((table[:, 0, :1], table[:, 1, :1]), rules, simulate.POLICY.alpha, 5)[:, 0]
+    said = [judge(*sides(table, at)).metric(gate_noise.NAMES[0]) for at in range(len(table))]
+    far = [any(reason["code"] == "far_apart" for reason in one.reasons) for one in said]
+    # Holm's steps of the other metrics decide a few more.
+    assert all(WORDS[code] in (one.verdict, "inconclusive") for one, code in zip(said, codes, strict=True))
+    assert all(
+        WORDS[code] == one.verdict for one, code, by_distance in zip(said, codes, far, strict=True) if by_distance
+    )
+    assert reps > 3 or sum(far) > 8
+
+
+def test_a_part_that_is_drawn_anew_takes_the_place_of_the_old_one():
+    old = PAGE.read_text(encoding="utf-8")
+    cells = dict.fromkeys((1.0, *simulate.MULTIPLES), (0.5, 0.4, 0.1, 0.6))
+    new = gate_table.updated(old, {"few": {"quiet": dict.fromkeys(simulate.FEW, cells)}}, "2027-01-01")
+    titles = [[line for line in text.splitlines() if line.startswith("## ")] for text in (old, new)]
+    assert titles[0] == titles[1]
+    assert new.count("Drawn on 2027-01-01.") == 1
+    assert "| quiet | 3 | 50.00 % (40.00 %, <= 60.00 %) | 10.00 % |" in new
+    assert "| G11 |" in new
+    assert new.count("| G11 |") == new.count("| G12 |") == 1
+    assert gate_table.updated(new, {}, "2027-01-02") == new
+
+
 def test_giving_up_costs_no_find_and_saves_repetitions_on_an_overloaded_host():
     for name, by_effect in simulate.patience(2_000).items():
         for early, late in by_effect.values():
@@ -174,6 +221,6 @@ def test_giving_up_costs_no_find_and_saves_repetitions_on_an_overloaded_host():
             assert by_effect[0.0][0].reps_all < by_effect[0.0][1].reps_all - 2
 
 
-def test_every_goal_on_the_page_is_held(rates, operators, again, budgets):
-    found = {"sessions": rates, "operators": operators, "reruns": again, "budgets": budgets}
+def test_every_goal_on_the_page_is_held(rates, operators, again, budgets, few):
+    found = {"sessions": rates, "operators": operators, "reruns": again, "budgets": budgets, "few": few}
     assert [goal for goal in gate_table.goals(found) if not goal[-1]] == []

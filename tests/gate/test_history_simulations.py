@@ -28,11 +28,6 @@ FALSE_PER_1000 = 1.0
 AFTER, BEFORE, NEAR = 40, 60, 5
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_the_search():
-    pytest.importorskip("ruptures")
-
-
 def stored_series():
     """Logs of the steps of each stored repetition."""
     with REPETITIONS.open(encoding="utf-8", newline="") as file:
