@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import odd_scripts
 import pytest
@@ -15,7 +16,7 @@ ADDRESS = re.compile(rb"0x[0-9a-f]+")
 
 def ended(pipeprof, folder, name, *, training, is_recorded):
     """How the script ended, what it printed, and its files by name: where nothing is recorded, and where it is."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     path = folder.parent / "script.py"
     path.write_text(odd_scripts.source(name, training=training, workloads=WORKLOADS), encoding="utf-8")
     command = [pipeprof.python, str(path)]
@@ -48,7 +49,10 @@ def test_an_odd_script_is_the_same_with_and_without_a_recorder(pipeprof, tmp_pat
 @pytest.mark.mindspore
 @pytest.mark.parametrize("name", odd_scripts.TRAINING)
 def test_an_odd_training_is_the_same_with_and_without_a_recording(pipeprof, tmp_path, name):
-    plain, _ = ended(pipeprof, tmp_path / "plain", name, training=True, is_recorded=False)
-    recorded, errors = ended(pipeprof, tmp_path / "other", name, training=True, is_recorded=True)
+    with ThreadPoolExecutor() as pool:
+        how = {"training": True}
+        first = pool.submit(ended, pipeprof, tmp_path / "a" / "plain", name, is_recorded=False, **how)
+        second = pool.submit(ended, pipeprof, tmp_path / "b" / "other", name, is_recorded=True, **how)
+    (plain, _), (recorded, errors) = first.result(), second.result()
     assert recorded == plain, errors[-3000:]
     assert "losses" in plain["files"]

@@ -5,6 +5,7 @@ user's training. It writes to the spool and nowhere else.
 
     sitecustomize -> start() -> hooks on MindSpore's modules, set when they are imported
     recorder      the spool of this process: marks (fixed records), events (JSON lines), one flushing thread
+    files         its descriptors, which the program may close or take for its own
     imports       calls us when a module has been imported
     dataset       iterators: fetches                       describe   what a dataset is made of
     trees, readings   queue samples of an iterator's tree, and what MindSpore remembers of them

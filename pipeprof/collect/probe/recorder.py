@@ -410,7 +410,8 @@ def _quietly(call):
         try:
             call()
         except Exception:
-            REC.off = True
+            if REC is not None:
+                REC.off = True
 
     return quiet
 

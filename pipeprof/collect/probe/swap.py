@@ -30,8 +30,11 @@ class Swap:
                 return False
             if self.scratch is None:
                 self.scratch = _scratch(recorder.REC.folder)
-            saved = files.copy_of(2)
-            if saved.identity in (None, self.scratch.identity):  # it is closed, or the real one was lost
+            try:
+                saved = files.copy_of(2)
+            except OSError:  # it is closed
+                return False
+            if saved.identity in (None, self.scratch.identity):  # the real one was lost
                 saved.close()
                 return False
             self.scratch.put_at(2)

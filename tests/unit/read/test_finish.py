@@ -483,6 +483,15 @@ def test_a_command_without_python_is_explained(spooled):
     assert [warning.code for warning in done.manifest.warnings] == ["nothing_seen"]
 
 
+def test_a_process_that_stopped_recording_says_why(spooled):
+    hello = spooled.rep() / "hello.jsonl"
+    spooled.process()
+    with hello.open("a", encoding="utf-8") as file:
+        file.write('{"pid": 4000001, "problem": "its files were removed or replaced"}\n')
+    (warning,) = [one for one in finish(spooled.run).manifest.warnings if one.code == "recording_stopped"]
+    assert warning.message == "process 4000001 recorded nothing more: its files were removed or replaced"
+
+
 def test_a_python_without_mindspore_is_explained(spooled):
     spooled.rep()
     assert missing(finish(spooled.run))["step"].startswith("no MindSpore training was seen")
