@@ -78,7 +78,7 @@ BASELINE_VERBS = [
 ]  # fmt: skip
 IMPORT_VERBS = [["import", "{in}/raw", "-o", "{out}/run", "-q"]]
 SESSION_VERBS = {
-    "ab": ["ab", "-o", "{own}", "--base", "false", "--new", "true"],
+    "ab": ["ab", "-o", "{own}", "--base", "false a", "--new", "false b"],
     "sweep": ["sweep", "{in}/sweep.toml", "-o", "{own}", "--", "false"],
     "bisect": ["bisect", "HEAD~2", "HEAD", "-o", "{own}", "--", "false"],
     "tune": ["tune", "-o", "{own}", "--", "false"],
@@ -474,7 +474,8 @@ def any_name(rng, data, place):
         return any_cell(rng, data)
     path = rng.choice(OUTSIDE).format(outside=place / "outside")
     texts = [way for way in places(content) if isinstance(valued(content, way), (str, dict))]
-    *way, last = rng.choice(texts)
+    folders = [way for way in texts if way[-1] in ("name", "folder", "repetitions", "files", "parts")]
+    *way, last = rng.choice(folders if folders and rng.random() < 0.6 else texts)
     inside = valued(content, way)
     value = inside[last]
     if isinstance(value, dict) and value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from pipeprof.collect.session import Surroundings, claim_folder, is_run, new_run
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.links import remove
 from pipeprof.record.own_files import refuse_foreign
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
             raise UsageError(f"`{path}` is being recorded", "give another out=")
         refuse_foreign(path, "give another out=")
     for path in held if force else []:
-        shutil.rmtree(path.resolve())
+        remove(path)
 
 
 def further_place(path: Path, options: dict[str, Any]) -> Run:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,11 +129,13 @@ def folder_of(item: pytest.Item) -> Path:
 
 def clear(folder: Path) -> None:
     """Remove what the last execution of the test left, so that nothing of it is taken for new."""
+    from pipeprof.record.links import remove  # noqa: PLC0415 - only tests that profile pay for it
+
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / NUMBERS, ignore_errors=True)
+    remove(folder / NUMBERS)
     for path in folder.glob(f"{RUN}*"):
         if path.joinpath("run.json").is_file() or any(path.glob("cycle-*/run.json")):
-            shutil.rmtree(path)
+            remove(path)
 
 
 def write_numbers(item: pytest.Item) -> None:

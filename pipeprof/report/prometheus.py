@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,7 @@ from pipeprof.errors import UsageError
 from pipeprof.report import guard, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from wsgiref.types import StartResponse, WSGIApplication
+    from collections.abc import Iterator
 
 INSTALL = "pip install 'pipeprof[prometheus]'"
 _PACE = (
@@ -32,6 +32,9 @@ _MACHINE = (
     ("rss_bytes", "job_resident_memory_bytes", "Resident memory of the processes of the training."),
     ("processes", "job_processes", "Processes of the training."),
 )
+
+
+WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Metrics:
@@ -130,7 +133,7 @@ class _Quiet(WSGIRequestHandler):
 def _guarded(answer: WSGIApplication, token: str) -> WSGIApplication:
     """The same for who may ask."""
 
-    def guarded(environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+    def guarded(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         in_address = parse_qs(environ.get("QUERY_STRING", "")).get("token", [""])[0]
         given = in_address or environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
         if not guard.is_here(environ.get("HTTP_HOST", "")):

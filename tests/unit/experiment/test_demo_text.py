@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
+from pipeprof.errors import UsageError
 from pipeprof.experiment import demo
 
 MS = 1_000_000
@@ -68,3 +73,32 @@ def test_a_training_that_was_stopped_in_its_warm_up_confirms_nothing(capsys):
     assert not demo._compare(SLOW, fixed)
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "median step" in line)
     assert line.split()[-3:] == ["40.0", "ms", "-"]
+
+
+def test_it_runs_this_pipeprof_whatever_the_current_folder_holds(tmp_path, monkeypatch):
+    tmp_path.joinpath("pipeprof.py").write_text("open('ran', 'w')\n", encoding="utf-8")
+    if "-P" in demo.SAFELY:
+        done = subprocess.run([*demo.OURS, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.stdout.startswith("pipeprof")
+        assert not tmp_path.joinpath("ran").exists()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "SAFELY", ("-m",))  # as in Python 3.10
+    with pytest.raises(UsageError, match=r"has a `pipeprof.py`, which Python would run"):
+        demo._refuse_another_pipeprof()
+
+
+def test_both_trainings_and_both_reports_are_started_so(tmp_path, monkeypatch):
+    started = []
+
+    def run(command, **_how):
+        started.append(command)
+        return subprocess.CompletedProcess(
+            command, 0, json.dumps(SLOW | {"steps": {"summary": [{"kind": "train", "steps": demo.STEPS}]}})
+        )
+
+    monkeypatch.setattr(demo.subprocess, "run", run)
+    demo._train(tmp_path / "slow", "title", "map", 1.0)
+    for command in started:
+        assert command[: len(demo.OURS)] == list(demo.OURS)
+    at = started[0].index("--")
+    assert started[0][at + 1 :][: 1 + len(demo.SAFELY)] == [sys.executable, *demo.SAFELY]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.errors import RunError
+from pipeprof.inprocess.place import check_cycles
 from pipeprof.record import lock
 from pipeprof.record.links import refuse_links_out, remove
 from pipeprof.record.place import LocalPlace
@@ -81,3 +82,15 @@ def test_a_history_that_is_a_link_is_not_copied_into_the_new_baseline(tmp_path, 
     folder.joinpath("history.jsonl").symlink_to(outside / "mine")
     with pytest.raises(RunError, match="it is a link to"), place.turn("w"):
         place.replace("w", "m", {"baseline.json": b"{}"}, b"")
+
+
+def test_a_cycle_that_is_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path, make_run):
+    run = make_run({"step": []})
+    run.manifest.state = "complete"
+    run.save()
+    folder = tmp_path / "cycles"
+    folder.mkdir()
+    folder.joinpath("cycle-0").symlink_to(run.path)
+    check_cycles(folder, force=True, add=False)
+    assert list(folder.iterdir()) == []
+    assert run.path.joinpath("run.json").is_file()
