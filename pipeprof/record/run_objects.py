@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -302,15 +303,20 @@ def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:
     """Read the files that the manifest names, and no others, and compare each with its checksum."""
     parts = readable(copy, objects.shown)
 
+    is_missing = threading.Event()  # one is enough: the others are asked for no more
+
     def read(name: str) -> None:
+        if is_missing.is_set():
+            return
         path = copy.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not _download(objects, name, parts[name], path):
+            is_missing.set()
             raise _damaged(objects, name, "none", f"a file of {parts[name].bytes:,} bytes")
         progress(f"{name.partition('/')[0]}, of {len(parts)} files")
 
     with ThreadPoolExecutor(_READERS) as pool:
-        list(pool.map(read, parts))  # the first that is missing ends it: the others are asked for no more
+        list(pool.map(read, parts))
     for change in checksums.changes(copy):
         raise _damaged(objects, change.file, change.found, change.expected)
 

@@ -351,9 +351,10 @@ def test_thousands_of_missing_files_are_not_all_asked_for(folder, tmp_path, monk
     shutil.copy(folder / MANIFEST, tmp_path / "pushed" / MANIFEST)
     asked, pieces = [], objects.Objects.pieces
     monkeypatch.setattr(objects.Objects, "pieces", lambda self, path: asked.append(path) or pieces(self, path))
-    with pytest.raises(RunError, match=r"damaged file `step/rep=0/rank=0/part-00000\.parquet` in .* found none"):
+    with pytest.raises(RunError, match=r"damaged file `step/rep=0/rank=\d+/part-00000\.parquet` in .* found none"):
         fetch(local)
-    assert len(asked) < 600
+    parts = len(load(folder).manifest.parts) - 3000
+    assert len(asked) < 2 * (parts + 20)  # twice for each that is there, and for each reader
 
 
 def test_a_copy_that_was_changed_is_read_again(folder, url):
