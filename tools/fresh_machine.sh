@@ -10,7 +10,7 @@
 #   --times N          run both commands N times in a row (1)
 #   --busy N           the last time beside N busy loops (0)
 #   --without PACKAGE  leave one of the README's packages out, to see what is said then
-#   --demo, --all      the demo alone; or `make test` as a whole: without it, only the tests of units and queries
+#   --demo, --all      the demo alone; or `make test` as a whole; else the tests of SOME folders
 #   --keep             leave the folder, and say where it is
 #   OPTION...          of debootstrap: for Ubuntu --components=main,universe, where python3-venv is
 #
@@ -21,6 +21,8 @@ set -euo pipefail
 
 readonly HERE=$(cd "$(dirname "$0")/.." && pwd)
 readonly PACKAGES=(python3 python3-venv make git ca-certificates libgomp1)
+# Those that ask most of a machine: files, archives, processes, git, and SQL.
+readonly SOME="tests/unit/ci tests/unit/collect tests/unit/read tests/unit/record tests/queries"
 readonly USER_ID=1000 HOME_FOLDER=/home/user
 readonly CLONE=$HOME_FOLDER/pipeprof
 release=bookworm mirror= times=1 busy=0 without= what=some keep=
@@ -94,13 +96,13 @@ on_fresh_machine() {
     [ "$number" != "$times" ] || busy_loops
     try make demo
     case $what in
-      some) try make test-together ONLY="tests/unit tests/queries" ;;
+      some) try make test-together ONLY="$SOME" ;;
       all) try make test ;;
     esac
   done
   leftovers
   sizes
-  [ $what != some ] || printf 'left out of `make test`: all but tests/unit and tests/queries; the demo is the training\n'
+  [ $what != some ] || printf 'left out of `make test`: all but %s; the demo is the only training\n' "$SOME"
   say "done"
   [ ${#failed[@]} = 0 ] && return
   printf 'failed:\n'
