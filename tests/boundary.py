@@ -42,7 +42,7 @@ KEPT_BY_TOOLS = {
 ASKED_FOR = ("PIPEPROF_SCREENSHOTS", "PIPEPROF_REAL_FILES")
 
 
-_OPEN, _WRITE, _CLOSE, _READLINK = os.open, os.write, os.close, os.readlink  # tests replace them
+_OPEN, _WRITE, _CLOSE, _READLINK, _STAT = os.open, os.write, os.close, os.readlink, os.stat  # tests replace them
 
 
 class OutsideError(RuntimeError):
@@ -104,7 +104,7 @@ class Boundary:
                 return  # of `os.open`, for which the look at the source tree is left
             text = f"{_READLINK('/proc/self/cwd' if folder == -1 else f'/proc/self/fd/{folder}')}/{text}"
         text = os.path.normpath(text)
-        if not self.inside(text) and not self.inside(_true_path(text)):
+        if not self.inside(text) and not self.inside(_true_path(text)) and _has_folder(text):
             self.refuse(f"changed {text}")
 
     def inside(self, text: str) -> bool:
@@ -152,6 +152,15 @@ def _true_path(text: str) -> str:
         return os.path.realpath(text)
     except OSError:
         return text
+
+
+def _has_folder(text: str) -> bool:
+    """Whether there is a folder in which the path could come to be."""
+    try:
+        _STAT(text.rpartition("/")[0] or "/")
+    except OSError:
+        return False
+    return True
 
 
 def _is_own(address: str) -> bool:

@@ -13,12 +13,12 @@ import pytest
 from action_steps import ROOT
 from copies import copy_file
 
-# Where nobody may write, not even root: were the hook gone, nothing would come to be.
-OUTSIDE = "/nowhere/at/all"
+OUTSIDE = "/no-test-writes-here"
 DEEDS = {
     "opens": (f"open({OUTSIDE!r}, 'w')", f"changed {OUTSIDE}"),
     "catches": (f"try:\n    open({OUTSIDE!r}, 'a')\nexcept Exception:\n    pass", f"changed {OUTSIDE}"),
     "makes_a_folder": (f"pathlib.Path({OUTSIDE!r}).mkdir()", f"changed {OUTSIDE}"),
+    "makes_a_folder_below_another": ("pathlib.Path('/no-test-writes-here/a').mkdir(parents=True)", f"changed {OUTSIDE}"),
     "moves": (f"os.rename(tmp_path, {OUTSIDE!r})", f"changed {OUTSIDE}"),
     "removes": (f"os.remove({OUTSIDE!r})", f"changed {OUTSIDE}"),
     "source_tree": ("pathlib.Path(__file__).with_name('new').touch()", "/tests/new"),
@@ -31,7 +31,7 @@ DEEDS = {
     "unpack": ("subprocess.run('tar -xJf a.tar.xz', shell=True)", "called tar -xJf a.tar.xz"),
     "download": ("try:\n    socket.create_connection(('192.0.2.1', 80), timeout=0.01)\nexcept OSError:\n    pass", "connected to 192.0.2.1"),
 }  # fmt: skip
-STAYS = "(tmp_path / 'a').mkdir()\n(tmp_path / 'a' / 'b').touch()\nshutil.rmtree(tmp_path / 'a')\nsubprocess.run(['sh', '-c', 'echo x > \"$0\"', tmp_path / 'b'], check=True)"
+STAYS = "try:\n    open('/no/such/folder/a', 'w')\nexcept FileNotFoundError:\n    pass\n(tmp_path / 'a').mkdir()\n(tmp_path / 'a' / 'b').touch()\nshutil.rmtree(tmp_path / 'a')\nsubprocess.run(['sh', '-c', 'echo x > \"$0\"', tmp_path / 'b'], check=True)"
 CHILD = "subprocess.run(['sh', '-c', 'echo x > left'])"
 
 
