@@ -42,3 +42,35 @@ def test_damaged_input_is_refused_or_partial(family):
     assert not bad, json.dumps(bad, indent=1)
     assert done.returncode == 0, (lines[-1:], done.stderr[-3000:])
     assert sum("problems" in one for one in told) == CASES
+
+
+def test_what_would_be_written_outside_is_noted_and_not_done(tmp_path):
+    """The machine itself must outlive a program that believes every name."""
+    program = """
+import os, shutil, sys
+from pathlib import Path
+from mutations import Watch
+place = Path(sys.argv[1])
+watch = Watch()
+watch.allowed = (str(place / "own"),)
+watch.on = True
+(place / "own" / "new").write_text("x")
+inside = place / "outside" / "file"
+for act in (lambda: shutil.rmtree(inside.parent, ignore_errors=True), inside.unlink, lambda: inside.write_text("y")):
+    try:
+        act()
+    except PermissionError:
+        pass
+watch.on = False
+print(len(watch.seen), inside.read_text())
+"""
+    for name in ("own", "outside"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "outside" / "file").write_text("kept")
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, cwd=SCRIPT.parent, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    number, text = done.stdout.split()
+    assert int(number) >= 3
+    assert text == "kept"

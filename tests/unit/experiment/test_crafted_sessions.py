@@ -17,7 +17,7 @@ from pipeprof.experiment.sweep.session import SweepSession
 from pipeprof.experiment.tune.state import FailedRun, Trial, TuneState
 from pipeprof.record.settings_file import Settings
 
-PATHS = ["../outside", "/etc", "..", ".", "", "a/b", "a\n", "-rf", "x" * 200, "a\x00"]
+PATHS = ["../outside", "/nowhere/at/all", "..", ".", "", "a/b", "a\n", "-rf", "x" * 200, "a\x00"]
 ONE, OTHER = "a" * 40, "b" * 40
 
 
