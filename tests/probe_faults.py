@@ -7,22 +7,26 @@ place of the call where the site's turn has come (PIPEPROF_FAULTS), and notes in
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 import pipeprof.collect
+from pipeprof.collect.launch import ProbeOptions
 
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 # What the program itself has asked for, and the probe only passes on: such an error is the program's.
-PASSED_ON = {"super", "original", "execute", "finder.find_spec", "next", "iter"}
+PASSED_ON = {"super", "original", "execute", "finder.find_spec", "function", "next", "iter"}
 
 INJECTOR = """
 import os as _os, sys as _sys
 
 _write, _open, _close = _os.write, _os.open, _os.close
 _FILE = _os.environ["PIPEPROF_FAULTS_FILE"]
-_EVERY, _TURN, _CALL = (int(word) for word in _os.environ["PIPEPROF_FAULTS"].split(","))
+_CALL, _LATER, *_SITES = (int(word) for word in _os.environ["PIPEPROF_FAULTS"].split(","))
 _calls = {}
 _LIBRARY = _os.path.dirname(_os.__file__)
 _ERRORS = (OSError(24, "injected"), RuntimeError("injected"), ValueError("injected"))
@@ -45,16 +49,20 @@ def _is_of_the_library(function):
     return root in _sys.builtin_module_names or root in _sys.stdlib_module_names
 
 
+def _is_started():
+    return any(type(finder).__module__ == "_pipeprof_probe.imports" for finder in _sys.meta_path)
+
+
 def fault(number, site, function):
     try:
-        if not _is_of_the_library(function):
+        if not _is_of_the_library(function) or _is_started() != bool(_LATER):
             return function
         count = _calls[number] = _calls.get(number, 0) + 1
         if count == 1:
-            _note("reached", site)
-        if count != _CALL or number % _EVERY != _TURN:
+            _note("reached", "%d %s" % (number, site))
+        if count != _CALL or number not in _SITES:
             return function
-        _note("raised", site)
+        _note("raised", "%d %s" % (number, site))
     except Exception:
         return function
 
@@ -103,16 +111,50 @@ def write_copy(folder):
     return copy / "site"
 
 
-def environment(site, spool, notes, *, every, turn, call, options):
-    """The variables of a program in which every `every`-th site raises in its `call`-th call."""
+def environment(site, spool, notes, numbers, *, call, later, options):
+    """The variables of a program in which the sites of these numbers raise in their `call`-th call.
+
+    While the probe starts, or `later`: when an early error keeps it from starting, nothing else is reached.
+    """
     path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
     return {
         "PYTHONPATH": path, "PIPEPROF_SPOOL": str(spool), "PIPEPROF_OPTIONS": options,
-        "PIPEPROF_FAULTS": f"{every},{turn},{call}", "PIPEPROF_FAULTS_FILE": str(notes),
+        "PIPEPROF_FAULTS": ",".join(map(str, (call, int(later), *sorted(numbers)))), "PIPEPROF_FAULTS_FILE": str(notes),
     }  # fmt: skip
 
 
 def sites(notes, word):
-    """Sites that were reached, or that raised, by `file:line:column`."""
+    """Numbers of the sites that were reached, or that raised."""
     lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
-    return {line.split(" ", 1)[1] for line in lines if line.startswith(word + " ")}
+    return {int(line.split()[1]) for line in lines if line.startswith(word + " ")}
+
+
+def all_rounds(start, folder, *, at_once, call, later):
+    """Run `start(folder, variables)` until all sites have raised; returns what came of each, those reached, and raised.
+
+    The first round raises nothing. Then each site raises in one of some rounds, and those once more that were not reached
+    behind an early error.
+    """
+    site = write_copy(folder)
+    options = json.dumps(asdict(ProbeOptions(queue_interval_ms=20, run_id="x")))
+    outcomes, reached, raised = [], set(), set()
+
+    def round_of(place, numbers):
+        inside = folder / place
+        inside.mkdir()
+        inside.joinpath("spool").mkdir()
+        inside.joinpath("cwd").mkdir()
+        notes = inside / "notes"
+        how = {"call": call, "later": later, "options": options}
+        return start(inside / "cwd", environment(site, inside / "spool", notes, numbers, **how)), notes
+
+    for number, rounds in enumerate((1, at_once, at_once, at_once)):
+        wanted = sorted(reached - raised)
+        parts = [wanted[place::rounds] for place in range(rounds)]
+        with ThreadPoolExecutor(at_once) as pool:
+            done = list(pool.map(round_of, [f"round-{number}-{place}" for place in range(rounds)], parts))
+        outcomes += [outcome for outcome, _ in done]
+        for _, notes in done:
+            reached |= sites(notes, "reached")
+            raised |= sites(notes, "raised")
+    return outcomes, reached, raised

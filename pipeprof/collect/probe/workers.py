@@ -243,7 +243,7 @@ def wrap(owner, name, make):
 
 def _with_memory(original):
     def start(self, *args, **kwargs):
-        workers = _workers.get(self)
+        workers = _guarded(_workers.get, self)
         if workers is None:
             return original(self, *args, **kwargs)
         _guarded(_prepare, workers, self)
@@ -300,6 +300,7 @@ def _forked():
 
 def _guarded(call, *args):
     try:
-        call(*args)
+        return call(*args)
     except Exception:
         recorder.REC.failed("workers")
+        return None
