@@ -8,7 +8,7 @@ operator, the pass ends at the same share of the step as in op windows.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +44,7 @@ def backward_ends(
     calls = sorted((mark for mark in marks if mark.kind in (Kind.UPDATE, Kind.CALL)), key=lambda mark: mark.begin)
     begins = [mark.begin for mark in calls]
     behind = _behind(marks)
+    compiled = sorted(mark.end for mark in marks if mark.kind == Kind.COMPILE)
     bases = {}
     for index, step in enumerate(steps):
         if step.kind == "eval":
@@ -53,7 +54,7 @@ def backward_ends(
         if told is not None:
             ends.setdefault(index, told)
         else:
-            bases[index] = _base(step, mine, is_named=is_named)
+            bases[index] = _base(step, mine, compiled, is_named=is_named)
     return ends | _by_shares(bases, measured)
 
 
@@ -77,12 +78,17 @@ def _by_calls(calls: Sequence[Mark], behind: int | None) -> Backward | None:
     return Backward(next(mark.begin for mark in updates if mark.begin >= last.begin), UPDATE, behind)
 
 
-def _base(step: Step, calls: Sequence[Mark], *, is_named: bool) -> tuple[int, int]:
-    """The time that a share is of: the only call of the step that trains, else what follows its batch."""
+def _base(step: Step, calls: Sequence[Mark], compiled: Sequence[int], *, is_named: bool) -> tuple[int, int]:
+    """The time that a share is of: the only call of the step that trains, else what follows its batch.
+
+    What was compiled in it (`compiled`: when that was over) comes before.
+    """
     training = [mark for mark in calls if mark.kind == Kind.UPDATE]
+    begin, end = (step.start if step.handed_over is None else step.handed_over), step.end
     if len(training) == 1 and not is_named:
-        return training[0].begin, training[0].end
-    return (step.start if step.handed_over is None else step.handed_over), step.end
+        begin, end = training[0].begin, training[0].end
+    over = compiled[bisect_right(compiled, end) - 1 :][:1] if compiled and compiled[0] <= end else []
+    return max([begin, *over]), end
 
 
 def _by_shares(bases: Mapping[int, tuple[int, int]], measured: Mapping[int, int]) -> dict[int, Backward]:

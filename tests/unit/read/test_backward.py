@@ -69,6 +69,12 @@ def test_a_step_that_is_one_call_ends_it_at_the_same_share_of_the_call_as_where_
     }  # fmt: skip
 
 
+def test_time_for_compiling_is_no_part_that_a_share_is_of():
+    graph = marks((Kind.UPDATE, GRAPH, 20, 90))
+    found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *graph], {1: 155, 2: 255})
+    assert (found[0].end, found[3].end) == (70, 355)
+
+
 def test_an_operator_that_the_user_named_is_not_what_the_loop_calls():
     assert ends(marks(FORWARD, UPDATE), {1: 155}, is_named=True)[2] == Backward(255, "share", None)
 
