@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from html import escape
@@ -25,6 +26,7 @@ NOT_RECORDED = (
     "device_self_ns", "device_total_ns", "device_mean_ns", "device_memory_bytes", "self_device_memory_bytes",
 )  # fmt: skip
 USER = "user"
+_NUMBER = re.compile(r"#\d+$")  # that tells operators of one name apart
 SHOWN = 20  # rows at a prompt
 
 
@@ -160,5 +162,5 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0, flop
 
 
 def type_of(name: str) -> str:
-    """The type of an operator from its name in a run: `Default/c1-Conv2d/Conv2D-op0` and `Conv2D#2` are Conv2D."""
-    return op_type(name).partition("#")[0]
+    """The type of an operator from its name in a run: `Default/c1-Conv2d/Conv2D-op0#3` and `Conv2D#2` are Conv2D."""
+    return op_type(_NUMBER.sub("", name))

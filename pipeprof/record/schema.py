@@ -104,7 +104,7 @@ TABLES: tuple[Table, ...] = (
         ("pipeline_id", "bigint", "", "the dataset iterator that fed it; null when none did"),
         ("start_ns", "bigint", "ns", "end of the previous step, or the first fetch of the epoch"),
         ("fp_ns", "bigint", "ns", "forward start (FP): see fp_source"),
-        ("bp_ns", "bigint", "ns", "backward end (BP), from operator executions; null outside op windows"),
+        ("bp_ns", "bigint", "ns", "backward end (BP): see bp_source; null when it is not known"),
         ("end_ns", "bigint", "ns", "end of the step, callbacks included"),
         ("data_wait_ns", "bigint", "ns", "fp_ns - start_ns; null when fp_ns is"),
         ("fetch_wait_ns", "bigint", "ns", "time inside the dataset iterator; null when the step fetched nothing"),
@@ -123,6 +123,13 @@ TABLES: tuple[Table, ...] = (
         ("gradients_ns", "bigint", "ns", "as forward_ns: between backward pass and optimizer, such as clipping"),
         ("optimizer_ns", "bigint", "ns", "as forward_ns: of the optimizer"),
         ("after_ns", "bigint", "ns", "as forward_ns: behind the optimizer; the five and input_ns add up to the step"),
+        (
+            "bp_source",
+            "varchar",
+            "",
+            "op | update (optimizer is called) | call (what makes the gradients returns) | share (as in op windows)",
+        ),
+        ("bp_error_ns", "bigint", "ns", "how much later it may be; of share, how far off either way; null: not known"),
     ),
     _table(
         "op",

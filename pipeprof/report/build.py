@@ -94,7 +94,7 @@ def build(
             "op_totals": engine.rows("op/totals", group_by="type", top=top),
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
-            "memory_growth": growth_of(engine),
+            "memory_growth": growth_of(engine, run),
             "host": engine.rows("host/cpu_summary"),
             "cpu_account": account,
             "diagnosis": diagnosis_of(engine, run, waits, pipelines, account["contention"]),

@@ -12,23 +12,26 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 1 << 20  # growth over all steps seen that counts: allocators move by pages and arenas
 LEAST_SHARE = 0.01  # of the first floor; the larger of the two
+PYNATIVE, PYNATIVE_BYTES = "pynative", 49 << 10  # that MindSpore 2.10 keeps of each step, also without a recorder
 Z = 2.58  # the slope's interval is one of 99 %
 
 TRAINER, HOST_POOL = "trainer", "CPU"
 GROWING, STEADY, SHRINKING, UNCLEAR = "growing", "steady", "shrinking", "unclear"
 
 
-def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
+def judge_growth(row: Mapping[str, Any], mode: str | None = None) -> dict[str, Any]:
     """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why_code`.
 
     growing or shrinking: the interval of the slope leaves out 0, and the change over the steps seen is at least the
-    threshold, also without its largest jump. steady: whatever the interval holds, the change is below the threshold.
+    threshold, also without its largest jump. steady: whatever the interval holds, the change is below the threshold, or
+    no more than what MindSpore keeps of each PyNative step (`mode`) in the training's process, which is no leak of it.
     unclear: neither, or too few steps; it is never taken for steady.
     """
     threshold = max(LEAST_BYTES, LEAST_SHARE * (row["first_bytes"] or 0))
     slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
     span = row["span_steps"] or 0
-    verdict, why = _verdict(row, threshold)
+    keeps = PYNATIVE_BYTES if mode == PYNATIVE and row["device"] == "process" and row["name"] == TRAINER else 0
+    verdict, why = _verdict(row, threshold, keeps)
     return {
         **row,
         "verdict": verdict,
@@ -40,7 +43,7 @@ def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
+def _verdict(row: Mapping[str, Any], threshold: float, keeps: int) -> tuple[str, str]:
     slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
     if slope is None or low is None or high is None:
         return UNCLEAR, "few_parts"
@@ -48,7 +51,7 @@ def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
     change, most = slope * span, max(abs(low), abs(high)) * span
     between = row["last_bytes"] - row["first_bytes"]  # a jump in the middle makes slope x steps larger than itself
     if low > 0 and min(change, between) - max(row["most_rise_bytes"], 0) >= threshold:
-        return GROWING, "grew"
+        return _beyond(row, threshold, keeps) if keeps else (GROWING, "grew")
     if high < 0 and min(-change, -between) - max(row["most_fall_bytes"], 0) >= threshold:
         return SHRINKING, "shrank"
     if most < threshold:
@@ -56,6 +59,14 @@ def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
     if low > 0 and change >= threshold:
         return UNCLEAR, "one_jump"
     return UNCLEAR, "wide_interval"
+
+
+def _beyond(row: Mapping[str, Any], threshold: float, keeps: int) -> tuple[str, str]:
+    """Of memory that grows: whether by more than MindSpore keeps of each step."""
+    low, high = row["slope_low_bytes"], row["slope_high_bytes"]
+    if low > keeps and (row["slope_bytes"] - keeps) * row["span_steps"] >= threshold:
+        return GROWING, "grew"
+    return (STEADY, "mindspores_own") if high <= 2 * keeps else (UNCLEAR, "mindspores_own")
 
 
 def worst(judged: Sequence[Mapping[str, Any]]) -> str:
@@ -70,7 +81,7 @@ def worst(judged: Sequence[Mapping[str, Any]]) -> str:
 def why_unclear(judged: Sequence[Mapping[str, Any]]) -> str:
     """Why `worst` is unclear, as a code: of several, that of a series with enough samples."""
     codes = {row["why_code"] for row in _counting(judged) if row["verdict"] == UNCLEAR}
-    return next(code for code in ("one_jump", "wide_interval", "few_parts") if code in codes)
+    return next(code for code in ("one_jump", "wide_interval", "mindspores_own", "few_parts") if code in codes)
 
 
 def _counting(judged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 -- Counts events of training steps. Transfer and waiting are the profiler's own division where it has one. Events are in
 -- the group that it names for their operator, when that is one only: events may carry its last digits.
 --
--- Reads: collective?, collective_cost?, step?, train_step?
+-- Reads: collective?, collective_cost?, train_step?
 -- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank
@@ -40,16 +40,16 @@ event AS (
     rep, rank,
     coalesce(collective.name, collective.kind, 'unknown') AS name,
     coalesce(name_group.group_name, collective.group_name, '') AS group_name,
-    collective.kind, collective.step, collective.dur_ns, collective.bytes, step.bp_ns, CASE
-      WHEN step.bp_ns IS NOT NULL
+    collective.kind, collective.step, collective.dur_ns, collective.bytes, train_step.bp_ns, CASE
+      WHEN train_step.bp_ns IS NOT NULL
         THEN
           greatest(
-            least(collective.start_ns + collective.dur_ns, step.end_ns) - greatest(collective.start_ns, step.bp_ns), 0
+            least(collective.start_ns + collective.dur_ns, train_step.end_ns)
+            - greatest(collective.start_ns, train_step.bp_ns), 0
           )
     END AS behind_ns
   FROM collective
   INNER JOIN train_step USING (rep, rank, step)
-  INNER JOIN step USING (rep, rank, step)
   LEFT JOIN name_group USING (rep, rank, name)
 ),
 

@@ -25,9 +25,9 @@ WITH known AS (
     coalesce(collective.kind, 'unknown') AS kind,
     step.step, collective.start_ns, collective.dur_ns, collective.bytes,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference,
+    CASE WHEN coalesce(step.bp_source, 'op') = 'op' THEN step.bp_ns END AS bp_ns,
     greatest(collective.start_ns, step.bp_ns) AS from_ns,
-    least(collective.start_ns + collective.dur_ns, step.end_ns) AS until_ns,
-    step.bp_ns
+    least(collective.start_ns + collective.dur_ns, step.end_ns) AS until_ns
   FROM collective
   LEFT JOIN step USING (rep, rank, step)
   WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')

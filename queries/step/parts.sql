@@ -7,29 +7,33 @@
 -- Takes:
 --   $step  bigint  position among the rank's training steps, from 0
 -- Gives, one row per (rep, rank, position), in that order:
---   rep        bigint   repetition
---   rank       bigint   process rank
---   position   bigint   order in the step, from 1
---   step       bigint   position among all steps of the rank
---   kind_step  bigint   the chosen step
---   kind       varchar  warmup | train
---   epoch      bigint   from 0; null when the source cannot tell
---   in_window  boolean  operators were being recorded, so the step time is inflated
---   start_ns   bigint   ns    start of the step
---   dur_ns     bigint   ns    the whole step
---   phase      varchar  data_wait | launch (until the first operator) | before_forward (both, not told apart) |
---                       forward | backward | forward_backward | gradients | optimizer | after | tail | compute | whole
---   from_ns    bigint   ns    the part's start, since that of the step
---   until_ns   bigint   ns    the part's end, since the start of the step
---   part_ns    bigint   ns    length of the part
---   share      double   0..1  of the step; null when that is 0
---   mean_ns    double   ns    mean length of the part in steps of the same kind with the same parts, recorded alike
---   steps      bigint   those steps
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   position     bigint   order in the step, from 1
+--   step         bigint   position among all steps of the rank
+--   kind_step    bigint   the chosen step
+--   kind         varchar  warmup | train
+--   epoch        bigint   from 0; null when the source cannot tell
+--   in_window    boolean  operators were being recorded, so the step time is inflated
+--   start_ns     bigint   ns    start of the step
+--   dur_ns       bigint   ns    the whole step
+--   phase        varchar  data_wait | launch (until the first operator) | before_forward (both, not told apart) |
+--                         forward | backward | forward_backward | gradients | optimizer | after | tail | compute |
+--                         whole
+--   from_ns      bigint   ns    the part's start, since that of the step
+--   until_ns     bigint   ns    the part's end, since the start of the step
+--   part_ns      bigint   ns    length of the part
+--   share        double   0..1  of the step; null when that is 0
+--   mean_ns      double   ns    mean length of the part in steps of the same kind with the same parts, recorded alike
+--   steps        bigint   those steps
+--   bp_source    varchar  how it is known when the backward pass ended, as in step; null where that divides nothing
+--   bp_error_ns  bigint   ns    how far off that may be; null when it is not known
 WITH known AS (
   SELECT
     rep, rank, step, kind_step, kind, epoch,
     coalesce(in_window, FALSE) AS in_window,
-    start_ns, fp_ns, bp_ns, end_ns, input_ns, forward_ns, backward_ns, gradients_ns, optimizer_ns, after_ns,
+    start_ns, fp_ns, bp_ns, bp_source, bp_error_ns, end_ns, input_ns,
+    forward_ns, backward_ns, gradients_ns, optimizer_ns, after_ns,
     CASE
       WHEN input_ns + forward_ns + backward_ns + gradients_ns + optimizer_ns + after_ns IS NOT NULL THEN 'passes'
       WHEN fp_ns < start_ns OR fp_ns > end_ns OR coalesce(fp_ns, input_ns) IS NULL THEN 'whole'
@@ -55,13 +59,13 @@ listed AS (
 
 part AS (
   SELECT
-    rep, rank, step, kind_step, kind, epoch, in_window, how, start_ns,
+    rep, rank, step, kind_step, kind, epoch, in_window, how, start_ns, bp_source, bp_error_ns,
     end_ns - start_ns AS dur_ns,
     place, phase,
     CASE
       WHEN phase = 'data_wait' AND how IN ('passes', 'launched', 'fed') THEN input_ns
       WHEN phase = 'before_forward' AND how IN ('forward', 'computed') THEN fp_ns - start_ns
-      WHEN phase = 'launch' AND how = 'launched' THEN fp_ns - start_ns - input_ns
+      WHEN phase = 'launch' AND how = 'launched' THEN nullif(fp_ns - start_ns - input_ns, 0)
       WHEN phase = 'forward' AND how = 'passes' THEN forward_ns
       WHEN phase = 'backward' AND how = 'passes' THEN backward_ns
       WHEN phase = 'forward_backward' AND how IN ('launched', 'forward') THEN bp_ns - fp_ns
@@ -95,7 +99,9 @@ SELECT
   until_ns - part_ns AS from_ns,
   until_ns, part_ns,
   part_ns / nullif(dur_ns, 0) AS share,
-  mean_ns, steps
+  mean_ns, steps,
+  CASE WHEN how IN ('launched', 'forward') THEN bp_source END AS bp_source,
+  CASE WHEN how IN ('launched', 'forward') THEN bp_error_ns END AS bp_error_ns
 FROM placed
 WHERE kind_step = $step
 ORDER BY rep, rank, position

@@ -30,10 +30,10 @@ WITH known AS (
     step.input_ns IS NOT NULL AS is_fed,
     step.forward_ns, step.backward_ns, step.gradients_ns, step.optimizer_ns, step.after_ns,
     step.fp_ns - step.start_ns - coalesce(step.input_ns, 0) AS launch_ns,
-    step.bp_ns - step.fp_ns AS forward_backward_ns,
-    step.end_ns - step.bp_ns AS tail_ns,
+    train_step.bp_ns - step.fp_ns AS forward_backward_ns,
+    step.end_ns - train_step.bp_ns AS tail_ns,
     step.forward_ns IS NOT NULL AS is_parted,
-    step.bp_ns IS NOT NULL AND step.fp_ns >= step.start_ns + step.input_ns AS is_split
+    train_step.bp_ns IS NOT NULL AND step.fp_ns >= step.start_ns + step.input_ns AS is_split
   FROM train_step
   INNER JOIN step USING (rep, rank, step)
 ),

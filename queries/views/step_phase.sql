@@ -1,7 +1,8 @@
 -- How long each phase of a step took. The phases of a step add up to end_ns - start_ns exactly.
 --
 -- With fp_ns and bp_ns a step has data_wait (fp - start), forward_backward (bp - fp) and tail (end - bp); with fp_ns
--- alone data_wait and compute (end - fp); without fp_ns the one phase whole (end - start).
+-- alone data_wait and compute (end - fp); without fp_ns the one phase whole (end - start). A bp_ns that no operator
+-- tells does not count.
 --
 -- Reads: step
 -- Gives, one row per (rep, rank, step, phase):
@@ -16,25 +17,31 @@
 --   phase        varchar  data_wait | forward_backward | tail | compute | whole
 --   total_ns     bigint   ns    length of the phase
 --   step_ns      bigint   ns    length of the step
-WITH part AS (
+WITH known AS (
+  SELECT
+    * REPLACE (CASE WHEN coalesce(bp_source, 'op') = 'op' THEN bp_ns END AS bp_ns)
+  FROM step
+),
+
+part AS (
   SELECT
     *,
     CASE WHEN fp_ns IS NULL THEN 'whole' ELSE 'data_wait' END AS phase,
     coalesce(fp_ns, end_ns) - start_ns AS total_ns
-  FROM step
+  FROM known
   UNION ALL
   SELECT
     *,
     CASE WHEN bp_ns IS NULL THEN 'compute' ELSE 'forward_backward' END AS phase,
     coalesce(bp_ns, end_ns) - fp_ns AS total_ns
-  FROM step
+  FROM known
   WHERE fp_ns IS NOT NULL
   UNION ALL
   SELECT
     *,
     'tail' AS phase,
     end_ns - bp_ns AS total_ns
-  FROM step
+  FROM known
   WHERE fp_ns IS NOT NULL AND bp_ns IS NOT NULL
 )
 

@@ -9,6 +9,7 @@ import sys
 
 from . import cells, recorder, where
 
+MOST_US = 0xFFFFFFFF
 FORWARD, BACKWARD, PASS = 1, 2, 3  # flags of SECTION; PASS: a cell with parameters that was called by itself
 
 
@@ -82,9 +83,10 @@ class Sections:
         return recorder.now()
 
     def backward_ends(self, begin):
-        """The gradients are there."""
+        """The gradients are there. The subject of the mark is how long PyNative ran on without Python, in us."""
+        asked = recorder.now()
         self._settle()
-        self._mark(BACKWARD, 0, begin)
+        self._mark(BACKWARD, min((recorder.now() - asked) // 1000, MOST_US), begin)
 
     def pass_begins(self):
         """A cell is called that no other cell calls."""

@@ -6,20 +6,26 @@ Frames (`file.py(12): function`) are the program's own and those of MindSpore's 
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.graph_lines import load_lines
+from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.sections import OPTIMIZER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pipeprof.read.mindspore_ops import Execution
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
 
 Frames = tuple[str, ...]
+GRADIENT = 3  # flag of a call: a PyNative forward begins
+OPTIMIZERS = "mindspore/nn/optim/"
 
 
 def by_line(process: Process) -> list[tuple[int, int]]:
@@ -31,15 +37,18 @@ class CallSites:
     """The frames of the k-th execution of each type in a step, for steps that launch as many of the type.
 
     An operator of a graph has the lines that lead to it, where they were recorded; else those of the cells in its name,
-    each with the line at which its `construct` begins.
+    each with the line at which its `construct` begins. PyNative runs operators one by one in graphs that have no cells:
+    these have the line that launched them, and so has what an optimizer or a function launched that was compiled,
+    behind the frame of that.
     """
 
     def __init__(self, process: Process, led: Sequence[Execution]) -> None:
         self._sites: dict[str, list[Frames]] = {}
         self._launched: dict[int, Frames] = {}  # by the start of an execution within a step that ran line by line
         self._modules = [_Modules(event) for event in process.all("modules")]
-        self._scopes: dict[str, Frames] = {}
+        self._scopes: dict[str, tuple[int, set[Frames]]] = {}
         self._graphs = _of_graphs(process)
+        self._calls = _CompiledCalls(process) if _is_pynative(process) else None
         for event in process.all("lines"):
             begins = [int(begin) for begin, _ in event["rows"]]
             for execution in sorted(led, key=lambda item: item.start_ns):
@@ -50,32 +59,82 @@ class CallSites:
                     self._sites.setdefault(execution.name, []).append(frames)
 
     def of(self, placed: Sequence[Placed]) -> list[Frames]:
-        """The frames of each execution; none where the step launched another number of its type."""
+        """The frames of each execution; no line where the step launched another number of its type."""
         counts: Counter[tuple[int | None, str]] = Counter((item.step, item.execution.name) for item in placed)
         seen: Counter[tuple[int | None, str]] = Counter()
         frames: list[Frames] = []
         for item in placed:
-            name = item.execution.name
-            sites = self._sites.get(name, ())
-            fits = item.step is not None and counts[item.step, name] == len(sites)
-            if "/" in name:  # all executions of such a name are one operator
-                fits = fits and len(set(sites)) == 1
-            cells = self._of_scope(name.rpartition("/")[0])
-            apart = "/" in name and len(set(sites)) > 1
-            launched = () if apart else self._launched.get(item.execution.start_ns, ())
-            cells = self._graphs.get(item.name) or cells
-            frames.append(cells or (sites[seen[item.step, name]] if fits else launched))
-            seen[item.step, name] += 1
+            key = (item.step, item.execution.name)
+            sites = self._sites.get(item.execution.name, ())
+            fits = item.step is not None and counts[key] == len(sites)
+            line = sites[seen[key]] if fits else self._launched.get(item.execution.start_ns, ())
+            frames.append(self._graphs.get(item.name) or self._of_cells(item.execution, line))
+            seen[key] += 1
         return frames
 
-    def _of_scope(self, scope: str) -> Frames:
-        """Of the graphs, the one that knows most cells of a scope decides; none where two do and differ."""
-        if scope and scope not in self._scopes:
+    def _of_cells(self, execution: Execution, line: Frames) -> Frames:
+        """Of the graphs, the one that knows most cells of a scope decides; no frame of them where two do and differ."""
+        scope = execution.name.rpartition("/")[0]
+        if not scope:
+            return line
+        if scope not in self._scopes:
             candidates = [modules.of(scope) for modules in self._modules]
-            best = max((depth for depth, _ in candidates), default=0)
-            frames = {frames for depth, frames in candidates if depth == best}
-            self._scopes[scope] = frames.pop() if len(frames) == 1 else ()
-        return self._scopes.get(scope, ())
+            most = max((depth for depth, _ in candidates), default=0)
+            self._scopes[scope] = most, {frames for depth, frames in candidates if depth == most}
+        depth, compiled = self._scopes[scope]
+        if not depth and self._calls is not None:
+            inside = [frames for frames in compiled if frames and self._calls.has(execution.start_ns, frames[0])]
+            return (*inside[0], *line) if len(inside) == 1 else line
+        return next(iter(compiled)) or line if len(compiled) == 1 else line
+
+
+def told_apart(placed: Sequence[Placed], frames: Sequence[Frames]) -> list[Placed]:
+    """The executions with names of their own where one name was launched from several places.
+
+    PyNative gives operators of the same shapes in several layers one name. The first place keeps it.
+    """
+    names = {item.name for item in placed}
+    places: dict[tuple[str, str], dict[Frames, str]] = defaultdict(dict)
+    apart = []
+    for item, place in zip(placed, frames, strict=True):
+        known = places[item.name, item.phase]
+        if "/" in item.name and place and place not in known:
+            known[place] = _next_name(item.name, names) if known else item.name
+            names.add(known[place])
+        apart.append(replace(item, name=known.get(place, item.name)))
+    return apart
+
+
+def _next_name(name: str, names: Collection[str]) -> str:
+    return next(text for number in itertools.count(2) if (text := f"{name}#{number}") not in names)
+
+
+def _is_pynative(process: Process) -> bool:
+    """Whether Python launched operators one by one, so that one without cells need not be of a graph of the program."""
+    return bool(process.all("lines")) or any(
+        mark.kind == Kind.SECTION or (mark.kind == Kind.CALL and mark.flag == GRADIENT) for mark in process.marks
+    )
+
+
+class _CompiledCalls:
+    """When optimizers, and functions and cells that may be compiled, were called."""
+
+    def __init__(self, process: Process) -> None:
+        calls = [mark for mark in process.marks if mark.kind in (Kind.UPDATE, Kind.CALL) and mark.flag != GRADIENT]
+        self._calls = sorted(calls, key=lambda mark: mark.begin)
+        self._begins = [mark.begin for mark in self._calls]
+        self._owners = {
+            int(event["number"]): str(event.get("owner")) for event in process.all("unit") if "number" in event
+        }
+
+    def has(self, time_ns: int, frame: str) -> bool:
+        """Whether what was compiled, by its frame, can have been called at that time."""
+        index = bisect_right(self._begins, time_ns) - 1
+        if index < 0 or self._calls[index].end < time_ns:
+            return False
+        mark = self._calls[index]
+        is_optimizer = frame.startswith(OPTIMIZERS) or f": {self._owners.get(mark.subject)}." in frame
+        return is_optimizer == (mark.flag == OPTIMIZER)
 
 
 def _of_graphs(process: Process) -> dict[str, Frames]:

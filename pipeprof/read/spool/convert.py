@@ -13,7 +13,8 @@ from pipeprof.read.mindspore_ops import graph_collective, op_type
 from pipeprof.read.spool import blocks, host, operators, pipelines, pool, records, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
-from pipeprof.read.spool.call_sites import CallSites, by_line
+from pipeprof.read.spool.backward import backward_ends
+from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.graph_cells import add_graph_cells
@@ -33,6 +34,7 @@ from pipeprof.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipeprof.read.spool.backward import Backward
     from pipeprof.read.spool.call_sites import Frames
 
 FORKS = "forks.tsv"
@@ -193,14 +195,21 @@ def _add_process(
     placed = operators.place(
         recorded.executions, recognised.steps, structures, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
     )
+    sites = CallSites(process, [*recorded.led, *recorded.executions]).of(placed)
+    placed = told_apart(placed, sites)
     first = out.steps
     at = _points(manifest, placed, recognised.steps, points, out, structures)
-    _add_steps(out, recognised, recorded, at, tree, spans.undisturbed(process, recognised.steps, structures))
+    ends = backward_ends(
+        recognised.steps,
+        process.marks,
+        {index: bp for index, (_, bp) in at.items() if bp is not None},
+        is_named=points["bp"] is not None,
+    )
+    _add_steps(out, recognised, recorded, at, tree, spans.undisturbed(process, recognised.steps, structures), ends)
     passes = {int(event["number"]): event for event in process.all("pass")}
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    sites = CallSites(process, [*recorded.led, *recorded.executions]).of(placed)
     op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
     _add_pool(out, process, recorded)
     blocks.add_blocks(out, recorded, placed, op_ids)
@@ -255,14 +264,16 @@ def _add_steps(
     points: Mapping[int, tuple[int | None, int | None]],
     tree: Mapping[int, pipelines.Pipeline],
     structures: Mapping[int, sections.Structure],
+    ends: Mapping[int, Backward],
 ) -> None:
     in_windows = touching(recognised.steps, recorded.windows)
     for index, step in enumerate(recognised.steps):
-        fp, bp = points.get(index, (None, None))
+        fp, _ = points.get(index, (None, None))
         source = "op" if fp is not None and step.start <= fp <= step.end else None
         if source is None:
             fp, source = (step.handed_over, "fetch") if step.handed_over is not None else (None, None)
-        if bp is not None and not (step.start if fp is None else fp) <= bp <= step.end:
+        bp = ends.get(index)
+        if bp is not None and not (step.start if fp is None else fp) <= bp.end <= step.end:
             bp = None
         group = "eval" if step.kind == "eval" else "train"
         lengths = structures[index].lengths() if index in structures else {}  # what a PyNative step did
@@ -271,10 +282,11 @@ def _add_steps(
             "step", step=out.steps, kind_step=out.kind_steps[group], kind=step.kind, epoch=step.epoch,
             pipeline_id=tree[first].pipeline_id if first in tree and first is not None else None,
             start_ns=out.at(step.start), fp_ns=None if fp is None else out.at(fp),
-            bp_ns=None if bp is None else out.at(bp), end_ns=out.at(step.end),
+            bp_ns=None if bp is None else out.at(bp.end), end_ns=out.at(step.end),
             data_wait_ns=None if fp is None else fp - step.start,
             fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
-            fp_source=source, in_window=in_windows[index],
+            fp_source=source, bp_source=None if bp is None else bp.source,
+            bp_error_ns=None if bp is None else bp.error_ns, in_window=in_windows[index],
             updates=step.updates or None, input_ns=step.input_ns,
             **{f"{name}_ns": length for name, length in lengths.items()},
         )  # fmt: skip

@@ -89,6 +89,8 @@ _EVENTS = {
     "import": _event({}, {"begin": At | None, "end": At | None, "version": str | None}),  # of MindSpore
     # What the training runs on.
     "context": _event({}, {"device_target": str | None, "mode": str | None, "numpy": str | None}),
+    # An optimizer, a graph or a function that is called, by its number in the marks; `owner`: its class.
+    "unit": _event({"number": Id}, {"owner": str | None}),
     # What a `Model.train` that begins is to do: `batches` in each of its epochs.
     "plan": _event({"epochs": Calls, "batches": Calls}),
     "closed": _event({"number": Id}),  # an iterator is gone

@@ -30,8 +30,8 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     each rank, largest first. Raises UsageError when `skip_steps` leaves out every training step.
     """
     with Engine.open(run) as engine:
-        judged = growth_of(engine, skip_steps)
-        if skip_steps and not judged and growth_of(engine):
+        judged = growth_of(engine, run, skip_steps)
+        if skip_steps and not judged and growth_of(engine, run):
             raise UsageError(f"--skip-steps {skip_steps} leaves no training step", "skip fewer")
         curves = _curves(engine)
         content = {
@@ -51,10 +51,11 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     return content
 
 
-def growth_of(engine: Engine, skip_steps: int = 0) -> list[dict[str, Any]]:
+def growth_of(engine: Engine, run: Run, skip_steps: int = 0) -> list[dict[str, Any]]:
     """Of each process and pool whether it grows over the training steps, with the reason in words."""
     rows = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
-    return [words.worded(judge_growth(row)) for row in rows]
+    mode = run.manifest.fingerprint.get("mode")
+    return [words.worded(judge_growth(row, mode)) for row in rows]
 
 
 def ranks(run: Run) -> list[int]:

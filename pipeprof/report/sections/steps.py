@@ -36,6 +36,12 @@ STAGES = {
     "first_step": "launch until the first step is done",
 }
 
+BACKWARD_ENDS = {
+    "update": "when the optimizer is called",
+    "call": "when the compiled function that makes the gradients returns",
+    "share": "at the same share of the time as in steps with recorded operators",
+}  # by bp_source
+
 
 def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; FP and BP of every rank that has them."""
@@ -126,6 +132,17 @@ def _chosen(section: Section, content: dict[str, Any], focus: tuple[int, int]) -
         f"{time_origin.origin_of(content)}; "
         f"mean: of {format_count(first['steps'], 'step')} of its kind with the same parts, recorded alike"
     )
+    if first["bp_source"] in BACKWARD_ENDS:
+        said = f"{BACKWARD_ENDS[first['bp_source']]}{_off(first)}"
+        section.notes.append(f"no operator was recorded in this step: its backward pass is taken to end {said}")
+
+
+def _off(row: dict[str, Any]) -> str:
+    """How far off that may be, where it is known."""
+    if row["bp_error_ns"] is None:
+        return ""
+    at_most = format_ns(row["bp_error_ns"])
+    return f", give or take {at_most}" if row["bp_source"] == "share" else f"; it may end {at_most} later"
 
 
 def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.units import format_bytes, format_count, format_ratio
-from pipeprof.verdict.memory import is_own
+from pipeprof.verdict.memory import PYNATIVE_BYTES, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -72,6 +72,10 @@ WHY: dict[str, Callable[[Row], str]] = {
     ),
     "grew": _moved("grew", 1),
     "shrank": _moved("shrank", -1),
+    "mindspores_own": lambda row: (
+        f"{_moved('grew', 1)(row)}, about what MindSpore itself keeps of each PyNative step "
+        f"({format_bytes(PYNATIVE_BYTES)}): not a leak of the training"
+    ),
     "below_threshold": lambda row: (
         f"changed by less than {format_bytes(row['threshold_bytes'])} over {format_count(row['steps'], 'step')}"
     ),

@@ -65,3 +65,16 @@ def test_no_such_step_and_evaluation(ask):
 def test_every_rank_has_its_own(ask):
     rows = [step(0, 0, 100), step(0, 0, 150, rank=1)]
     assert ask("step/parts", {"step": rows}, step=0, give="rank part_ns") == [(0, 100), (1, 150)]
+
+
+def test_a_step_without_operators_has_a_backward_end_that_is_told_otherwise(ask):
+    rows = [step(0, 0, 100, input_ns=20, fp_ns=20, fp_source="fetch", bp_ns=70, bp_source="update", bp_error_ns=3)]
+    assert ask("step/parts", {"step": rows}, step=0, give="phase from_ns until_ns bp_source bp_error_ns") == [
+        ("data_wait", 0, 20, "update", 3), ("forward_backward", 20, 70, "update", 3), ("tail", 70, 100, "update", 3),
+    ]  # fmt: skip
+
+
+def test_where_passes_are_told_apart_the_backward_end_divides_nothing(ask):
+    passes = {"forward_ns": 20, "backward_ns": 30, "gradients_ns": 0, "optimizer_ns": 25, "after_ns": 15}
+    rows = [step(0, 0, 100, input_ns=10, fp_ns=10, bp_ns=60, bp_source="op", bp_error_ns=0, **passes)]
+    assert set(ask("step/parts", {"step": rows}, step=0, give="bp_source bp_error_ns")) == {(None, None)}

@@ -53,3 +53,14 @@ def test_phases_add_up_to_the_step(steps, look):
     for step, _, total_ns in look(PHASES, {"step": steps}):
         sums[step] += total_ns
     assert sums == {row["step"]: row["end_ns"] - row["start_ns"] for row in steps}
+
+
+def test_a_backward_end_that_no_operator_tells_divides_no_phase(look):
+    steps = [
+        {"step": n, "kind": "train", "start_ns": 0, "fp_ns": 1, "bp_ns": 7, "end_ns": 10, "bp_source": source}
+        for n, source in enumerate(["op", "update", None])
+    ]
+    found = look("SELECT step, phase FROM step_phase WHERE phase = 'tail' ORDER BY step", {"step": steps})
+    assert found == [(0, "tail"), (2, "tail")]
+    found = look("SELECT step, bp_ns FROM train_step ORDER BY step", {"step": steps})
+    assert found == [(0, 7), (1, None), (2, 7)]

@@ -14,7 +14,7 @@ import pytest
 import pipeprof
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner, recording, user_spans
-from pipeprof.inprocess.averages import Average, KeyAverages, key_averages
+from pipeprof.inprocess.averages import Average, KeyAverages, key_averages, type_of
 from pipeprof.record.run import load
 
 ONE = {"activities": ["ops"]}  # no thread that samples the machine: faster
@@ -343,3 +343,16 @@ def test_calls_that_begin_at_once_share_a_block(folder, monkeypatch):
         over.set()
         others[0].join()
     assert work.profile.paths
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Default/BatchNormGrad-op0", "BatchNormGrad"),
+        ("Default/BatchNormGrad-op0#2", "BatchNormGrad"),
+        ("Conv2D#12", "Conv2D"),
+        ("Gradients/Default/a-A/Mul-op3", "Mul"),
+    ],
+)
+def test_operators_of_one_name_are_of_one_type(name, kind):
+    assert type_of(name) == kind

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.call_sites import CallSites, by_line
+from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
 from pipeprof.read.spool.operators import Placed
-from pipeprof.read.spool.process import Process
+from pipeprof.read.spool.process import Kind, Mark, Process
 from pipeprof.read.spool.spans import add_cells
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
@@ -17,6 +19,7 @@ LINES = {
     "rows": [[10, 1], [30, 2], [50, 0]],
 }  # fmt: skip
 NETWORK = {"e": "modules", "t": 1, "frame": "", "cells": [["network", ""], ["network.net", "n.py(2): Net.construct"]]}
+MOMENTUM = {"e": "modules", "t": 1, "frame": "mindspore/nn/optim/momentum.py(190): Momentum.construct", "cells": []}
 OTHER = {"e": "modules", "t": 2, "frame": "o.py(1): Other.construct", "cells": []}
 
 
@@ -48,11 +51,59 @@ def test_another_number_of_launches_has_no_frames():
     assert CallSites(process(LINES), [Execution("Mul", 12, 1)]).of(placed("Mul", "Mul")) == [(), ()]
 
 
-def test_one_operator_launched_from_two_lines_has_no_frames():
+def test_one_name_launched_from_two_lines_is_two_operators():
+    """PyNative gives operators of the same shapes in two layers one name."""
     led = [Execution("Default/BiasAdd-op0", 12, 1), Execution("Default/BiasAdd-op0", 35, 1)]
-    assert CallSites(process(LINES), led).of(placed(*["Default/BiasAdd-op0"] * 2)) == [(), ()]
-    alike = [Execution("Default/BiasAdd-op0", 12, 1), Execution("Default/BiasAdd-op0", 13, 1)]
-    assert CallSites(process(LINES), alike).of(placed(*["Default/BiasAdd-op0"] * 2))[1][0] == "t.py(3): step"
+    again = [*placed(*["Default/BiasAdd-op0"] * 2), *placed(*["Default/BiasAdd-op0"] * 2, step=1)]
+    frames = CallSites(process(LINES), led).of(again)
+    assert [site[0] for site in frames] == ["t.py(3): step", "t.py(4): step"] * 2
+    assert [item.name for item in told_apart(again, frames)] == ["Default/BiasAdd-op0", "Default/BiasAdd-op0#2"] * 2
+
+
+def test_one_name_launched_from_one_line_is_one_operator_wherever_its_line_is_not_known():
+    items = placed(*["Default/BiasAdd-op0"] * 3)
+    frames = [("t.py(3): step",), (), ("t.py(3): step",)]
+    assert {item.name for item in told_apart(items, frames)} == {"Default/BiasAdd-op0"}
+
+
+def test_a_name_of_its_own_is_none_that_another_operator_has():
+    items = placed("Default/Mul-op0", "Default/Mul-op0#2", "Default/Mul-op0")
+    names = [item.name for item in told_apart(items, [("a",), ("b",), ("c",)])]
+    assert names == ["Default/Mul-op0", "Default/Mul-op0#2", "Default/Mul-op0#3"]
+
+
+def test_what_pynative_runs_in_a_graph_without_cells_has_its_line_and_not_the_optimizer_that_was_compiled():
+    led = [Execution("Default/Conv2D-op0", 12, 1), Execution("Default/ApplyMomentum-op0", 35, 1)]
+    update, unit = Mark(Kind.UPDATE, 0, 7, 0, 201, 209), {"e": "unit", "t": 1, "number": 7, "owner": "Momentum"}
+    recorded = process(LINES, MOMENTUM, unit)
+    recorded.marks.append(update)
+    found = CallSites(recorded, led).of(placed("Default/Conv2D-op0", "Default/ApplyMomentum-op0"))
+    assert found == [
+        ("t.py(3): step", "t.py(9): main"), (MOMENTUM["frame"], "t.py(4): step", "t.py(9): main"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "flag", "frame", "is_in"), [
+    (Kind.UPDATE, 0, "mindspore/nn/optim/momentum.py(190): Momentum.construct", True),
+    (Kind.UPDATE, 0, "mine.py(3): Mine.construct", True),
+    (Kind.UPDATE, 0, "t.py(1): loss", False),
+    (Kind.CALL, 2, "t.py(1): loss", True),
+    (Kind.CALL, 2, "mindspore/nn/optim/momentum.py(190): Momentum.construct", False),
+    (Kind.CALL, 3, "t.py(1): loss", False),
+])  # fmt: skip
+def test_an_optimizer_that_was_compiled_runs_in_calls_of_optimizers_and_other_functions_do_not(
+    kind, flag, frame, is_in
+):
+    recorded = process(
+        {**LINES, "rows": []}, {**OTHER, "frame": frame}, {"e": "unit", "t": 1, "number": 7, "owner": "Mine"}
+    )
+    recorded.marks.append(Mark(kind, flag, 7, 0, 150, 250))
+    found = CallSites(recorded, []).of(placed("Default/Mul-op0"))
+    assert found == [(frame,) if is_in else ()]
+
+
+def test_a_program_that_compiles_all_of_its_step_needs_no_call_to_know_its_graph():
+    assert CallSites(process(OTHER), []).of(placed("Default/Mul-op0")) == [(OTHER["frame"],)]
 
 
 def test_an_operator_of_a_graph_has_the_cells_of_its_scope_that_are_the_programs():

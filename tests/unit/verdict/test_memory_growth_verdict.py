@@ -101,3 +101,22 @@ def test_a_host_pool_with_too_few_samples_leaves_the_word_to_its_process(pool, p
     assert worst([worker, trainer]) == ("unclear" if process is None else "steady")
     assert worst([judged(None), {**trainer, "rank": 1}]) == "unclear"  # another rank says nothing about it
     assert worst([judged(None, device="NPU:0"), trainer]) == "unclear"  # nor does a process about a device
+
+
+KIB = 1 << 10
+
+
+@pytest.mark.parametrize(
+    ("slope", "low", "high", "verdict"),
+    [(48, 46, 51, "steady"), (48, 40, 120, "unclear"), (70, 65, 75, "growing"), (49.1, 49.05, 49.2, "steady")],
+)
+def test_what_mindspore_keeps_of_each_pynative_step_is_no_leak(slope, low, high, verdict):
+    process = {"device": "process", "name": "trainer", "most_rise_bytes": KIB}
+    given = row(slope * KIB, low * KIB, high * KIB, span=400.0, **process)
+    assert judge_growth(given, "pynative")["verdict"] == verdict
+    assert judge_growth(given, "graph")["verdict"] == "growing"
+    assert judge_growth(given | {"device": "CPU", "name": "pool"}, "pynative")["verdict"] == "growing"
+    if verdict != "growing":
+        assert (
+            "MindSpore itself keeps of each PyNative step (49.0 KiB)" in worded(judge_growth(given, "pynative"))["why"]
+        )

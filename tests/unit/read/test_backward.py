@@ -1,0 +1,84 @@
+"""The end of the backward pass in steps without recorded operators: by what the loop called."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.read.spool.backward import Backward, backward_ends
+from pipeprof.read.spool.process import Kind, Mark
+from pipeprof.read.spool.steps import Step
+
+OPTIMIZER, GRAPH, JIT, GRADIENT, BACKWARD = 0, 1, 2, 3, 2
+STEPS = [
+    Step("train", 100 * n, 100 * n + 100, fetches=[Mark(Kind.FETCH, 0, 0, n, 100 * n, 100 * n + 10)]) for n in range(4)
+]
+
+
+def marks(*parts):
+    """The same in every step: (kind, flag, begin, end) since its start."""
+    return [
+        Mark(kind, flag, 1, 0, step.start + begin, step.start + end)
+        for step in STEPS
+        for kind, flag, begin, end in parts
+    ]
+
+
+FORWARD, UPDATE = (Kind.CALL, GRADIENT, 12, 12), (Kind.UPDATE, OPTIMIZER, 70, 90)
+
+
+def ends(recorded, measured=(), **how):
+    return backward_ends(STEPS, recorded, dict(measured), **how)
+
+
+@pytest.mark.parametrize(
+    ("parts", "at", "source"),
+    [
+        ([FORWARD, UPDATE], 70, "update"),
+        ([UPDATE], 70, "update"),
+        ([FORWARD, UPDATE, (Kind.UPDATE, OPTIMIZER, 91, 95)], 70, "update"),
+        ([FORWARD, (Kind.UPDATE, OPTIMIZER, 30, 35), (Kind.CALL, GRADIENT, 40, 40), UPDATE], 70, "update"),
+        ([(Kind.UPDATE, JIT, 12, 60), UPDATE], 60, "call"),
+        ([(Kind.CALL, JIT, 12, 20), FORWARD, UPDATE], 70, "update"),
+    ],
+    ids=["gradient and update", "of a Model", "two optimizers", "two networks in turn", "compiled gradients", "compiled loss"],
+)  # fmt: skip
+def test_the_loop_tells_it_in_every_step(parts, at, source):
+    assert ends(marks(*parts)) == {n: Backward(100 * n + at, source, None) for n in range(4)}
+
+
+def test_two_updates_without_any_call_between_tell_nothing():
+    assert ends(marks(UPDATE, (Kind.UPDATE, OPTIMIZER, 91, 95))) == {}
+
+
+def test_what_operators_tell_counts():
+    found = ends(marks(FORWARD, UPDATE), {1: 168})
+    assert found[1] == Backward(168, "op", 0)
+    assert found[2] == Backward(270, "update", None)
+
+
+def test_how_far_pynative_ran_behind_is_how_much_later_it_may_be():
+    late = [Mark(Kind.SECTION, BACKWARD, us, 0, 120, 160) for us in (3, 5, 40)]
+    assert ends([*marks(FORWARD, UPDATE), *late])[2].error_ns == 5_000
+
+
+def test_a_step_that_is_one_call_ends_it_at_the_same_share_of_the_call_as_where_operators_were_recorded():
+    graph = marks((Kind.UPDATE, GRAPH, 20, 90))
+    assert ends(graph) == {}
+    assert ends(graph, {1: 160, 2: 270}) == {
+        0: Backward(65, "share", 5), 1: Backward(160, "op", 0), 2: Backward(270, "op", 0), 3: Backward(365, "share", 5),
+    }  # fmt: skip
+
+
+def test_time_for_compiling_is_no_part_that_a_share_is_of():
+    graph = marks((Kind.UPDATE, GRAPH, 20, 90))
+    found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *graph], {1: 155, 2: 255})
+    assert (found[0].end, found[3].end) == (70, 355)
+
+
+def test_an_operator_that_the_user_named_is_not_what_the_loop_calls():
+    assert ends(marks(FORWARD, UPDATE), {1: 155}, is_named=True)[2] == Backward(255, "share", None)
+
+
+def test_an_evaluation_has_no_backward_pass():
+    step = Step("eval", 0, 100)
+    assert backward_ends([step], marks(FORWARD, UPDATE), {}) == {}
