@@ -45,7 +45,7 @@ def backward_ends(
     begins = [mark.begin for mark in calls]
     behind = _behind(marks)
     compiled = sorted(mark.end for mark in marks if mark.kind == Kind.COMPILE)
-    bases = {}
+    in_call, in_step = {}, {}
     for index, step in enumerate(steps):
         if step.kind == "eval":
             continue
@@ -53,9 +53,13 @@ def backward_ends(
         told = None if is_named else _by_calls(mine, behind)
         if told is not None:
             ends.setdefault(index, told)
-        else:
-            bases[index] = _base(step, mine, compiled, is_named=is_named)
-    return ends | _by_shares(bases, measured)
+            continue
+        in_step[index] = _base(step.start if step.handed_over is None else step.handed_over, step.end, compiled)
+        training = [mark for mark in mine if mark.kind == Kind.UPDATE]
+        if len(training) == 1 and not is_named:
+            in_call[index] = _base(training[0].begin, training[0].end, compiled)
+    by_call = _by_shares(in_call, measured)  # of a call that returns before its graph has run, none
+    return _by_shares(in_step, measured) | by_call | ends
 
 
 def _behind(marks: Sequence[Mark]) -> int | None:
@@ -78,17 +82,10 @@ def _by_calls(calls: Sequence[Mark], behind: int | None) -> Backward | None:
     return Backward(next(mark.begin for mark in updates if mark.begin >= last.begin), UPDATE, behind)
 
 
-def _base(step: Step, calls: Sequence[Mark], compiled: Sequence[int], *, is_named: bool) -> tuple[int, int]:
-    """The time that a share is of: the only call of the step that trains, else what follows its batch.
-
-    What was compiled in it (`compiled`: when that was over) comes before.
-    """
-    training = [mark for mark in calls if mark.kind == Kind.UPDATE]
-    begin, end = (step.start if step.handed_over is None else step.handed_over), step.end
-    if len(training) == 1 and not is_named:
-        begin, end = training[0].begin, training[0].end
-    over = compiled[bisect_right(compiled, end) - 1 :][:1] if compiled and compiled[0] <= end else []
-    return max([begin, *over]), end
+def _base(begin: int, end: int, compiled: Sequence[int]) -> tuple[int, int]:
+    """The time that a share is of, without compiling; `compiled`: when that was over."""
+    index = bisect_right(compiled, end) - 1
+    return max(begin, compiled[index]) if index >= 0 else begin, end
 
 
 def _by_shares(bases: Mapping[int, tuple[int, int]], measured: Mapping[int, int]) -> dict[int, Backward]:

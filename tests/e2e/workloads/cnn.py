@@ -48,11 +48,14 @@ class Net(nn.Cell):
 
     def __init__(self):
         super().__init__()
-        self.blocks = nn.SequentialCell(Block(3, 8), Block(8, 8), Block(8, 8))
+        self.first, self.second, self.third = Block(3, 8), Block(8, 8), Block(8, 8)
         self.pool, self.flat, self.head = nn.MaxPool2d(2, 2), nn.Flatten(), nn.Dense(8 * 64, 4)
 
     def construct(self, x):
-        return self.head(self.flat(self.pool(self.blocks(x))))
+        x = self.first(x)
+        x = self.second(x)
+        x = self.third(x)
+        return self.head(self.flat(self.pool(x)))
 
 
 def told():

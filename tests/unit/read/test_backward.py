@@ -69,6 +69,12 @@ def test_a_step_that_is_one_call_ends_it_at_the_same_share_of_the_call_as_where_
     }  # fmt: skip
 
 
+def test_where_the_call_returns_before_its_graph_has_run_it_is_a_share_of_what_follows_the_batch():
+    graph = marks((Kind.UPDATE, GRAPH, 12, 20))
+    found = ends(graph, {1: 155, 2: 255})
+    assert found[3] == Backward(355, "share", None)
+
+
 def test_time_for_compiling_is_no_part_that_a_share_is_of():
     graph = marks((Kind.UPDATE, GRAPH, 20, 90))
     found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *graph], {1: 155, 2: 255})
