@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FACTS = (
     "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "max_row_ns",
-    "idle_share",
+    "idle_share", "process_cores",
 )  # fmt: skip
 # Doubts that say something of the stage that is named.
 OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "indirect", "none_busy")

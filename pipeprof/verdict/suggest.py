@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
+BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
 BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of

@@ -135,9 +135,9 @@ def test_totals_by_type_are_mindinsight_s(imported, case, folder):
 
 def test_ranks_of_the_pipeline_capture_are_even_though_a_fixed_threshold_flags_them(imported):
     """The steps of the two ranks differ by some 0.01 ms of 179 ms; their wait is above MindInsight's 0.5 ms."""
-    from pipeprof.report.ranks import ranks_of
+    from pipeprof.report.ranks import rank_verdicts
 
     with Engine.open(imported("mindinsight/tests/utils/resource/cluster_propose")) as engine:
-        found = ranks_of(engine, {}, top=10, several=True)["straggler"]
+        found = rank_verdicts(engine, several=True)["straggler"]
     assert (found["verdict"], found["found"]) == ("even", [])
     assert found["largest"]["share"] < 0.001

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes
+from pipeprof.verdict.ending import KILLED, is_bad
 
-STOPPED = (124, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)  # 124: by timeout(1)
-INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, *STOPPED)
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
+
 MOST_LINES = 6  # of the traceback
 NUMPY = "numpy"  # code of the warning that says that NumPy ended the training
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 
-def has_failed(run: dict[str, Any]) -> bool:
-    """Whether a repetition ended with an error; a training that somebody stopped is still worth its report."""
-    codes = [rep["exit_code"] for rep in run["reps"]]
-    was_stopped = any(code in STOPPED for code in codes)
-    return any(map(_is_bad, codes)) or (run["state"] == "failed" and not was_stopped)
-
-
-def answer(content: dict[str, Any]) -> Answer:
+def answer(content: dict[str, Any], _cause: Cause) -> Answer:
     """Of the first repetition that failed."""
     run = content["run"]
-    rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
+    rep: dict[str, Any] = next((rep for rep in run["reps"] if is_bad(rep["exit_code"])), {})
     code, failure = rep.get("exit_code"), rep.get("failure")
     if not run["reps"]:  # it is not known how the command ended
         given, purpose = Answer(f"The recording failed: {_how(run, code)}.", action="Record it again."), "does that"
@@ -69,10 +63,6 @@ def _frames(failure: dict[str, Any]) -> list[str]:
     said = failure["error"].partition(": ")[2] or failure["error"]
     last = next((index for index, line in enumerate(lines) if line.endswith(said)), len(lines) - 1)
     return [line for line in lines[: last + 1] if line.strip("^~- ")]
-
-
-def _is_bad(code: int | None) -> bool:
-    return code not in (0, None, *INTERRUPTED)
 
 
 def _how(run: dict[str, Any], code: int | None) -> str:

@@ -23,7 +23,7 @@ LONG_NAME = 30  # letters of an operator's name that lists transforms
 class Answer:
     """Sentences without a label; an empty one has nothing to say. `confidence_reason` is what follows "because".
 
-    `extra` are lines of output, shown as they are.
+    `also`: causes that cost about as much; `extra` are lines of output, shown as they are.
 
     `next_purpose` says what the next command does. `short_command`, with its purpose, is for where the recorded command
     is too long to be shown.
@@ -42,6 +42,7 @@ class Answer:
     short_command: str = ""
     short_purpose: str = ""
     extra: list[str] = field(default_factory=list)
+    also: str = ""
 
     def propose(self, command: str, purpose: str) -> None:
         """What to run next, and what that does."""
@@ -100,6 +101,11 @@ def on_device(content: dict[str, Any]) -> bool:
 def capital(text: str) -> str:
     """The text with a large first letter, unless it begins with a name."""
     return text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """The text with a small first letter, unless it begins with an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def sentence(text: str) -> str:

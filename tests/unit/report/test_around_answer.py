@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.screen import height, lines
 from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.report.words import run_account as words
 from pipeprof.verdict.run_account import ONCE, RECURRING
+from tests.run_verdicts import answered
 
 S = 1_000_000_000
 PART = {"rep": 0, "rank": 0, "part": "checkpoint", "detail": "", "cause": "", "count": 5, "dur_ns": 4 * S, "share": 0.2,
@@ -20,8 +20,9 @@ RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "c
 
 
 def answer(part=PART, late=None):
-    account = {"parts": [], "large": [], "leading": part, "slower": late}
-    return answer_of({"run": RUN, "diagnosis": {"process": None}, "run_account": account})
+    account = {"parts": [], "large": [part] if part else [], "leading": part, "slower": late}
+    diagnosis = {"process": None, "verdict": "not_measured", "network": None, "data_wait_share": None}
+    return answered({"run": RUN, "diagnosis": diagnosis, "run_account": account})
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_slower_steps_are_the_answer_with_what_changed():
 
 def test_every_part_has_words():
     assert {*ONCE, *RECURRING, "training", "not_recorded"} == set(words.PARTS)
-    for part in RECURRING:
+    for part in (*RECURRING, "ending"):
         row = PART | {"part": part}
         assert words.sentence(row, "40 %")
         assert words.advice(row)
