@@ -127,6 +127,13 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
     return f"{text if text.strip('+-0.') else text[1:]} %"
 
 
+def format_changes(low: float, high: float) -> tuple[str, str]:
+    """The ends of an interval, both in one unit: `+6.9` and `+9.8` in per cent, or `7.6x` and `18x`."""
+    if high < MANY_TIMES:
+        return format_change(low).removesuffix(" %"), format_change(high).removesuffix(" %")
+    return (format_change(low) if low >= MANY_TIMES else f"{low:.1f}x"), format_change(high)
+
+
 def format_count(number: int, noun: str) -> str:
     """`1 run`, `8 runs`, `2 batches`, `3 processes`."""
     many = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
+from pipeprof.report.trials import trials_of
 from pipeprof.report.words import compatible as other_programs
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
+from pipeprof.verdict.data_cause import take_trials
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
@@ -69,6 +71,8 @@ def judged(
 ) -> dict[str, Any]:
     """As `diagnosis_of`, with codes in place of words, and nothing of other programs."""
     verdict = data_verdict(engine, run, waits, pipelines)
+    if verdict["op_id"] is not None:
+        take_trials(verdict, trials_of(run))
     verdict["network"] = _network(engine, run, verdict["doubts"])
     lower(verdict, contention)
     return verdict

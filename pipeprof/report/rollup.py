@@ -104,7 +104,7 @@ def _judged(found: Findings) -> dict[str, Any]:
     diagnosis, lead = found.diagnosis, found.verdict.lead
     cause = found.verdict.find(CODES)
     advice = cause.advice if cause else None
-    gain = advice.gain if advice and advice.gain and advice.gain.origin == "predicted" else None
+    gain = advice.gain if advice and advice.gain and advice.gain.origin in ("predicted", "measured") else None
     bound, place = bound_of(diagnosis), diagnosis["place"] or {}
     return {
         "verdict": diagnosis["verdict"], "verdict_rank": diagnosis["rank"], "op_type": diagnosis["op_type"],

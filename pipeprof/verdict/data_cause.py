@@ -13,8 +13,11 @@ from pipeprof.verdict.suggest import BOUND
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeprof.verdict.cause import Trial
+
     Row = Mapping[str, Any]
 
+SETTINGS = {"num_parallel_workers": "workers", "python_multiprocessing": "processes", "prefetch_size": "prefetch"}
 INPUT, LOCK, SHARED, EQUAL = "input_bound", "interpreter_lock", "shared_cpu", "balanced"
 CODES = (INPUT, LOCK, SHARED, EQUAL)
 TRANSFER = "data_transmission"  # a stage of sink mode: the batches are ready, but reach the device late
@@ -25,6 +28,7 @@ FAR = 5.0  # times the same, from which a bound says nothing
 # Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
 # docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
 ESTIMATED = (0.75, 3.0)
+NONE = 1.02  # a gain that is less is none
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
@@ -73,7 +77,32 @@ def bound_of(diagnosis: Row) -> dict[str, Any] | None:
 
 def is_little(item: Row) -> bool:
     """Whether a predicted gain is next to nothing, and perhaps a loss."""
-    return item["gain"] is not None and item["gain"] < LITTLE and (item["gain_low"] or item["gain"]) < 1
+    gain: float | None = item["gain"]
+    if gain is None:
+        return False
+    low: float = item["gain_low"] or gain
+    return gain < NONE or (gain < LITTLE and low < 1)
+
+
+def take_trials(diagnosis: dict[str, Any], trials: Sequence[Trial]) -> None:
+    """Put what was measured of a change in the place of what is predicted of it."""
+    for item in diagnosis["suggestions"]:
+        for trial in trials:
+            if item["op_id"] == diagnosis["op_id"] and _is_of(trial, diagnosis, item):
+                item |= {"gain": trial.times, "gain_low": trial.low, "gain_high": trial.high, "trial": trial.verb}
+                numbers = {"verb": trial.verb, "times": trial.times, "low": trial.low, "high": trial.high}
+                item["facts"] = {**item["facts"], "trial": numbers}
+
+
+def _is_of(trial: Trial, diagnosis: Row, item: Row) -> bool:
+    """Whether a trial was of this suggestion: the same setting of the same operator."""
+    setting = SETTINGS.get(item["parameter"] or "")
+    same = (trial.op_type, trial.name) == (diagnosis["op_type"], diagnosis["op_name"])
+    others = set(trial.new) - {setting, "workers"}
+    if not same or setting is None or others or trial.new.get(setting) != item["new"]:
+        return False
+    workers = item["facts"].get("new_workers", trial.new.get("workers"))
+    return bool(trial.new.get("workers", workers) == workers)
 
 
 def nearly_equal(diagnosis: Row) -> float | None:
@@ -140,7 +169,7 @@ def _advice(diagnosis: Row) -> Advice | None:
 def _gain(item: Row, bound: Row | None) -> Gain | None:
     """Of this suggestion: its prediction; without one, what no cure of its operator exceeds."""
     if item["gain"] is not None or (item["gain_low"] and item["gain_high"]):
-        return Gain("predicted", item["gain"], item["gain_low"], item["gain_high"])
+        return Gain("measured" if item.get("trial") else "predicted", item["gain"], item["gain_low"], item["gain_high"])
     return None if bound is None else Gain("bound", high=bound["gain_high"])
 
 

@@ -40,7 +40,7 @@ class Suggestion:
 
     `code` says which, with `facts`; reports word both. `old` and `new` are values of `parameter`; `place` is the
     file:line to edit; `not_when` the code and numbers of the counter-indication; `then` what limits afterwards: an
-    op_id or "consumer".
+    op_id or "consumer"; `trial` the verb that measured the gain, None for a prediction.
     """
 
     code: str
@@ -57,6 +57,7 @@ class Suggestion:
     place: str | None = None
     verify: str | None = None
     then: int | str | None = None
+    trial: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For reports."""

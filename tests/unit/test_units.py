@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.units import format_bytes, format_count, format_minute, format_ns, format_ratio, ns_from_text, percent
+from pipeprof.units import (
+    format_bytes,
+    format_changes,
+    format_count,
+    format_minute,
+    format_ns,
+    format_ratio,
+    ns_from_text,
+    percent,
+)
 
 SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
@@ -134,3 +143,12 @@ def test_a_time_that_this_zone_has_no_date_for_is_shown_as_it_is(monkeypatch, zo
         time.tzset()
     assert shown[0].startswith(("1-01-01", "0001-01-01"))
     assert shown[1].startswith("9999-12-31")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(1.069, 1.098, ("+6.9", "+9.8")), (7.559, 18.0, ("7.6x", "18x")), (12.0, 258.0, ("12x", "258x"))],
+)
+def test_the_ends_of_an_interval_have_one_unit(low, high, shown):
+    """A comparison once said "+655.9 to 18x"."""
+    assert format_changes(low, high) == shown

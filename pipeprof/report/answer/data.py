@@ -187,8 +187,9 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
     best, bound, gain = chosen(diagnosis), bound_of(diagnosis), lead.advice.gain if lead.advice else None
     if best is not None:
         given.action = capital(best["action"]) + "."
-    if best is not None and gain is not None and gain.origin == "predicted":
-        given.gain = f"The training would run {_predicted(gain)}"
+    if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
+        measured = f", as `{best['trial']}` measured" if best.get("trial") else ""
+        given.gain = f"The training would run {_predicted(gain)}{measured}"
         given.then = _then(content, best["then"])
     elif bound is not None and lead.stage is not None:
         given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
@@ -201,7 +202,8 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
             "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None
-    _propose(given, content, best["verify"] if best is not None else None)
+    untried = best is not None and not best.get("trial")
+    _propose(given, content, best["verify"] if best is not None and untried else None)
 
 
 def _predicted(gain: Gain) -> str:
