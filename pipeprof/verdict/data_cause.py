@@ -28,6 +28,7 @@ FAR = 5.0  # times the same, from which a bound says nothing
 # Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
 # docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
 ESTIMATED = (0.75, 3.0)
+MOVES = ("to_processes", "stalls_apart", "lock_to_processes", "rows_by_number")  # take no CPU away, only elsewhere
 NONE = 1.02  # a gain that is less is none
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
@@ -67,6 +68,9 @@ def chosen(diagnosis: Row) -> dict[str, Any] | None:
     actions: list[dict[str, Any]] = [item for item in diagnosis["suggestions"] if item["code"] != BOUND]
     if diagnosis["op_id"] is not None and stage_of(diagnosis) is None:
         return None
+    if diagnosis["rule"] == SHARED:  # where cores are short, work that is only moved stays
+        stay = [item for item in actions if item["code"] not in MOVES or item["gain"] is not None]
+        actions = stay or actions
     return next((item for item in actions if not is_little(item)), actions[0] if actions else None)
 
 

@@ -64,8 +64,10 @@ class Suggestion:
         return asdict(self) | {"basis": list(self.basis)}
 
 
-def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
+def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False) -> list[Suggestion]:
     """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last.
+
+    `shared`: it limits by the CPU that it takes from the training, so that less of it is what helps.
 
     In front of all gains stands that other programs must stop, because what is predicted was measured beside them.
     """
@@ -80,7 +82,8 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
         advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
         advice.append(_reading(row, kind, loop))
-    if not advice and kind != "host_saturated":
+    takes_less = any(item.code.startswith("cheaper") for item in advice)
+    if (not advice or (shared and not takes_less)) and kind != "host_saturated":
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
         advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
     advice.sort(key=lambda item: -(item.gain or 0.0))

@@ -105,6 +105,16 @@ def test_the_gain_is_of_the_advice_that_is_given():
     )
 
 
+def test_where_cores_are_short_work_that_is_only_moved_is_no_advice():
+    """`tune` found x1.00 for worker processes that were advised with the gain of a pipeline without CPU."""
+    moved, cheaper = ACTION | {"code": "to_processes"}, ACTION | {"code": "cheaper_rows"}
+    found = data("balanced", 0.02, "shared_cpu", freed=2.0, suggestions=[moved, cheaper])
+    assert lead(found).advice.code == "cheaper_rows"
+    assert lead(data(suggestions=[moved, cheaper])).advice.code == "to_processes"
+    predicted = moved | {"gain": 1.4, "gain_low": 1.3, "gain_high": 1.5}
+    assert lead(found | {"suggestions": [predicted, cheaper]}).advice.code == "to_processes"
+
+
 def process(**more):
     return {"leads": True, "part": "child", "what": "Writer", "wait_cores": 0.5, "cores": 1.0, "training_cores": 1.0,
             "job_share": 0.5, "confidence": "high", "rank": 0} | more  # fmt: skip
