@@ -140,6 +140,13 @@ def format_above(value: float, limit: float) -> tuple[str, str]:
     return f"just above {limit:.2g}", f"{limit:.2g}"
 
 
+def format_changes(low: float, high: float) -> tuple[str, str]:
+    """The ends of an interval, both in one unit: `+6.9` and `+9.8` in per cent, or `7.6x` and `18x`."""
+    if high < MANY_TIMES:
+        return format_change(low).removesuffix(" %"), format_change(high).removesuffix(" %")
+    return (format_change(low) if low >= MANY_TIMES else f"{low:.1f}x"), format_change(high)
+
+
 def format_count(number: int, noun: str) -> str:
     """`1 run`, `8 runs`, `2 batches`, `3 processes`."""
     many = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"

@@ -106,8 +106,10 @@ STATUS = {
 _RUN = dict.fromkeys(runs.COLUMNS) | {"started_at": "2026-01-02T03:04:00+00:00"}
 RUNS = [
     _RUN | {"path": "slow", "state": "complete", "step_ns": 13_000_000.0, "verdict": "input_bound", "op_name": "decode",
+            "cause": "input_bound", "cause_text": "input-bound: decode",
             "command": ["python", "train.py", "--name", "with blanks"]},
     _RUN | {"path": "a/rather/long/path/of/a/run-from-the-cluster", "state": "partial", "step_ns": 1.5e9, "verdict": "balanced",
+            "cause": "host_gap", "cause_text": "host-bound",
             "command": ["msrun", "--worker_num=8", "--a-very-long-option-that-is-cut=" + "x" * 80]},
     _RUN | {"path": "torn", "state": "damaged", "problem": "`torn/run.json` ends too early"},
 ]  # fmt: skip

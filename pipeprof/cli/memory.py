@@ -47,6 +47,12 @@ _BLOCKS = 2000
     help="At most N blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
 )
 @click.option(
+    "--rep",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Show repetition N, from 0.  [default: of several the least disturbed]",
+)
+@click.option(
     "--skip-steps",
     metavar="N",
     type=click.IntRange(0),
@@ -79,7 +85,9 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
         raise UsageError("-o and --svg name the same file", "give each its own")
     source = opened(run)
     blocks = _BLOCKS if asked["blocks"] is None else asked["blocks"] or _ALL
-    content = room.build(source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"])
+    content = room.build(
+        source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"], rep=asked["rep"]
+    )
     if svg is not None:
         check_stored("rank", () if rank is None else (rank,), room.ranks(source))
         write_text(chart_of(content, rank), svg)

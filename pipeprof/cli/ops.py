@@ -46,6 +46,7 @@ class _Command(click.Command):
     help="What executions are grouped by.  [default: type; name for a trace of another profiler]",
 )
 @click.option("--step", type=click.IntRange(0), metavar="N", help="Only executions of the Nth training step, from 0.")
+@click.option("--rep", type=click.IntRange(0), metavar="N", help="Only repetition N, from 0.  [default: all, added up]")
 @click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
 @click.option(
     "--python-functions/--no-python-functions",

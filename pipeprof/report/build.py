@@ -12,17 +12,14 @@ from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
 from pipeprof.report import kept
-from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
-from pipeprof.report.diagnosis import complete_commands, diagnosis_of
-from pipeprof.report.hang import hang_facts
+from pipeprof.report.diagnosis import complete_commands, in_words
 from pipeprof.report.memory.content import growth_of
 from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
-from pipeprof.report.run_account import run_account_of
+from pipeprof.report.run_verdict import find
 from pipeprof.report.sections.block import focus_of
 from pipeprof.verdict.decision import with_kinds, with_stages
-from pipeprof.verdict.drift import BLOCKS, judge_course
 from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
@@ -48,9 +45,7 @@ def build(
     answers = kept.stored(run) if answers is None else answers
     with Engine.open(run, lazily=bool(answers), part=part) as engine:
         engine.answers = answers
-        waits = engine.rows("step/data_wait")
-        account = account_of(engine)
-        pipelines = engine.rows("queue/pipelines")
+        found = find(engine, run)
         load = with_kinds(engine.rows("diagnose/load"))
         cores = run.manifest.fingerprint.get("cpu_cores") or 0
         content = {
@@ -58,9 +53,9 @@ def build(
             "run": _run_facts(run),
             "top": top,
             "steps": {
-                "summary": engine.rows("step/summary"),
+                "summary": found.summary,
                 "phases": engine.rows("step/phase_summary"),
-                "data_wait": waits,
+                "data_wait": found.waits,
                 "slowest": engine.rows("step/slowest", top=top),
                 "syncs": engine.rows("step/sync"),
                 "chosen": _chosen(engine, step),
@@ -71,15 +66,15 @@ def build(
                 "streams": engine.rows("comm/by_stream"),
                 "collectives": engine.rows("comm/by_collective", top=top),
                 "transports": engine.rows("comm/transport"),
-                "split": engine.rows("step/split"),
+                "split": found.split,
                 "variation": engine.rows("step/variation"),
-                "drift": judge_course(engine.rows("step/course", blocks=BLOCKS)),
+                "drift": found.drift,
                 "trace": engine.rows("step/trace"),
                 "passes": run.manifest.options.get("passes", {}),
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {
-                "pipelines": _fetched(run, _pipelines(engine, pipelines)),
+                "pipelines": _fetched(run, _pipelines(engine, found.pipelines)),
                 "made_ahead": bool(run.manifest.options.get("made_ahead", False)),
                 "sink_depth": engine.rows("queue/sink_curve", points=SINK_POINTS),
                 "sink": with_stages(engine.rows("diagnose/sink")),
@@ -96,18 +91,20 @@ def build(
             "memory": engine.rows("host/memory_peak"),
             "memory_growth": growth_of(engine, run),
             "host": engine.rows("host/cpu_summary"),
-            "cpu_account": account,
-            "diagnosis": diagnosis_of(engine, run, waits, pipelines, account["contention"]),
-            "hang": hang_facts(run),
+            "cpu_account": found.account,
+            "verdict": msgspec.to_builtins(found.verdict),
+            "diagnosis": in_words(engine, run, found.pipelines, found.diagnosis),
+            "run_account": found.run_account,
+            "hang": found.hang,
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
         steps = content["steps"]
         rep, rank = focus_of(content)
         steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
-        several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
-        content["run_account"] = run_account_of(engine, run, content["diagnosis"], steps["drift"])
         content["op_step"] = None
-        content["ranks"] = ranks_of(engine, run.manifest.options.get("profiler", {}), top=top, several=several)
+        content["ranks"] = ranks_of(
+            engine, run.manifest.options.get("profiler", {}), found.ranks, top=top, several=found.several_ranks
+        )
     if step is not None:
         content |= _operators_of(run, step, top)
     complete_commands(content["run"], content["diagnosis"])

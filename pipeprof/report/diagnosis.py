@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
+from pipeprof.report.trials import trials_of
 from pipeprof.report.words import compatible as other_programs
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
+from pipeprof.verdict.data_cause import take_trials
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
@@ -40,24 +42,40 @@ def diagnosis_of(
     pipelines: list[dict[str, Any]],
     contention: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The verdict on a run with its evidence and suggestions, and what other programs would say.
+    """The verdict on a run's data and step with evidence and suggestions in words, and what other programs would say.
 
     `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
     """
+    return in_words(engine, run, pipelines, judged(engine, run, waits, pipelines, contention))
+
+
+def in_words(engine: Engine, run: Run, pipelines: list[dict[str, Any]], verdict: dict[str, Any]) -> dict[str, Any]:
+    """A verdict of `judged` in words, with what other programs would say."""
     main = _main_pipelines(pipelines)
-    cores = run.manifest.fingerprint.get("cpu_cores") or 0
-    verdict = data_verdict(engine, run, waits, pipelines)
     verdict["compatible"] = compatible.verdicts(
         mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
         advice=engine.rows("diagnose/mindinsight_advice"),
         mindspore=_of(main, engine.rows("diagnose/mindspore")),
         autotune=_of(main, engine.rows("diagnose/autotune")),
-        cpu_threads=cores or None,
+        cpu_threads=run.manifest.fingerprint.get("cpu_cores") or None,
     )
-    if verdict["verdict"] != "input_bound":
-        verdict["network"] = _network(engine, run, verdict["doubts"])
-    lower(verdict, contention)
     return _worded(verdict)
+
+
+def judged(
+    engine: Engine,
+    run: Run,
+    waits: list[dict[str, Any]],
+    pipelines: list[dict[str, Any]],
+    contention: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """As `diagnosis_of`, with codes in place of words, and nothing of other programs."""
+    verdict = data_verdict(engine, run, waits, pipelines)
+    if verdict["op_id"] is not None:
+        take_trials(verdict, trials_of(run))
+    verdict["network"] = _network(engine, run, verdict["doubts"])
+    lower(verdict, contention)
+    return verdict
 
 
 def _worded(verdict: dict[str, Any]) -> dict[str, Any]:

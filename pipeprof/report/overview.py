@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import PipeprofError
-from pipeprof.query.engine import Engine
 from pipeprof.record import checksums
 from pipeprof.record.cache import cache_folder, recall, remember
-from pipeprof.report.diagnosis import data_verdict
 from pipeprof.report.rollup import stored
+from pipeprof.report.run_verdict import verdict_of
 from pipeprof.report.summary import median_step_ns
+from pipeprof.report.words.verdict import phrase
+from pipeprof.verdict.cause import RunVerdict
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -28,15 +29,26 @@ MOST_BYTES = 1 << 16
 
 
 class Overview(msgspec.Struct):
-    """`verdict` and `op_name` are those of the report's diagnosis; `step_ns` is the median training step.
+    """The verdict on the run; `step_ns` is its median training step. `problem`: why the run could not be asked."""
 
-    `problem`: why the run could not be asked.
-    """
-
-    verdict: str | None = None
-    op_name: str | None = None
+    verdict: RunVerdict | None = None
+    data_verdict: str | None = None
     step_ns: float | None = None
     problem: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a list of runs says about a run; all null for one that could not be asked."""
+        lead = self.verdict.lead if self.verdict else None
+        stage = lead.stage if lead else None
+        return {
+            "verdict": self.data_verdict,
+            "op_name": (stage.name or stage.op_type) if stage else None,
+            "cause": lead and lead.code,
+            "cause_text": lead and phrase(lead),
+            "cause_share": lead and lead.share,
+            "step_ns": self.step_ns,
+        }
 
 
 def overview(run: Run) -> Overview:
@@ -63,17 +75,14 @@ def overview(run: Run) -> Overview:
 
 
 def _asked(run: Run) -> Overview:
-    with Engine.open(run, lazily=True) as engine:
-        summary = engine.rows("step/summary")
-        diagnosis = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
-    return Overview(diagnosis["verdict"], diagnosis["op_name"] or diagnosis["op_type"], median_step_ns(summary))
+    found = verdict_of(run)
+    return Overview(found.verdict, found.diagnosis["verdict"], median_step_ns(found.summary))
 
 
 def _of_rollup(rollup: pa.Table) -> Overview:
-    ranks = rollup.select(["rep", "verdict", "op_name", "op_type", "kind", "median_ns"]).to_pylist()
-    said = ranks[0]
+    ranks = rollup.select(["rep", "verdict", "causes", "kind", "median_ns"]).to_pylist()
     return Overview(
-        said["verdict"], said["op_name"] or said["op_type"],
+        msgspec.json.decode(ranks[0]["causes"], type=RunVerdict), ranks[0]["verdict"],
         median_step_ns([row for row in ranks if row["median_ns"] is not None]),
     )  # fmt: skip
 

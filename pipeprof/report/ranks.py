@@ -25,19 +25,32 @@ WHY = {
 }
 
 
-def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: bool) -> dict[str, Any]:
-    """Rows of the queries of the same names, and the verdicts on them. `several`: there is more than one rank.
+def rank_verdicts(engine: Engine, *, several: bool) -> dict[str, Any]:
+    """What the ranks wait for (`causes`), which of them holds the others up (`straggler`), and the rows behind it.
 
-    `profiler`: what an imported profiler said of itself, by rank.
+    `several`: there is more than one rank.
     """
     phases = engine.rows("rank/phase_diff") if several else []
     arrivals = engine.rows("rank/last_arrival") if several else []
-    links = engine.rows("rank/link", top=max(top, JUDGED_LINKS))
     return {
         "causes": causes_of(engine) if several else None,
-        "straggler": _worded(stragglers(phases, arrivals)),
+        "straggler": stragglers(phases, arrivals),
         "phase_diff": phases,
         "last_arrival": arrivals,
+    }
+
+
+def ranks_of(
+    engine: Engine, profiler: Mapping[str, Any], verdicts: dict[str, Any], *, top: int, several: bool
+) -> dict[str, Any]:
+    """`verdicts` in words, and rows of the queries of the same names. `several`: there is more than one rank.
+
+    `profiler`: what an imported profiler said of itself, by rank; `verdicts`: of `rank_verdicts`.
+    """
+    links = engine.rows("rank/link", top=max(top, JUDGED_LINKS))
+    return {
+        **verdicts,
+        "straggler": _worded(verdicts["straggler"]),
         "collective_wait": engine.rows("rank/collective_wait", top=top) if several else [],
         "stage": engine.rows("rank/stage"),
         "flops": flops_of_ranks(profiler),

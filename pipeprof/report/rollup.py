@@ -17,15 +17,17 @@ from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import compact, store
 from pipeprof.record.checksums import ANSWERS
-from pipeprof.report.diagnosis import data_verdict
+from pipeprof.report import kept
+from pipeprof.report.run_verdict import find
+from pipeprof.verdict.data_cause import CODES, bound_of
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
+    from pipeprof.report.run_verdict import Findings
 
 TABLE = "rollup"
-VERSION = 1  # of what the columns mean; the version of pipeprof stands for the rules
-BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
+VERSION = 2  # of what the columns mean; the version of pipeprof stands for the rules
 
 
 def rollup_of(run: Run) -> pa.Table:
@@ -53,9 +55,10 @@ def make(run: Run) -> pa.Table:
     """As `rollup_of`, from the other tables."""
     with Engine.open(run, lazily=True) as engine:
         ranks = engine.ask("rollup/rank")
-        diagnosis = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        engine.answers = kept.stored(run)
+        found = find(engine, run)
     schema = compact.schema_of(TABLE)
-    same = _judged(diagnosis) | {"made_of": made_of(run)}
+    same = _judged(found) | {"made_of": made_of(run)}
     columns = [
         ranks.column(field.name).cast(field.type)
         if field.name in ranks.column_names
@@ -96,16 +99,19 @@ def made_of(run: Run) -> str | None:
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:32]
 
 
-def _judged(diagnosis: dict[str, Any]) -> dict[str, Any]:
-    """The columns of the verdict; what it does not say is None."""
-    advice = [one for one in diagnosis["suggestions"] if one["code"] != BOUND]
-    first = next((one for one in advice if one["gain"] is not None), advice[0] if advice else {})
-    most: dict[str, Any] = next((one for one in diagnosis["suggestions"] if one["code"] == BOUND), {})
-    place = diagnosis["place"] or {}
+def _judged(found: Findings) -> dict[str, Any]:
+    """The columns of the verdict; what it does not say is None. Advice and gain are those of the data pipeline."""
+    diagnosis, lead = found.diagnosis, found.verdict.lead
+    cause = found.verdict.find(CODES)
+    advice = cause.advice if cause else None
+    gain = advice.gain if advice and advice.gain and advice.gain.origin in ("predicted", "measured") else None
+    bound, place = bound_of(diagnosis), diagnosis["place"] or {}
     return {
         "verdict": diagnosis["verdict"], "verdict_rank": diagnosis["rank"], "op_type": diagnosis["op_type"],
         "op_name": diagnosis["op_name"], "op_kind": diagnosis["kind"],
-        "call": place.get("call"), "code": place.get("code"), "advice": first.get("code"),
-        "parameter": first.get("parameter"), "gain": first.get("gain"), "gain_low": first.get("gain_low"),
-        "gain_high": first.get("gain_high"), "gain_most": most.get("gain_high"),
+        "call": place.get("call"), "code": place.get("code"), "advice": advice and advice.code,
+        "parameter": advice and advice.parameter, "gain": gain and gain.times, "gain_low": gain and gain.low,
+        "gain_high": gain and gain.high, "gain_most": bound and bound["gain_high"],
+        "cause": lead.code, "cause_detail": lead.detail or None, "cause_share": lead.share,
+        "causes": msgspec.json.encode(found.verdict).decode(),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The part `run_account` of a report: the whole run in parts, the large ones, and what of it is the answer."""
+"""The part `run_account` of a report: the whole run in parts, and the large ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 
-def run_account_of(
-    engine: Engine, run: Run, diagnosis: dict[str, Any], course: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """`parts`: rows of run/account; `large`: verdicts on parts; `leading`, `slower`: the answer, null without one.
+def run_account_of(engine: Engine, run: Run, course: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`parts`: rows of run/account; `large`: verdicts on parts; `leading`, `slower`: what the verdict may name.
 
-    `course`: verdicts of verdict/drift.
+    `leading`: the largest part that recurs, or ends a run; `slower`: a costly drift, of `course`, verdicts of
+    verdict/drift; null without one.
     """
     parts = engine.rows("run/account")
     if not parts and run.manifest.source == "collect":
@@ -32,6 +31,6 @@ def run_account_of(
     return {
         "parts": parts,
         "large": large,
-        "leading": run_account.leading(large, diagnosis, run_account.middle_training_ns(parts)),
-        "slower": run_account.slower(course, diagnosis, run_account.training_ns(parts)),
+        "leading": next(iter(run_account.costly_parts(large)), None),
+        "slower": run_account.costly_drift(course, run_account.training_ns(parts)),
     }

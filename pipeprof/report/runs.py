@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from pipeprof.record.listing import Listed
 
 RUNS_VERSION = 1
-COLUMNS = ("path", "started_at", "state", "verdict", "op_name", "step_ns", "command", "source", "run_id", "problem")
+COLUMNS = (
+    "path", "started_at", "state", "verdict", "op_name", "step_ns", "command", "source", "run_id", "problem", "cause",
+    "cause_text", "cause_share",
+)  # fmt: skip
 HEAD = ("run", "started", "state", "step", "verdict", "command")
-WORDS = {
-    "input_bound": "input-bound", "consumer_bound": "not input-bound", "balanced": "balanced",
-    "not_measured": "not measured",
-}  # fmt: skip
 CUT_OFF = "the recording was cut off; the next command that opens the run recovers it"
 LONGEST_COMMAND = 60  # characters; the whole command is in CSV and JSON
 
@@ -57,12 +56,7 @@ def _row(one: Listed) -> dict[str, Any]:
     summary = overview(one.run)
     if summary.problem:
         return row | {"state": "damaged", "problem": summary.problem}
-    return row | {
-        "verdict": summary.verdict,
-        "op_name": summary.op_name,
-        "step_ns": summary.step_ns,
-        "problem": manifest.reason,
-    }
+    return row | summary.facts | {"problem": manifest.reason}
 
 
 def content_of(folder: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -99,11 +93,8 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
 def cells(row: dict[str, Any]) -> list[str]:
     """A row below HEAD, as text."""
     began = format_minute(row["started_at"])
-    verdict = WORDS.get(row["verdict"] or "", "")
-    if row["verdict"] in ("input_bound", "balanced") and row["op_name"]:
-        verdict += f": {row['op_name']}"
     said = " ".join(command(row["command"] or []).split())
     if len(said) > LONGEST_COMMAND:
         said = said[: LONGEST_COMMAND - 3] + "..."
     step = "" if row["step_ns"] is None else format_ns(row["step_ns"])
-    return [row["path"], began, row["state"], step, verdict, said]
+    return [row["path"], began, row["state"], step, row["cause_text"] or "", said]

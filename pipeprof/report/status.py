@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 STATUS_VERSION = 1
+_FACTS = {"code": "", "text": "_text", "share": "_share"}
 RECORDING, CUT_OFF = "recording", "cut_off"
 
 
 def build(run: Run) -> dict[str, Any]:
     """The state of the run (recording, cut_off, or that of its manifest), and while it is recorded a row per rank.
+
+    Of one that has ended `verdict`: what leads it.
 
     The rows are those of verdict/waiting.judge, with `text`, a sentence. `hang`: those of a run that stood still before
     it ended.
@@ -39,9 +42,18 @@ def build(run: Run) -> dict[str, Any]:
         "schema_version": STATUS_VERSION,
         "run": {"path": run.name, "run_id": run.manifest.run_id, "repetitions": len(run.manifest.reps)},
         "state": state,
+        "verdict": _verdict(run) if state not in (RECORDING, CUT_OFF) else None,
         "ranks": [{**row, "text": words.sentence(row)} for row in rows],
         "hang": hang_facts(run),
     }
+
+
+def _verdict(run: Run) -> dict[str, Any] | None:
+    """What leads the verdict on a run that has ended: `code`, `text` and `share`; None where it cannot be asked."""
+    from pipeprof.report.overview import overview  # noqa: PLC0415 - asks tables
+
+    facts = overview(run).facts
+    return None if facts["cause"] is None else {name: facts[f"cause{end}"] for name, end in _FACTS.items()}
 
 
 def document(content: dict[str, Any], *, stacks: bool = False) -> Document:
@@ -74,4 +86,5 @@ def run_sentence(content: dict[str, Any]) -> str:
         return f"the recording of `{path}` was cut off: `pipeprof report` makes what can be made of it"
     before = "; before its end it stood still" if content["hang"] else ""
     repetitions = format_count(content["run"]["repetitions"], "repetition")
-    return f"`{path}` is {state}: nothing runs, {repetitions} recorded{before}"
+    said = f"`{path}` is {state}: nothing runs, {repetitions} recorded{before}"
+    return f"{said}; verdict: {content['verdict']['text']}" if content.get("verdict") else said

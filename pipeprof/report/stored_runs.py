@@ -53,5 +53,4 @@ def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
         if isinstance(error, StorageError) and error.passes:
             raise
         return row | {"state": "damaged", "problem": error.message}, False
-    row |= {name: getattr(summary, name) for name in ("verdict", "op_name", "step_ns")}
-    return row | {"problem": manifest.reason}, True
+    return row | summary.facts | {"problem": manifest.reason}, True

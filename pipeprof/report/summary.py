@@ -26,12 +26,28 @@ def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
 
     Of several repetitions the median. `summary`: rows of step/summary.
     """
+    slowest = _slowest(summary)
+    return median(row["median_ns"] for row in slowest.values()) if slowest else None
+
+
+def in_detail(summary: list[dict[str, Any]]) -> tuple[int, int] | None:
+    """The repetition and rank to show in detail: the repetition whose slowest rank is fastest, and that rank.
+
+    What disturbs a repetition makes it slower. None without training steps.
+    """
+    fastest = min(_slowest(summary).values(), key=lambda row: (row["median_ns"], row["rep"]), default=None)
+    return None if fastest is None else (fastest["rep"], fastest["rank"])
+
+
+def _slowest(summary: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The rank with the slowest training steps of each repetition; after warm-up if any rank has such steps."""
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
-    steady = [row for row in training if row["kind"] == "train"] or training
-    slowest: dict[int, float] = {}
-    for row in steady:
-        slowest[row["rep"]] = max(slowest.get(row["rep"], 0.0), row["median_ns"])
-    return median(slowest.values()) if slowest else None
+    slowest: dict[int, dict[str, Any]] = {}
+    for row in [row for row in training if row["kind"] == "train"] or training:
+        rank = slowest.setdefault(row["rep"], row)
+        if (row["median_ns"], -row["rank"]) > (rank["median_ns"], -rank["rank"]):
+            slowest[row["rep"]] = row
+    return slowest
 
 
 def _state(run: Run) -> str:
@@ -54,14 +70,14 @@ def _measured(run: Run) -> str:
     steady = [row for row in training if row["kind"] == "train"]
     warmup = sum(row["steps"] for row in training if row["kind"] == "warmup")
     steps = sum(row["steps"] for row in steady or training)
-    ranks = {(row["rep"], row["rank"]) for row in training}
+    processes = {(row["rep"], row["rank"]) for row in training}
     inference = loop.only_inference(rank.step_evidence for rep in run.manifest.reps for rank in rep.ranks)
     text = loop.counted(steps, inference=inference)
     if warmup:
         text += f" after {warmup} of warm-up" if steady else ", all of them warm-up"
-    if len(ranks) > 1:
-        text += f" in {len(ranks)} processes"
-    usual = "slowest median" if len(ranks) > 1 else "median"
+    if len(processes) > 1:
+        text += f" in {len(processes)} processes"
+    usual = "slowest median" if len({rank for _, rank in processes}) > 1 else "median"
     text += f", {usual} {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:

@@ -52,7 +52,7 @@ class Watch:
             began = time.monotonic()
             content = self.look()
             took = time.monotonic() - began
-            content["verdict"] = self._judged() if content["state"] == status.RECORDING else None
+            content["verdict"] = self._judged(content["ranks"]) if content["state"] == status.RECORDING else None
             yield content
             if content["state"] != status.RECORDING:
                 return
@@ -79,16 +79,20 @@ class Watch:
         content["schema_version"] = TOP_VERSION
         return content
 
-    def _judged(self) -> dict[str, Any] | None:
+    def _judged(self, ranks: list[dict[str, Any]]) -> dict[str, Any] | None:
         """The verdict on what was recorded so far; made anew after 10 s, or 50 times as long as it took.
 
-        Before `EARLY_S` its `first_screen` is None.
+        Before `EARLY_S` its `first_screen` is None, and each look counts the steps anew, by the pace of the ranks.
         """
         from pipeprof.read.spool.snapshot import snapshot  # noqa: PLC0415
 
+        now = _by_pace(ranks)
+        early = now | {"first_screen": None}
+        if self._verdict is None and now["training_ns"] < EARLY_S * 1e9:
+            return early
         began = time.monotonic()
         if began < self._judge_at:
-            return self._verdict
+            return self._verdict or early
         try:
             with snapshot(self._run) as taken:
                 content = build(taken)
@@ -97,8 +101,10 @@ class Watch:
         finally:
             self._judge_at = time.monotonic() + max(VERDICT_S, (time.monotonic() - began) / SHARE)
         trained = _trained(content["steps"]["summary"])
-        early = trained["training_ns"] < EARLY_S * 1e9
-        self._verdict = trained | {"first_screen": None if early else content["first_screen"]}
+        if trained["training_ns"] < EARLY_S * 1e9:  # most of these steps are warm-up
+            self._judge_at = time.monotonic() + VERDICT_S
+            return self._verdict or early
+        self._verdict = trained | {name: content[name] for name in ("first_screen", "verdict")}
         return self._verdict
 
 
@@ -177,6 +183,15 @@ def _trained(summary: list[dict[str, Any]]) -> dict[str, Any]:
     rows = [row for row in summary if row["kind"] == "train"]
     spent = max((row["steps"] * row["mean_ns"] for row in rows if row["mean_ns"] is not None), default=0.0)
     return {"training_steps": sum(row["steps"] for row in rows), "training_ns": spent}
+
+
+def _by_pace(ranks: list[dict[str, Any]]) -> dict[str, Any]:
+    """As `_trained`, of the last seconds: of the rank with most of them, the steps of all."""
+    paces = [row["pace"] for row in ranks if row.get("pace")]
+    return {
+        "training_steps": sum(pace["steps"] for pace in paces),
+        "training_ns": float(max((pace["over_ns"] for pace in paces), default=0)),
+    }
 
 
 def _verdict(verdict: dict[str, Any] | None) -> list[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FACTS = (
     "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "max_row_ns",
-    "idle_share",
+    "idle_share", "process_cores",
 )  # fmt: skip
 # Doubts that say something of the stage that is named.
 OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "indirect", "none_busy")
@@ -140,7 +140,8 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
         "facts": {name: row[name] for name in FACTS} | _next(one, best),
     }
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
-    diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
+    shared = one.rule.code == "shared_cpu"
+    diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop, shared=shared)]
 
 
 def _leave_out_stages(diagnosis: dict[str, Any]) -> None:

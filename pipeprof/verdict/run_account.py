@@ -1,6 +1,7 @@
-"""Which part of a whole run costs much, and whether that is the answer. Pure: rows of run/account in, codes out.
+"""Which part of a whole run costs much, so that it may be the answer. Pure: rows of run/account in, codes out.
 
 What happens once (import, the first graphs, warm-up) is told, but leads nowhere: a longer training pays it once, too.
+What follows the last step leads where it is long: a loop that ends early may leave its data pipeline at work.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 LEAST_SHARE = 0.10  # of the run: from here on a part has a verdict; of the training with what interrupts it: it leads
+LEAST_ENDING, LEAST_ENDING_NS = 0.25, 10_000_000_000  # of the training with it; a job of two ranks takes 6 s to end
 LEAST_NS = 300_000_000  # of a run; less is nothing to speak of, whatever its share
 LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds may be anything's
 TRAINING = "training"
 RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap")
 ONCE = ("start", "import", "set_up", "dataset_build", "compile", "first_steps", "between_steps", "profiling", "ending")
-_WORK = ("compute", "not_measured", "compile", None)  # limits of a step that no other time is set against
+ENDING = "ending"
 
 
 def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
@@ -51,24 +53,20 @@ def judge_run(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return sorted(parts, key=lambda one: (-one["dur_ns"], one["part"], one["detail"], one["cause"]))
 
 
-def leading(parts: Sequence[Row], diagnosis: Row, training_ns: int) -> dict[str, Any] | None:
-    """The recurring part that costs more than the verdict on the step could bring; None when none does."""
-    worth = [one for one in parts if (one["loop_share"] or 0.0) >= LEAST_SHARE]
-    if not worth:
-        return None
-    first = max(worth, key=lambda one: one["dur_ns"])
-    return dict(first) if first["dur_ns"] > step_brings(diagnosis, training_ns) else None
+def costly_parts(parts: Sequence[Row]) -> list[Row]:
+    """Of these parts the recurring ones that take a tenth of the training or more, largest first."""
+    return [part for part in parts if (part["loop_share"] or 0.0) >= LEAST_SHARE]
 
 
-def slower(rows: Sequence[Row], diagnosis: Row, training: Mapping[tuple[int, int], int]) -> dict[str, Any] | None:
-    """The drift that costs more than the verdict on the step could bring, with `cost_share` of the training; else None.
+def costly_drift(rows: Sequence[Row], training: Mapping[tuple[int, int], int]) -> dict[str, Any] | None:
+    """The drift that costs a tenth of the training or more, with `cost_share` of it; else None.
 
     `rows`: of judge_course; `training`: time of the training steps by (rep, rank). Every repetition must have one.
     """
     costly = []
     for row in rows:
         length, share = training.get((row["rep"], row["rank"]), 0), drift_share(row)
-        if length >= LEAST_COURSE_NS and share >= LEAST_SHARE and share * length > step_brings(diagnosis, length):
+        if length >= LEAST_COURSE_NS and share >= LEAST_SHARE:
             costly.append({**row, "cost_share": share})
     if len({row["rep"] for row in costly}) < len({row["rep"] for row in rows}):
         return None
@@ -87,16 +85,6 @@ def drift_share(row: Row) -> float:
     return 0.0
 
 
-def step_brings(diagnosis: Row, training_ns: int) -> float:
-    """The most that the verdict on the step could save, ns; nothing of computing, which is what a training is for."""
-    waiting = diagnosis.get("verdict") in ("input_bound", "balanced")
-    share = (diagnosis.get("data_wait_share") or 0.0) if waiting else 0.0
-    network = diagnosis.get("network") or {}
-    if network.get("limit") not in _WORK:
-        share = max(share, network.get("limit_share") or 0.0)
-    return float(share * training_ns)
-
-
 def training_ns(rows: Iterable[Row]) -> dict[tuple[int, int], int]:
     """Time of the training steps without what interrupts them, by (rep, rank)."""
     lengths: dict[tuple[int, int], int] = defaultdict(int)
@@ -105,9 +93,26 @@ def training_ns(rows: Iterable[Row]) -> dict[tuple[int, int], int]:
     return dict(lengths)
 
 
-def middle_training_ns(rows: Iterable[Row]) -> int:
-    """The median of that over repetitions and ranks."""
-    return int(median(training_ns(rows).values() or [0]))
+def training_share(rows: Sequence[Row]) -> float:
+    """The training steps' part of the training with what interrupts it: the median of the ranks; 1 where not known."""
+    shares = []
+    for own in _by_rank(rows).values():
+        steps = sum(row["dur_ns"] for row in own if row["part"] == TRAINING)
+        shares += [steps / _loop_ns(own)] if steps else []
+    return float(median(shares or [1.0]))
+
+
+def _loop_ns(rows: Sequence[Row]) -> int:
+    """Of one rank: the training steps, what interrupts them, and what follows them where that is long."""
+    loop = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
+    return int(loop) + _ending_ns(rows, loop)
+
+
+def _ending_ns(rows: Sequence[Row], loop: int) -> int:
+    """What follows the last step, where it is long; else 0. `loop`: the training with what interrupts it."""
+    ending = sum(row["dur_ns"] for row in rows if row["part"] == ENDING)
+    is_long = loop > 0 and ending >= max(LEAST_ENDING_NS, LEAST_ENDING * (loop + ending))
+    return int(ending) if is_long else 0
 
 
 def _key(row: Row) -> tuple[str, str, str]:
@@ -126,11 +131,12 @@ def _by_rank(rows: Sequence[Row]) -> dict[tuple[int, int], list[Row]]:
 def _part(key: tuple[str, str, str], rows: Sequence[Row]) -> dict[str, Any]:
     own = [row for row in rows if _key(row) == key]
     dur = sum(row["dur_ns"] for row in own)
-    total = sum(row["dur_ns"] for row in rows)
-    loop = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
+    total, loop = sum(row["dur_ns"] for row in rows), _loop_ns(rows)
     part, detail, cause = key
+    steps = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
+    costs = part in RECURRING or (part == ENDING and _ending_ns(rows, steps) > 0)
     return {
         "rep": rows[0]["rep"], "rank": rows[0]["rank"], "part": part, "detail": detail, "cause": cause,
         "count": sum(row["count"] for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
-        "loop_share": (dur / loop if loop else 0.0) if part in RECURRING else None, "loop_ns": loop,
+        "loop_share": (dur / loop if loop else 0.0) if costs else None, "loop_ns": loop,
     }  # fmt: skip

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
+BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
 BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
@@ -39,7 +40,7 @@ class Suggestion:
 
     `code` says which, with `facts`; reports word both. `old` and `new` are values of `parameter`; `place` is the
     file:line to edit; `not_when` the code and numbers of the counter-indication; `then` what limits afterwards: an
-    op_id or "consumer".
+    op_id or "consumer"; `trial` the verb that measured the gain, None for a prediction.
     """
 
     code: str
@@ -56,14 +57,17 @@ class Suggestion:
     place: str | None = None
     verify: str | None = None
     then: int | str | None = None
+    trial: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For reports."""
         return asdict(self) | {"basis": list(self.basis)}
 
 
-def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
+def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False) -> list[Suggestion]:
     """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last.
+
+    `shared`: it limits by the CPU that it takes from the training, so that less of it is what helps.
 
     In front of all gains stands that other programs must stop, because what is predicted was measured beside them.
     """
@@ -78,7 +82,8 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
         advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
         advice.append(_reading(row, kind, loop))
-    if not advice and kind != "host_saturated":
+    takes_less = any(item.code.startswith("cheaper") for item in advice)
+    if (not advice or (shared and not takes_less)) and kind != "host_saturated":
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
         advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
     advice.sort(key=lambda item: -(item.gain or 0.0))

@@ -1,4 +1,4 @@
--- Which operators of which code limit the trainings, over all runs whose verdict is input_bound; the costliest first.
+-- Which operators of which code limit the trainings, over all runs that their wait for data leads; the costliest first.
 --
 -- Reads: fleet_run
 -- Takes:
@@ -23,7 +23,7 @@ WITH by_cause AS (
     sum(rank_hours) AS rank_hours,
     sum(wait_hours) AS wait_hours
   FROM fleet_run
-  WHERE verdict = 'input_bound'
+  WHERE cause = 'input_bound'
   GROUP BY op_type, op_name, coalesce(code, call)
 ),
 

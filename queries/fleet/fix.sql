@@ -1,7 +1,7 @@
 -- What the suggested changes would have saved: rank-hours x (1 - 1 / predicted speed-up), summed over the runs.
 --
--- Of each run its one suggestion with a predicted gain counts, if that is above 1. The bounds are sums of bounds: as
--- if every prediction erred to the same side.
+-- Of each run that its data pipeline leads the advice with a predicted gain counts, if that is above 1. The bounds are
+-- sums of bounds: as if every prediction erred to the same side.
 --
 -- Reads: fleet_run
 -- Takes:
@@ -28,7 +28,7 @@ WITH saved AS (
     rank_hours * (1 - 1 / nullif(CASE WHEN gain_low < 1 THEN 1 ELSE gain_low END, 0)) AS run_least_hours,
     rank_hours * (1 - 1 / nullif(gain_high, 0)) AS run_most_hours
   FROM fleet_run
-  WHERE gain > 1 AND rank_hours IS NOT NULL
+  WHERE gain > 1 AND rank_hours IS NOT NULL AND cause IN ('input_bound', 'shared_cpu', 'interpreter_lock', 'balanced')
 ),
 
 by_fix AS (

@@ -7,7 +7,7 @@
 --   place            bigint   1 loses the most rank-hours
 --   workload         varchar  name of what was run
 --   runs             bigint   runs of it with training steps
---   input_bound      bigint   of these, whose verdict is input_bound
+--   input_bound      bigint   of these, led by their wait for data
 --   rank_hours       double   h     training steps of all their ranks
 --   wait_hours       double   h     of that, inside the dataset iterator; null when no batch was seen
 --   data_wait_share  double   0..1  wait_hours / rank_hours
@@ -16,7 +16,7 @@ WITH by_workload AS (
   SELECT
     workload,
     count(*) AS runs,
-    count(*) FILTER (WHERE verdict = 'input_bound') AS input_bound,
+    count(*) FILTER (WHERE cause = 'input_bound') AS input_bound,
     sum(rank_hours) AS rank_hours,
     sum(wait_hours) AS wait_hours,
     max(started_at) AS last_at

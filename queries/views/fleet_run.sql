@@ -25,7 +25,7 @@
 --   wait_hours       double   h     of that, inside the dataset iterator
 --   data_wait_share  double   0..1  of the rank that waits longest
 --   rss_bytes        bigint   bytes  largest resident set of a process
---   verdict          varchar  input_bound | consumer_bound | balanced | not_measured
+--   verdict          varchar  on the data: input_bound | consumer_bound | balanced | not_measured
 --   op_type          varchar  type of the operator that limits
 --   op_name          varchar  what it does
 --   op_kind          varchar  cpu | wait | gil | burst | poll | host_saturated
@@ -37,6 +37,9 @@
 --   gain_low         double   its lower bound
 --   gain_high        double   its upper bound
 --   gain_most        double   speed-up that no cure of this operator exceeds
+--   cause            varchar  code of what leads the verdict on the run
+--   cause_detail     varchar  which, such as the part of the run; null when the code says all
+--   cause_share      double   0..1  of the training's time that it costs; null when not known
 WITH of_rep AS (
   SELECT
     run, rep,
@@ -87,7 +90,10 @@ SELECT
   min(gain) AS gain,
   min(gain_low) AS gain_low,
   min(gain_high) AS gain_high,
-  min(gain_most) AS gain_most
+  min(gain_most) AS gain_most,
+  min(cause) AS cause,
+  min(cause_detail) AS cause_detail,
+  min(cause_share) AS cause_share
 FROM fleet_rank
 INNER JOIN of_run USING (run)
 GROUP BY run

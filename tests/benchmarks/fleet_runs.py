@@ -156,6 +156,7 @@ def _rollup(run, steps, cause):
             "rep": 0, "rank": rank, "made_of": rollup.made_of(run), "kind": "train", "steps": STEPS,
             "timed_steps": STEPS, "median_ns": middle, "training_ns": _trained(own), "wait_ns": _waited(own),
             "data_wait_share": _waited(own) / _trained(own), "verdict": "input_bound" if cause else "consumer_bound",
+            "cause": "input_bound" if cause else "compute", "causes": '{"causes":[]}',
         }  # fmt: skip
         if cause:
             times |= dict(zip(("op_type", "op_name", "code", "op_kind", "gain"), cause, strict=True))

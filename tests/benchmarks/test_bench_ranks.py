@@ -13,7 +13,7 @@ from run_files import write
 
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Manifest, Run
-from pipeprof.report.ranks import ranks_of
+from pipeprof.report.ranks import rank_verdicts
 
 MS = 1_000_000
 STEPS, EVENTS, SLOW = 100, 10, 3
@@ -46,7 +46,7 @@ def make_run(folder, ranks, steps=STEPS, events=EVENTS):
 
 def judge(run):
     with Engine.open(run) as engine:
-        return ranks_of(engine, {}, top=10, several=True)["straggler"]
+        return rank_verdicts(engine, several=True)["straggler"]
 
 
 @pytest.mark.parametrize("ranks", SIZES)

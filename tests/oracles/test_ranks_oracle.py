@@ -158,9 +158,9 @@ def test_totals_by_type_are_mindinsight_s(imported, path, folder):
 
 @pytest.mark.parametrize("folder", PIPELINES, ids=lambda folder: folder.name)
 def test_ranks_of_the_pipeline_capture_are_even_though_a_fixed_threshold_flags_them(imported, folder):
-    from pipeprof.report.ranks import ranks_of
+    from pipeprof.report.ranks import rank_verdicts
 
     with Engine.open(imported(folder)) as engine:
-        found = ranks_of(engine, {}, top=10, several=True)["straggler"]
+        found = rank_verdicts(engine, several=True)["straggler"]
     assert (found["verdict"], found["found"]) == ("even", [])
     assert found["largest"]["share"] < 0.001

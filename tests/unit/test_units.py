@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeprof.units import (
     format_above,
     format_bytes,
+    format_changes,
     format_count,
     format_minute,
     format_ns,
@@ -156,3 +157,12 @@ def test_a_time_that_this_zone_has_no_date_for_is_shown_as_it_is(monkeypatch, zo
 )
 def test_a_value_above_a_limit_never_reads_as_the_limit(value, limit, texts):
     assert format_above(value, limit) == texts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(1.069, 1.098, ("+6.9", "+9.8")), (7.559, 18.0, ("7.6x", "18x")), (12.0, 258.0, ("12x", "258x"))],
+)
+def test_the_ends_of_an_interval_have_one_unit(low, high, shown):
+    """A comparison once said "+655.9 to 18x"."""
+    assert format_changes(low, high) == shown

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import drift, run_account
 from pipeprof.units import format_ns, percent
+
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
 
 _CURES = {
     "memory_growth": "Look for what the loop keeps: losses or outputs that are collected as tensors.",
@@ -17,22 +20,9 @@ _CURES = {
 }
 
 
-def can_say(content: dict[str, Any]) -> bool:
-    """Whether such a part, or such a drift, is the answer."""
-    account = content.get("run_account") or {}
-    return bool(account.get("leading") or account.get("slower"))
-
-
-def answer(content: dict[str, Any]) -> Answer:
-    """Of whichever of both costs more."""
-    account = content["run_account"]
-    part, late = account["leading"], account["slower"]
-    if late is None or (part is not None and part["loop_share"] >= late["cost_share"]):
-        return _of_part(content, part)
-    return _of_drift(content, late)
-
-
-def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
+def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
+    """Of the part that costs most."""
+    part = content["run_account"]["leading"]
     share = part["loop_share"]
     given = Answer(run_account.sentence(part, percent(share)), confidence="high")
     given.cause = f"{capital(run_account.name(part))}: {run_account.numbers(part)}, of {format_ns(part['loop_ns'])}."
@@ -44,7 +34,9 @@ def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
     return given
 
 
-def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
+def of_drift(content: dict[str, Any], _cause: Cause) -> Answer:
+    """Of steps that become slower."""
+    late = content["run_account"]["slower"]
     given = Answer(f"The training gets slower as it runs: {drift.sentence(content, late)}.")
     given.confidence = "medium" if late["causes"] else "low"
     given.action = next(

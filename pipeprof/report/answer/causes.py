@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, at_most
 from pipeprof.report.words import causes as words
 from pipeprof.units import format_count, percent
 
-
-def can_say(content: dict[str, Any]) -> bool:
-    """Whether a cause across ranks was found."""
-    causes = content.get("ranks", {}).get("causes")
-    return bool(causes and causes["found"])
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
 
 
 def is_sudden(content: dict[str, Any]) -> bool:
-    """Whether that is a rank that became slow, which also makes the steps slower as the training runs."""
-    return can_say(content) and content["ranks"]["causes"]["found"][0]["code"] == "fail_slow"
+    """Whether the first cause across ranks is one that became slow, which also makes later steps slower."""
+    causes = content.get("ranks", {}).get("causes")
+    return bool(causes and causes["found"]) and causes["found"][0]["code"] == "fail_slow"
 
 
-def answer(content: dict[str, Any]) -> Answer:
+def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """Of the cause that costs most."""
     causes = content["ranks"]["causes"]
     item, slow = causes["found"][0], causes["slowdown"]

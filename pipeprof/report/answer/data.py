@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, process, quiet
 from pipeprof.report.answer.shape import (
@@ -18,17 +18,22 @@ from pipeprof.report.answer.shape import (
 )
 from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.units import format_ns, percent
+from pipeprof.verdict.data_cause import (
+    FAR,
+    MUCH_OF_CPU,
+    TRANSFER,
+    bound_of,
+    by_not_waiting,
+    chosen,
+    estimated,
+    nearly_equal,
+    stage_freed,
+)
+
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause, Gain
 
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
-LATE = "data_transmission"
-MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
-FAR = 5  # times the same, from which a bound says nothing
-# Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
-# docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
-ESTIMATED = (0.75, 3.0)
-LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
-NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
-MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
     "collect": "Look at the code that makes the batches: none of them came through an iterator of a MindSpore dataset.",
@@ -36,22 +41,25 @@ _UNKNOWN = {
 }
 
 
-def answer(content: dict[str, Any]) -> Answer:
+def answer(content: dict[str, Any], lead: Cause) -> Answer:
     """Of the operator that limits; of the way to the device; or of waiting alone."""
     diagnosis = content["diagnosis"]
     given = Answer(_sentence(content), confidence=diagnosis["confidence"])
     given.confidence_reason = _reason(content)
-    given.place = _place(diagnosis)
     feeder = process.feeder(content)
-    if diagnosis["op_id"] is not None:
+    if lead.stage is not None:
+        given.place = _place(diagnosis)
         given.cause = _cause(
             diagnosis, " (storage, network or sleep)" if feeder is None else f", perhaps for {_busy(feeder)}"
         )
-    elif diagnosis["stage"] == LATE:
+    elif diagnosis["op_id"] is not None:
+        given.cause = f"None of its stages is much at work by itself; {_label(diagnosis)} is the most."
+        given.action = "Make its rows ahead of time (MindRecord, or arrays in memory), or give the training more cores."
+    elif diagnosis["stage"] == TRANSFER:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
         given.cause, given.action = _unnamed(content)
-    _advise(given, content)
+    _advise(given, content, lead)
     if feeder is not None:
         given.action = (
             f"If {_label(diagnosis)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give "
@@ -126,21 +134,6 @@ def _short_of_cpu(diagnosis: dict[str, Any]) -> str:
     )
 
 
-def nearly_equal(diagnosis: dict[str, Any]) -> float | None:
-    """The most that removing the pipeline brings, where it shares the cores and perhaps brings nothing; else None."""
-    freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
-    busy = any(doubt["code"] == "other_load" for doubt in diagnosis["doubt_facts"])
-    if diagnosis["rule"] != "shared_cpu" or freed is None or freed >= NEARLY_EQUAL or busy:
-        return None
-    most = next((item["gain_high"] for item in diagnosis["suggestions"] if item["code"] == "bound"), None)
-    return None if most is None else float(max(most, freed))  # the bound is that of one stage
-
-
-def estimated(freed: float) -> tuple[float, float]:
-    """What removing the pipeline may bring where CPU times alone let expect `freed` times the speed."""
-    return max(1.0, ESTIMATED[0] * freed), ESTIMATED[1] * freed
-
-
 def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     """`for_what`: what a stage that waits may wait for."""
     facts = diagnosis["facts"] or {}
@@ -188,25 +181,17 @@ def _place(diagnosis: dict[str, Any]) -> str:
     return call or code or ""
 
 
-def _advise(given: Answer, content: dict[str, Any]) -> None:
-    """The action with the largest predicted gain; without a prediction, what any cure brings at most."""
+def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
+    """The advice of the verdict with the gain that was computed for it, else what any cure brings at most."""
     diagnosis = content["diagnosis"]
-    actions = [item for item in diagnosis["suggestions"] if item["code"] != "bound"]
-    bound = next((item for item in diagnosis["suggestions"] if item["code"] == "bound"), None)
-    if process.feeder(content) is not None:
-        actions = []  # what was predicted of them counts on a free core
-    best = next((item for item in actions if not _is_little(item)), actions[0] if actions else None)
+    best, bound, gain = chosen(diagnosis), bound_of(diagnosis), lead.advice.gain if lead.advice else None
     if best is not None:
         given.action = capital(best["action"]) + "."
-    if best is not None and best["gain"] is None and best["gain_low"] and best["gain_high"]:
-        given.gain = f"The training would run {best['gain_low']:.2f} to {best['gain_high']:.2f} times as fast"
+    if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
+        measured = f", as `{best['trial']}` measured" if best.get("trial") else ""
+        given.gain = f"The training would run {_predicted(gain)}{measured}"
         given.then = _then(content, best["then"])
-    elif best is not None and best["gain"] is not None:
-        low, high = best["gain_low"] or best["gain"], best["gain_high"] or best["gain"]
-        apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 and best["gain"] < MANY_TIMES else ""
-        given.gain = f"The training would run {about(best['gain'])}{apart}"
-        given.then = _then(content, best["then"])
-    elif bound is not None and diagnosis["op_id"] is not None:
+    elif bound is not None and lead.stage is not None:
         given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
         given.then = _then(content, bound["then"])
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
@@ -217,7 +202,17 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
             "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None
-    _propose(given, content, best["verify"] if best is not None else None)
+    untried = best is not None and not best.get("trial")
+    _propose(given, content, best["verify"] if best is not None and untried else None)
+
+
+def _predicted(gain: Gain) -> str:
+    """`about 1.34 times as fast (1.21 to 1.47)`; an interval alone where no number could be predicted."""
+    if gain.times is None:
+        return f"{gain.low:.2f} to {gain.high:.2f} times as fast"
+    low, high = gain.low or gain.times, gain.high or gain.times
+    apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 and gain.times < MANY_TIMES else ""
+    return f"{about(gain.times)}{apart}"
 
 
 def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None:
@@ -234,11 +229,6 @@ def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None
         given.propose(command.own(run, "report", *part), "shows what was recorded of it")
 
 
-def _is_little(item: dict[str, Any]) -> bool:
-    """Whether a predicted gain is next to nothing, and perhaps a loss."""
-    return item["gain"] is not None and item["gain"] < LITTLE and (item["gain_low"] or item["gain"]) < 1
-
-
 def _bounded(diagnosis: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
     freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
@@ -246,23 +236,16 @@ def _bounded(diagnosis: dict[str, Any], most: float) -> str:
     if freed is not None and nearly_equal(diagnosis) is not None:
         return f"1.0 to {most:.2f} times as fast without the pipeline (estimate: {freed:.2f})"
     if freed is None or freed > most:
-        waiting = _by_not_waiting(diagnosis, most)
-        if waiting is None:
+        times = by_not_waiting(diagnosis, most)
+        if times is None:
             return f"{at_most(most)}, if {_label(diagnosis)} cost nothing at all"
-        times = 1 / (1 - diagnosis["data_wait_share"])
+        waiting = f"{about(times)} without the wait for data"
         if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
         return f"{waiting}; {bound}, if the steps get shorter as well"
-    low, high = estimated(freed)
-    return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
-
-
-def _by_not_waiting(diagnosis: dict[str, Any], most: float) -> str | None:
-    """What the end of all waiting brings, where that is worth a word and a bound is more than it explains."""
-    waiting = diagnosis["data_wait_share"]
-    if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
-        return None
-    return f"{about(1 / (1 - waiting))} without the wait for data"
+    low, high, alone = *estimated(freed), stage_freed(diagnosis)
+    whole = f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
+    return whole if alone is None else f"{about(alone)} by estimate, if {_label(diagnosis)} took none; {whole}"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:

@@ -10,10 +10,8 @@ from pipeprof.record.run import CURES
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes, format_count, format_ns
+from pipeprof.verdict.ending import KILLED, is_bad
 
-STOPPED = (124, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP)  # 124: by timeout(1)
-INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, *STOPPED)
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by the kernel, or in a shell or container
 CPU_LIMIT = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 NEAR_LIMIT = 0.95  # of the CPU time that a process was allowed: what it had used is known to a second
 MOST_LINES = 6  # of the traceback
@@ -21,16 +19,9 @@ NUMPY, OPENMP = CURES
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 
-def has_failed(run: dict[str, Any]) -> bool:
-    """Whether a repetition ended with an error; a training that somebody stopped is still worth its report."""
-    codes = [rep["exit_code"] for rep in run["reps"]]
-    was_stopped = any(code in STOPPED for code in codes)
-    return any(map(_is_bad, codes)) or (run["state"] == "failed" and not was_stopped)
-
-
 def first_failed(run: dict[str, Any]) -> dict[str, Any]:
     """The first repetition that did not end well; empty where none is known to."""
-    return next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
+    return next((rep for rep in run["reps"] if is_bad(rep["exit_code"])), {})
 
 
 def answer(content: dict[str, Any], before: str = "") -> Answer:
@@ -91,10 +82,6 @@ def _frames(failure: dict[str, Any]) -> list[str]:
     said = failure["error"].partition(": ")[2] or failure["error"]
     last = next((index for index, line in enumerate(lines) if line.endswith(said)), len(lines) - 1)
     return [line for line in lines[: last + 1] if line.strip("^~- ")]
-
-
-def _is_bad(code: int | None) -> bool:
-    return code not in (0, None, *INTERRUPTED)
 
 
 def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> str:

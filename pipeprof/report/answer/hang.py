@@ -10,7 +10,6 @@ from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count
 
 STACK_TITLE = "Where it stood (most recent call last)"
-INTERRUPT = "KeyboardInterrupt"  # does not end a training by itself: somebody saw that it hung
 
 _SERVED = "a lock, a queue, a file or a connection that nobody serves"
 ACTIONS = {
@@ -25,12 +24,6 @@ ACTIONS = {
 }
 _STUCK = f"Look at what that call waits for: {_SERVED}."
 _UNSEEN = "No Python of the data pipeline stood still: look at its files, and at MindSpore's own log (`GLOG_v=1`)."
-
-
-def leads(content: dict[str, Any]) -> bool:
-    """Whether it is the answer: an exception that ended the training is one already."""
-    failure = ended.first_failed(content["run"]).get("failure")
-    return content.get("hang") is not None and (failure is None or failure["error"].startswith(INTERRUPT))
 
 
 def before(content: dict[str, Any]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, quiet
 from pipeprof.report.answer.shape import Answer
 from pipeprof.units import format_ns, percent
+
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
 
 SUMMARY = "mindspore/train/summary/"
 ADVICE = {
@@ -22,19 +25,13 @@ ADVICE = {
 LONGEST = 40
 
 
-def can_say(content: dict[str, Any]) -> bool:
-    """Whether such a process is the answer."""
-    process = content["diagnosis"]["process"]
-    return bool(process and process["leads"])
-
-
 def feeder(content: dict[str, Any]) -> dict[str, Any] | None:
     """The process that the stage that limits may wait for; None without one."""
     process: dict[str, Any] | None = content["diagnosis"]["process"]
     return process if process and not process["leads"] else None
 
 
-def answer(content: dict[str, Any]) -> Answer:
+def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """Of that process."""
     process, run = content["diagnosis"]["process"], content["run"]
     given = Answer(_sentence(process), confidence=process["confidence"])

@@ -26,7 +26,7 @@ def labelled(answer: Answer) -> list[tuple[str, str]]:
         gain += f"; then {answer.then}." if answer.then else "."
     pairs = [
         ("Cause", answer.cause), ("Where", answer.place), ("Do", answer.action), ("Gain", gain),
-        ("Confidence", _confidence(answer)),
+        ("Also", answer.also), ("Confidence", _confidence(answer)),
     ]  # fmt: skip
     return [(label, text) for label, text in pairs if text]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipeprof.report.summary import median_step_ns
 from pipeprof.report.words import loop
 from pipeprof.units import format_ns
 
@@ -23,7 +24,7 @@ LONG_NAME = 30  # letters of an operator's name that lists transforms
 class Answer:
     """Sentences without a label; an empty one has nothing to say. `confidence_reason` is what follows "because".
 
-    `extra` are lines of output, shown as they are below `extra_title`.
+    `also`: causes that cost about as much; `extra` are lines of output, shown as they are below `extra_title`.
 
     `next_purpose` says what the next command does. `short_command`, with its purpose, is for where the recorded command
     is too long to be shown.
@@ -43,6 +44,7 @@ class Answer:
     short_purpose: str = ""
     extra: list[str] = field(default_factory=list)
     extra_title: str = "The end of its traceback"
+    also: str = ""
 
     def propose(self, command: str, purpose: str) -> None:
         """What to run next, and what that does."""
@@ -103,6 +105,11 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def uncapital(text: str) -> str:
+    """The text with a small first letter, unless it begins with an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def sentence(text: str) -> str:
     """A whole sentence: a large letter in front, a full stop behind."""
     return capital(text).rstrip(".") + "." if text else ""
@@ -126,23 +133,25 @@ def about(times: float) -> str:
 def measured(content: dict[str, Any], rep: int | None = None) -> str:
     """`64 training steps, median 45.0 ms`; `15 training steps on each of 2 ranks, slowest median 131 ms`.
 
-    `rep`: of one repetition alone.
+    `rep`: of one repetition alone. Of several the median counts, as everywhere.
 
     The mean stands beside a median that hides most of the time.
     """
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train" and rep in (None, row["rep"])]
-    if not rows:
+    step_ns = median_step_ns(rows)
+    if step_ns is None:
         return ""
     ranks, reps = len({row["rank"] for row in rows}), len({row["rep"] for row in rows})
     what = "processes" if min(ranks, reps) > 1 else "ranks" if ranks > 1 else "repetitions"
     alike = len({row["steps"] for row in rows}) == 1
     each = f" {'on' if what == 'ranks' else 'in'} each of" if alike else " on" if what == "ranks" else " in"
-    several = f"{each} {len(rows)} {what}, slowest median" if len(rows) > 1 else ", median"
+    slowest = "slowest median" if ranks > 1 else "median"
+    several = f"{each} {len(rows)} {what}, {slowest}" if len(rows) > 1 else ", median"
     counted = _counted(content, rows[:1] if alike else rows)
-    slowest = max(rows, key=lambda row: row["median_ns"])
-    hidden = slowest["mean_ns"] is not None and slowest["mean_ns"] > MUCH_LONGER * slowest["median_ns"]
-    mean = f", mean {format_ns(slowest['mean_ns'])}" if hidden else ""
-    return f"{counted}{several} {format_ns(slowest['median_ns'])}{mean}"
+    nearest = min(rows, key=lambda row: abs(row["median_ns"] - step_ns))
+    hidden = nearest["mean_ns"] is not None and nearest["mean_ns"] > MUCH_LONGER * nearest["median_ns"]
+    mean = f", mean {format_ns(nearest['mean_ns'])}" if hidden else ""
+    return f"{counted}{several} {format_ns(step_ns)}{mean}"
 
 
 def unopposed(content: dict[str, Any]) -> str:

@@ -16,6 +16,8 @@ from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipeprof.verdict.cause import Cause
+
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of the step time.",
     "communication": "Communication takes {} of the step time, not overlapped with computing.",
@@ -31,26 +33,18 @@ ON_DEVICE = {
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
+LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
-STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
 
 
-def can_say(content: dict[str, Any]) -> bool:
-    """Whether a straggler was found that is worth the first lines."""
-    return _straggler(content) is not None
-
-
-def answer(content: dict[str, Any]) -> Answer:
-    """Of the slow rank, else of the part of the step that is largest."""
-    item = _straggler(content)
-    if item is not None:
-        return _of_straggler(content, item)
+def answer(content: dict[str, Any], lead: Cause) -> Answer:
+    """Of the part of the step that is largest."""
     network = content["diagnosis"]["network"]
     limit = network["limit"]
     given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
     mode = content["run"]["fingerprint"].get("mode")
     given.cause = _cause(network, limit, mode) + _again(content, limit) + _data(content)
-    _advise(given, network, limit)
+    _advise(given, network, lead)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
     return given
@@ -63,16 +57,9 @@ def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *,
     return words[network["limit"]].format(share(network["limit_share"]), rank=slow.get("rank"))
 
 
-def _straggler(content: dict[str, Any]) -> dict[str, Any] | None:
-    slow = content["ranks"]["straggler"]["found"]
-    network = content["diagnosis"]["network"] or {}
-    if not slow or (network.get("limit") == "imbalance" and network["slowest_rank"]["rank"] != slow[0]["rank"]):
-        return None
-    worth = slow[0]["share"] >= STRAGGLER_SHARE or network.get("limit") in ("communication", "not_measured", None)
-    return slow[0] if worth else None
-
-
-def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
+def of_straggler(content: dict[str, Any], _lead: Cause) -> Answer:
+    """Of the slow rank."""
+    item = content["ranks"]["straggler"]["found"][0]
     given = Answer(_holds_up(item), confidence=item["confidence"])
     if item["phase"] is not None:
         given.cause = f"Most of the difference is in {PHASES[item['phase']]}."
@@ -158,8 +145,10 @@ def _type(kind: dict[str, Any]) -> str:
 
 def _data(content: dict[str, Any]) -> str:
     diagnosis, steps = content["diagnosis"], content["diagnosis"]["network"]["steps"]
-    if diagnosis["verdict"] != "consumer_bound" or diagnosis["data_wait_share"] is None:
+    if diagnosis["data_wait_share"] is None:
         return ""
+    if diagnosis["verdict"] != "consumer_bound":
+        return f" The training waits for data {of_the_time(diagnosis)}."
     if content["pipeline"]["made_ahead"] and steps < AHEAD_STEPS:
         return (
             f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: the DataLoader's "
@@ -169,18 +158,17 @@ def _data(content: dict[str, Any]) -> str:
     return f" {capital(said)} ({f'the training waits for it {waits}' if said == READY else waits})."
 
 
-def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
-    actions = network["actions"]
-    best = actions[0] if actions else None
-    if best is not None:
-        given.action = sentence(best["text"])
-    share = best["share"] if best is not None and best["share"] is not None else network["limit_share"]
-    if limit == "compile" or share is None:
+def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
+    """The advice of the verdict, and what it brings at most."""
+    if lead.advice is None:
         return
-    if share < 1:
-        given.gain = f"A step would run {at_most(1 / (1 - share))}"
-    others = [name for name in network["weights"] if name != limit and network["weights"][name] >= 0.01]
-    given.then = f"{PHASES[others[0]]} is the bottleneck" if others and share == network["limit_share"] else ""
+    given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
+    most = lead.advice.gain.high if lead.advice.gain is not None else None
+    if most is not None:
+        given.gain = f"A step would run {at_most(most)}"
+    limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
+    others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
+    given.then = f"{PHASES[others[0]]} is the bottleneck" if others and whole and limit != "compile" else ""
 
 
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:

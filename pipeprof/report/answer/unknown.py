@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, quiet
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
 from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
+from pipeprof.verdict.rules import HIGH_WAIT
 
-HIGH_WAIT = 0.2
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
 
 
-def answer(content: dict[str, Any]) -> Answer:
+def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
     diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof import escape
 from pipeprof.report.words import gate
 from pipeprof.report.words.comparison import METRICS, counts_runs
-from pipeprof.units import format_bytes, format_change, format_count, format_ns
+from pipeprof.units import format_bytes, format_change, format_changes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,8 +79,8 @@ def change(metric: dict[str, Any]) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """`[+6.9, +9.8]`: both ends in per cent."""
-    return f"[{format_change(low).removesuffix(' %')}, {format_change(high).removesuffix(' %')}]"
+    """`[+6.9, +9.8]`: both ends in per cent; as multiples where one of them is large."""
+    return f"[{', '.join(format_changes(low, high))}]"
 
 
 def cells(metric: dict[str, Any]) -> tuple[str, ...]:

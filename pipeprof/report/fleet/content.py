@@ -44,6 +44,7 @@ def content_of(
             "runs": sum(row["runs"] for row in states),
             "twice": twice,
             "states": states,
+            "leads": engine.rows("fleet/lead", top=_ALL),
             "waits": engine.rows("fleet/wait", top=_ALL),
             "causes": engine.rows("fleet/cause", top=_ALL),
             "fixes": engine.rows("fleet/fix", top=_ALL),

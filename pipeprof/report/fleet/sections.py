@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.diagnosis import KINDS
+from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
+from pipeprof.verdict.cause import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +30,7 @@ def document(content: Row) -> Document:
     top = int(content["top"])
     title = f"{format_count(content['runs'], 'run')} in {', '.join(content['roots'])}"
     return Document(title, [
-        _runs(content), _waits(content, top), _causes(content, top), _fixes(content, top),
+        _runs(content), _leads(content, top), _waits(content, top), _causes(content, top), _fixes(content, top),
         _regressions(content, top), _versions(content, top), _machines(content, top), _left_out(content),
     ])  # fmt: skip
 
@@ -63,6 +65,23 @@ def _runs(content: Row) -> Section:
 def _sum(content: Row, name: str) -> float | None:
     measured = [row[name] for row in content["states"] if row[name] is not None]
     return sum(measured) if measured else None
+
+
+def _leads(content: Row, top: int) -> Section:
+    """What the runs' own verdicts say first."""
+    section = Section("What holds them up")
+    rows = [
+        [
+            phrase(Cause(row["cause"], row["detail"] or "")), f"{row['runs']:,}", f"{row['workloads']:,}",
+            hours(row["rank_hours"]), hours(row["lost_hours"]),
+        ]
+        for row in content["leads"][:top]
+    ]  # fmt: skip
+    if rows:
+        head = ("cause", "runs", "workloads", "rank time", "it costs")
+        section.blocks.append(Block(head, rows, frozenset(range(1, 5)), spare=(2,)))
+        section.notes += _more(content["leads"], top)
+    return section
 
 
 def _waits(content: Row, top: int) -> Section:

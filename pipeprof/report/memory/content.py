@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.record.schema import BY_NAME
+from pipeprof.report.summary import in_detail
 from pipeprof.report.timeline.clock import stored_ranks
 from pipeprof.report.words import memory as words
 from pipeprof.verdict.memory import Z, judge_growth, worst
@@ -19,15 +20,16 @@ POINTS = 400
 BLOCKS = 24
 
 
-def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[str, Any]:
-    """`{schema_version, run, growth_verdict, growth, curves, peaks, alive_at_peak, ops, ops_from, ...}`.
+def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0, rep: int | None = None) -> dict[str, Any]:
+    """`{schema_version, run, repetition, growth_verdict, growth, curves, peaks, alive_at_peak, ops, ops_from, ...}`.
 
     Also `lifetimes`, `evidence` (how far lifetimes are known that were reconstructed) and `not_measured`. `ops_from`
     says how the memory of operators is known: "source", or "pool", the change of MindSpore's pool around each, in the
     steps with recorded operators.
     Curves have their first and last level, and at most POINTS points with the least and the most memory between one and
     the next; `source` says whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of
-    each rank, largest first. Raises UsageError when `skip_steps` leaves out every training step.
+    each rank, largest first. `repetition` is the one whose tables people see: `rep`, else the least disturbed of
+    several; null for all. Raises UsageError when `skip_steps` leaves out every training step.
     """
     with Engine.open(run) as engine:
         judged = growth_of(engine, run, skip_steps)
@@ -37,6 +39,7 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
         content = {
             "schema_version": MEMORY_VERSION,
             "run": {"run_id": run.manifest.run_id, "state": run.manifest.state, "command": run.manifest.command},
+            "repetition": _shown(engine, run, rep),
             "growth_verdict": worst(judged),
             "growth": judged,
             "curves": curves,
@@ -49,6 +52,17 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
     content["ops_from"] = ("source" if run.manifest.source.startswith("import") else "pool") if content["ops"] else None
     content["not_measured"] = _not_measured(run, content)
     return content
+
+
+def _shown(engine: Engine, run: Run, rep: int | None) -> int | None:
+    """The repetition whose tables are shown; None for all."""
+    reps = [one.rep for one in run.manifest.reps]
+    if rep is not None and rep not in reps:
+        raise UsageError(f"there is no repetition {rep}", f"this run has {', '.join(map(str, reps)) or 'none'}")
+    if rep is not None or len(reps) <= 1:
+        return rep
+    detail = in_detail(engine.rows("step/summary"))
+    return None if detail is None else detail[0]
 
 
 def growth_of(engine: Engine, run: Run, skip_steps: int = 0) -> list[dict[str, Any]]:

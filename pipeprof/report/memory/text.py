@@ -36,15 +36,22 @@ _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "dev
 def document(content: dict[str, Any]) -> Document:
     """The content of `memory.build`. Ranks are named where there is more than one."""
     parts = ("curves", "growth", "peaks", "alive_at_peak", "ops")
+    shown, of = content["repetition"], {row["rep"] for part in parts for row in content[part]}
+    growth = content["growth"]
+    if shown is not None:
+        content = content | {part: [row for row in content[part] if row["rep"] == shown] for part in parts}
     several = len({(row["rep"], row["rank"]) for part in parts for row in content[part]}) > 1
     blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
     titled = (*blocks, _alive(content, several=several), _ops(content, several=several))
     sections = [Section(title, blocks=[block]) for title, block in titled if block.rows]
-    notes = [words.reconstructed(content["evidence"])] if content["evidence"] else []
+    notes = []
+    if shown is not None and len(of) > 1:
+        notes.append(f"repetition {shown} of {len(of)}, counted from 0, the least disturbed; --rep N shows another")
+    notes += [words.reconstructed(content["evidence"])] if content["evidence"] else []
     notes += words.one_device(content["peaks"])
     notes += [f"not measured: {item['what']}: {item['why']}" for item in content["not_measured"]]
     verdict = content["growth_verdict"]
-    title = _UNCLEAR[why_unclear(content["growth"])] if verdict == UNCLEAR else _GROWTH[verdict]
+    title = _UNCLEAR[why_unclear(growth)] if verdict == UNCLEAR else _GROWTH[verdict]
     return Document(title, [*sections, Section("", notes=notes)])
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.columns import SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
+from pipeprof.report.ops.repetitions import of_repetition
 from pipeprof.report.ops.totals import place_of, with_totals
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def build(engine: Engine, question: Question, *, training: bool, elsewhere: Sequ
         and order.column in (*MEMORY, "computation")
     ):
         rows = _key_rows(engine, question, group)
+    rows, notes = of_repetition(rows, question.rep)
     total = _total(rows)
     _complete(rows)
     filtered = _filtered(rows, question, group)
@@ -100,7 +102,7 @@ def build(engine: Engine, question: Question, *, training: bool, elsewhere: Sequ
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(filtered), several=len(ranks) > 1)
     lacks = group == "stack" and not any(row["stack"] for row in rows)
-    return Content("groups", [part], total=total, notes=[NO_STACKS[training]] if lacks else [])
+    return Content("groups", [part], total=total, notes=notes + ([NO_STACKS[training]] if lacks else []))
 
 
 def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> list[dict[str, Any]]:

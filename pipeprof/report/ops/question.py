@@ -23,8 +23,8 @@ class Question:
     """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows.
 
     `groups` asks for groups of executions also where single operators are usual, by what is usual then.
-    `step` takes the executions of one training step alone. `python_functions` None counts them where the torch that
-    wrote the trace does.
+    `step` takes the executions of one training step alone, `rep` those of one repetition. `python_functions` None
+    counts them where the torch that wrote the trace does.
     """
 
     top: int | None = None
@@ -49,6 +49,7 @@ class Question:
     groups: bool = False
     python_functions: bool | None = None
     step: int | None = None
+    rep: int | None = None
 
     def grouped(self, text: str) -> Question:
         """The same question for groups by one of GROUPS; `stack N` also says how many frames make a stack.
@@ -73,6 +74,8 @@ class Question:
                 f"{self.grouping} is about groups of executions: it cannot be combined with options for operators",
                 f"leave one of them out: {self.grouping}, or --aggregate and its companions",
             )
+        if self.rep is not None and self.single:
+            raise UsageError("--rep is for groups of executions", "leave it out, or add --group-by name")
         for option, seconds in (("--min-time", self.min_time), ("--max-time", self.max_time)):
             if seconds is not None and math.isnan(seconds):
                 raise UsageError(f"{option} is no number of seconds: `{seconds}`", f"such as {option} 0.001")

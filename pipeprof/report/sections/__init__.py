@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import answer_of
-from pipeprof.report.answer.ended import has_failed
+from pipeprof.report.answer import answer_of, verdict_in
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, focus_of
@@ -25,6 +24,7 @@ from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
 from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.units import format_count
+from pipeprof.verdict.ranking import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -100,7 +100,7 @@ def _state(content: dict[str, Any]) -> str:
     run = content["run"]
     none = "only warm-up steps" if content["steps"]["summary"] else "no timed steps"
     said = f"{run['path']}: {measured(content) or none}"
-    if run["state"] != "complete" and not has_failed(run):
+    if run["state"] != "complete" and verdict_in(content).lead.code != FAILED:
         said += f"; {run['state']}" + (f": {run['reason']}" if run["reason"] else "")
     warnings = len({warning["message"] for warning in run["warnings"]})
     if warnings:

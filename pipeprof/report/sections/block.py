@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.summary import in_detail
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -76,14 +77,14 @@ class Section:
 
 
 def focus_of(content: dict[str, Any]) -> tuple[int, int]:
-    """The repetition and rank to show in detail: the one with the slowest median step."""
-    rows = [row for row in content["steps"]["summary"] if row["kind"] != "eval"]
-    steady = [row for row in rows if row["kind"] == "train"] or rows
-    slowest = max(steady, key=lambda row: (row["median_ns"], -row["rep"], -row["rank"]), default=None)
-    if slowest is None:  # no steps, but perhaps something else
-        others = (content["pipeline"]["pipelines"], content["steps"]["split"], content["ops"], content["op_totals"])
-        slowest = next((row for rows in others for row in rows), {"rep": 0, "rank": 0})
-    return slowest["rep"], slowest["rank"]
+    """The repetition and rank to show in detail: of the least disturbed repetition the rank with the slowest steps."""
+    shown = in_detail(content["steps"]["summary"])
+    if shown is not None:
+        return shown
+    # no steps, but perhaps something else
+    others = (content["pipeline"]["pipelines"], content["steps"]["split"], content["ops"], content["op_totals"])
+    row = next((row for rows in others for row in rows), {"rep": 0, "rank": 0})
+    return row["rep"], row["rank"]
 
 
 def in_windows(content: dict[str, Any]) -> bool:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, reasons
-from pipeprof.report.answer.shape import capital, on_device, ops_of
+from pipeprof.report.answer import command, doubts, reasons, verdict_in
+from pipeprof.report.answer.shape import MANY_TIMES, capital, on_device, ops_of, uncapital
 from pipeprof.report.answer.step import LIMITS, limited
-from pipeprof.report.sections.block import Section
+from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.report.words import suggestions
 from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.report.words.phases import PHASES
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.report.words.verdict import costs, phrase
+from pipeprof.units import format_ns, format_ratio, percent
+from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.data_cause import stage_of
+from pipeprof.verdict.ranking import COSTS, IN_TIME, NOT_MEASURED, WORK
+from pipeprof.verdict.rules import HIGH_WAIT
 
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause, RunVerdict
+
+STEP = (*COSTS, *WORK)
+LEAST_RANKED = 2
 VERDICTS = {
     "input_bound": "Input-bound: the training waits for its data",
     "consumer_bound": "Not input-bound: {in_time}",
     "balanced": "Balanced: the data pipeline and the training are equally fast",
     "not_measured": "Not measured: whether the training waits for its data",
 }
-BESIDES = {  # of a balanced training, by the rule that found it
-    "gil": (
-        "Balanced: {in_time}, but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too"
-    ),
-    "shared_cpu": "Balanced: {in_time}, but the data pipeline takes CPU that the training needs",
+BESIDES = {  # of a training whose data is in time, by the rule that found it
+    "gil": "{in_time}, but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too",
+    "shared_cpu": "{in_time}, but the data pipeline takes CPU that the training needs",
 }
+LABELS = {"shared_cpu": "Short of CPU: ", "balanced": "Balanced: "}  # by the cause of the verdict on the run
 
 KINDS = {
     "cpu": "computing",
@@ -40,7 +49,6 @@ SINK_STAGES = {
     "data_processing": "Late: the data pipeline on the host",
     "data_transmission": "Late: the transfer from the host to the device",
 }
-HIGH_WAIT = 0.2
 PROGRAMS = {
     "mindinsight": "MindInsight's rules",
     "mindspore": "MindSpore's own analyser",
@@ -50,16 +58,43 @@ PROGRAMS = {
 
 def diagnosis_section(content: dict[str, Any]) -> Section:
     """The answer first, then the numbers it rests on, what to try, and what other programs would name."""
-    diagnosis = content["diagnosis"]
+    diagnosis, verdict = content["diagnosis"], verdict_in(content)
     section = Section("Diagnosis")
+    lead, network = verdict.lead, Section("")
+    _network(network, content, lead)
+    if lead.code in STEP and diagnosis["verdict"] in ("input_bound", "balanced"):
+        section.strong += network.strong
+    elif lead.code not in (*STEP, *DATA, IN_TIME, NOT_MEASURED):
+        section.strong.append(" ".join(filter(None, [f"{capital(phrase(lead))}:", costs(lead)])))
+    _data(section, diagnosis, lead)
+    section.notes += [_evidence(item) for item in diagnosis["evidence"]]
+    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
+    section.strong += [text for text in network.strong if text not in section.strong]
+    section.notes += network.notes
+    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_saving(item)]
+    _stragglers(section, content)
+    section.blocks += _ranking(verdict)
+    for program, title in PROGRAMS.items():
+        theirs = diagnosis["compatible"].get(program) or {}
+        if theirs.get("named") is not None:
+            section.notes.append(f"{title} would name: {_named(content, theirs)}")
+    return section
+
+
+def _data(section: Section, diagnosis: dict[str, Any], lead: Cause) -> None:
+    """Whether the training waits for its data, for which operator, how sure that is and by which rule."""
     besides = BESIDES if diagnosis["verdict"] == "balanced" else {}
     text = besides.get(diagnosis["rule"], VERDICTS[diagnosis["verdict"]]).format(in_time=in_time(diagnosis))
+    if diagnosis["rule"] in besides:
+        text = f"{LABELS[lead.code]}{text}" if lead.code in LABELS else capital(text)
+    elif lead.code not in DATA and diagnosis["verdict"] in ("input_bound", "balanced"):
+        text = _unlabelled(text)
     if diagnosis["data_wait_share"] is not None:
         text = f"{text} ({_waits(diagnosis)})"
     elif diagnosis["verdict"] != "not_measured":
         text = f"Probably {text[0].lower()}{text[1:]}"
     section.strong.append(text)
-    if diagnosis["op_id"] is not None:
+    if diagnosis["op_id"] is not None and stage_of(diagnosis) is not None:
         name = f" `{diagnosis['op_name']}`" if diagnosis["op_name"] else ""
         kind = f", {KINDS[diagnosis['kind']]}" if diagnosis["kind"] else ""
         section.strong.append(f"Bottleneck: {diagnosis['op_type']} {diagnosis['op_id']}{name}{kind}")
@@ -71,16 +106,24 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         section.strong.append(_confidence(diagnosis))
     if diagnosis["rule_name"]:
         section.notes.append(reasons.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
-    section.notes += [_evidence(item) for item in diagnosis["evidence"]]
-    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
-    _network(section, diagnosis["network"], device=on_device(content))
-    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_saving(item)]
-    _stragglers(section, content)
-    for program, title in PROGRAMS.items():
-        theirs = diagnosis["compatible"].get(program) or {}
-        if theirs.get("named") is not None:
-            section.notes.append(f"{title} would name: {_named(content, theirs)}")
-    return section
+
+
+def _unlabelled(text: str) -> str:
+    """A sentence without the verdict in front of it, which belongs to what leads alone."""
+    return capital(text.partition(": ")[2] or text)
+
+
+def _ranking(verdict: RunVerdict) -> list[Block]:
+    """The causes that cost something, where there are several."""
+    causes = [cause for cause in verdict.causes if cause.share is not None]
+    if len(causes) < LEAST_RANKED:
+        return []
+    rows = [[phrase(cause), percent(cause.share or 0.0), _most(cause), cause.confidence or "-"] for cause in causes]
+    return [Block(("cause", "costs", "without it", "confidence"), rows, frozenset({1, 2}))]
+
+
+def _most(cause: Cause) -> str:
+    return "-" if cause.most is None or cause.most >= MANY_TIMES else f"at most x{cause.most:.2f}"
 
 
 def _waits(diagnosis: dict[str, Any]) -> str:
@@ -98,15 +141,17 @@ def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:
         )
 
 
-def _network(section: Section, network: dict[str, Any] | None, *, device: bool) -> None:
-    """What limits the step itself, when it is not its data."""
+def _network(section: Section, content: dict[str, Any], lead: Cause) -> None:
+    """What limits the step itself."""
+    network = content["diagnosis"]["network"]
     if network is None:
         return
     slow = network["slowest_rank"]
     if network["limit"] in LIMITS:
-        section.strong.append(limited(network, format_ratio, device=device).rstrip("."))
+        text = limited(network, format_ratio, device=on_device(content)).rstrip(".")
+        section.strong.append(text if lead.code in STEP else f"Of the step itself: {uncapital(_unlabelled(text))}")
         section.strong.append(_confidence(network))
-    else:
+    elif content["diagnosis"]["verdict"] != "input_bound":
         section.strong.append("Not measured: what each step spends its time on")
     if len(network["candidates"]) > 1 and network["limit"] != "compile":
         second = network["candidates"][1]
@@ -114,8 +159,9 @@ def _network(section: Section, network: dict[str, Any] | None, *, device: bool) 
     if slow:
         more = f"{format_ns(slow['excess_ns'])} longer for a step, most of it in {PHASES[slow['phase']]}"
         section.strong.append(f"Rank {slow['rank']} takes {more}")
-    section.notes += [_evidence(item) for item in network["evidence"]]
-    section.notes += [f"Try: {text}" for text in network["suggestions"]]
+    if lead.code in STEP or content["diagnosis"]["verdict"] != "input_bound":
+        section.notes += [_evidence(item) for item in network["evidence"]]
+        section.notes += [f"Try: {text}" for text in network["suggestions"]]
 
 
 def _stragglers(section: Section, content: dict[str, Any]) -> None:

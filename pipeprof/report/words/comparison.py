@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
 from pipeprof.report.words.phases import COMPARED
-from pipeprof.units import format_change
+from pipeprof.units import format_change, format_changes
 from pipeprof.verdict.gate.causes import lead, stated_cause
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def _beside(verdict: Verdict) -> str:
 def _moved(one: MetricVerdict, ratio: float) -> str:
     if one.ci_low is None or one.ci_high is None:
         return format_change(ratio)
-    low, high = format_change(one.ci_low), format_change(one.ci_high)
-    return f"{format_change(ratio)} (95 % interval {low.removesuffix(' %')} to {high})"
+    low, high = format_changes(one.ci_low, one.ci_high)
+    unit = "" if high.endswith("x") else " %"
+    return f"{format_change(ratio)} (95 % interval {low} to {high}{unit})"
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:

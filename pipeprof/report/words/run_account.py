@@ -43,6 +43,7 @@ _SENTENCES = {
     "checkpoint": "Writing checkpoints takes",
     "callback": "The callback `{detail}` takes",
     "epoch_gap": "The gaps between epochs take",
+    "ending": "What follows the last training step takes",
 }
 _ADVICE = {
     "recompile": "Give the network inputs of the same shapes, or let it take any (`set_inputs` with None sizes).",
@@ -54,6 +55,10 @@ _ADVICE = {
     "checkpoint": "Write checkpoints less often (`CheckpointConfig(save_checkpoint_steps=...)`), or with `async_save`.",
     "callback": "Call what it does less often, or not in the training's own thread.",
     "epoch_gap": "Make one iterator for all epochs, so that the data pipeline is not started anew.",
+    "ending": (
+        "See what the script does after its last step. With `take` behind `map` or `batch` MindSpore still works off "
+        "the rest of the epoch: take rows in front of them."
+    ),
     "compile": "Keep compiled graphs: `set_context(enable_compile_cache=True)`.",
 }
 _ADVICE_BY_CAUSE = {
@@ -74,7 +79,12 @@ def sentence(row: Row, share: str) -> str:
     """The first sentence about a part that interrupts the training; `share`: `loop_share` in words."""
     cause = f", because {CAUSES[row['cause']]}" if row["cause"] in CAUSES else ""
     begin = _SENTENCES[row["part"]].format(detail=row["detail"], cause=cause)
-    return f"{begin} {share} of the training loop's time (steps and interruptions)."
+    of_what = (
+        "the time from the first steady step to the end"
+        if row["part"] == "ending"
+        else ("the training loop's time (steps and interruptions)")
+    )
+    return f"{begin} {share} of {of_what}."
 
 
 def numbers(row: Row) -> str:
@@ -85,5 +95,7 @@ def numbers(row: Row) -> str:
 
 
 def advice(row: Row) -> str:
-    """What to do about it; empty where nothing can be said."""
+    """What to do about it; empty where nothing can be said, as of an ending that is no longer than any other."""
+    if row["part"] == "ending" and row["loop_share"] is None:
+        return ""
     return _ADVICE_BY_CAUSE.get(row["cause"]) or _ADVICE.get(row["part"], "")

@@ -28,7 +28,7 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     if facts.get("prediction"):
         facts["prediction"] = predictions.worded(facts["prediction"])
     action, reason = WORDS[item["code"]](facts)
-    gain = _gain(facts.get("prediction"))
+    gain = _measured(facts["trial"]) if facts.get("trial") else _gain(facts.get("prediction"))
     basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
     not_when = NOT_WHEN[unless["code"]](unless) if unless else None
@@ -42,6 +42,12 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
 def lead(item: dict[str, Any]) -> str:
     """The word in front of a suggestion: some say what to try, one says what can be gained at most."""
     return "Limit" if item["code"] == "bound" else "Try"
+
+
+def _measured(trial: Facts) -> str:
+    """What a trial of this change brought."""
+    between = "" if trial["low"] is None else f" ({trial['low']:.2f} to {trial['high']:.2f})"
+    return f"{trial['times']:.2f} times as fast{between}, as `{trial['verb']}` measured"
 
 
 def _gain(prediction: Facts | None) -> str:

@@ -2,7 +2,7 @@
 
 from fleet_rows import HOUR, rank
 
-BOUND = {"verdict": "input_bound", "op_type": "MapOp", "op_name": "decode"}
+BOUND = {"cause": "input_bound", "op_type": "MapOp", "op_name": "decode"}
 
 
 def test_the_same_code_is_one_cause_in_all_workloads(ask):

@@ -4,6 +4,7 @@ import pytest
 from fleet_rows import rank
 
 FIX = {
+    "cause": "input_bound",
     "advice": "workers",
     "parameter": "num_parallel_workers",
     "op_type": "MapOp",
@@ -31,3 +32,7 @@ def test_hours_are_saved_by_the_predicted_speed_up(ask):
 def test_the_sum_counts_what_is_not_listed(ask):
     rows = [rank(name, **FIX | {"call": name}, gain=2.0) for name in "abc"]
     assert [row["all_hours"] for row in ask("fleet/fix", {"fleet_rank": rows}, top=1)] == [1.5]
+
+
+def test_advice_on_a_pipeline_that_does_not_lead_saves_nothing(ask):
+    assert ask("fleet/fix", {"fleet_rank": [rank("a", **FIX | {"cause": "host_gap"}, gain=2.0)]}, top=5) == []

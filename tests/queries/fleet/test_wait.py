@@ -6,7 +6,7 @@ GIVE = "place workload runs input_bound rank_hours wait_hours data_wait_share"
 
 
 def test_ranks_and_repetitions_add_up(ask):
-    rows = [rank("a", rep=rep, rank=at, wait_ns=HOUR // 2, verdict="input_bound") for rep in (0, 1) for at in (0, 1)]
+    rows = [rank("a", rep=rep, rank=at, wait_ns=HOUR // 2, cause="input_bound") for rep in (0, 1) for at in (0, 1)]
     rows += [rank("b", wait_ns=0), rank("c", workload="other", wait_ns=HOUR)]
     assert ask("fleet/wait", {"fleet_rank": rows}, give=GIVE, top=5) == [
         (1, "train", 2, 1, 5.0, 2.0, 0.4), (2, "other", 1, 0, 1.0, 1.0, 1.0),

@@ -15,7 +15,7 @@ from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment import history
 from pipeprof.record import checksums
-from pipeprof.report import overview
+from pipeprof.report import run_verdict
 from pipeprof.report.build import build
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -80,7 +80,7 @@ def test_the_verdict_and_the_step_time_are_those_of_the_report(recorded):
 def test_the_terminal_and_csv_show_the_same(recorded):
     recorded("run", 1)
     shown = ask("runs").stdout
-    assert all(word in shown for word in ("run", "complete", "3.00 ms", "not measured", "python train.py"))
+    assert all(word in shown for word in ("run", "complete", "3.00 ms", "host-bound", "python train.py"))
     (line,) = csv.DictReader(io.StringIO(ask("runs", "--format", "csv").stdout))
     assert (line["path"], line["step_ns"], line["command"]) == ("run", str(3.0 * MS), "python train.py")
 
@@ -126,8 +126,8 @@ def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
 def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch):
     run = recorded("run", 1)
     asked = []
-    real = overview.Engine.open
-    monkeypatch.setattr(overview.Engine, "open", lambda run, **words: asked.append(run.path) or real(run, **words))
+    real = run_verdict.Engine.open
+    monkeypatch.setattr(run_verdict.Engine, "open", lambda run, **words: asked.append(run.path) or real(run, **words))
     assert listed() == listed()
     assert len(asked) == 1
     table = run.files("step")[0]
@@ -141,7 +141,7 @@ def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recor
     run.save()
     before = listed()
     monkeypatch.setattr(checksums, "_opened", None)
-    monkeypatch.setattr(overview.Engine, "open", None)
+    monkeypatch.setattr(run_verdict.Engine, "open", None)
     assert listed() == before
     table = run.files("step")[0]
     table.rename(table.with_name("part-00001.parquet"))

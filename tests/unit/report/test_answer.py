@@ -7,18 +7,16 @@ import shlex
 from itertools import pairwise
 
 import pytest
+from run_verdicts import answered
 
-from pipeprof.report.answer import answer_of, command, quiet, unknown
+from pipeprof.report.answer import command, quiet, unknown
 from pipeprof.report.answer.data import (
     _advise,
     _bounded,
-    _by_not_waiting,
     _cause,
-    _is_little,
     _place,
     _reason,
     _sentence,
-    nearly_equal,
 )
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
@@ -26,10 +24,12 @@ from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer, limit_label, measured, op_label
 from pipeprof.report.answer.unknown import _missing
 from pipeprof.report.diagnosis import diagnosis_of
-from pipeprof.report.ranks import ranks_of
+from pipeprof.report.ranks import rank_verdicts, ranks_of
 from pipeprof.report.sections import storage
 from pipeprof.report.words import causes as words
 from pipeprof.verdict import rules
+from pipeprof.verdict.cause import Cause
+from pipeprof.verdict.data_cause import by_not_waiting, data_cause, is_little, nearly_equal
 from pipeprof.verdict.replay import causes
 
 AUGMENT = {"op_id": 2, "op_type": "MapOp", "name": "augment"}
@@ -86,7 +86,7 @@ def test_a_stage_that_was_busier_than_the_named_one_is_not_called_nearly_as_slow
     ("gain", "low", "little"), [(1.03, 0.83, True), (1.03, 1.01, False), (1.3, 0.9, False), (None, None, False)]
 )
 def test_a_gain_that_is_next_to_nothing_and_perhaps_a_loss_is_not_the_first_advice(gain, low, little):
-    assert _is_little({"gain": gain, "gain_low": low}) is little
+    assert is_little({"gain": gain, "gain_low": low}) is little
 
 
 def test_a_command_in_the_place_of_one_that_is_too_long_says_what_it_does_itself():
@@ -138,7 +138,7 @@ def content(make_run, tables, **more):
     with Engine.open(made) as engine:
         steps = {"summary": engine.rows("step/summary")}
         diagnosis = diagnosis_of(engine, made, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
-        ranks = ranks_of(engine, {}, top=10, several=False)
+        ranks = ranks_of(engine, {}, rank_verdicts(engine, several=False), top=10, several=False)
     return {"run": run(**more), "steps": steps, "diagnosis": diagnosis, "ranks": ranks, "ops": [], "op_totals": [],
             "memory": [], "pipeline": {"pipelines": []}}  # fmt: skip
 
@@ -156,7 +156,7 @@ FAILURE = {"pid": 1, "error": "ValueError: bad shape", "place": "/w/train.py:31"
 
 def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
     reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE, "ranks": []}]
-    answer = answer_of(content(make_run, {}, state="failed", workdir="/w", reps=reps))
+    answer = answered(content(make_run, {}, state="failed", workdir="/w", reps=reps))
     assert answer.sentence == "The command failed before pipeprof saw a training step: it exited with code 1."
     assert (answer.cause, answer.place) == ("ValueError: bad shape", "train.py:31: loss = step(x)")
     assert answer.extra[-1] == "ValueError: bad shape"
@@ -166,7 +166,7 @@ def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
 
 def test_a_recording_that_failed_says_nothing_of_the_command(make_run):
     """It may have ended well."""
-    answer = answer_of(content(make_run, {}, state="failed", reason="its folder was deleted while it was recorded"))
+    answer = answered(content(make_run, {}, state="failed", reason="its folder was deleted while it was recorded"))
     assert answer.sentence == "The recording failed: its folder was deleted while it was recorded."
     assert answer.action == "Record it again."
     assert answer.next_purpose == "does that and replaces this run"
@@ -174,7 +174,7 @@ def test_a_recording_that_failed_says_nothing_of_the_command(make_run):
 
 def test_the_steps_before_a_failure_are_those_of_the_repetition_that_failed(make_run):
     reps = [{"rep": 0, "exit_code": 0, "ranks": []}, {"rep": 1, "exit_code": 1, "failure": FAILURE, "ranks": []}]
-    answer = answer_of(content(make_run, {"step": steps(["train"] * 30)}, reps=reps))
+    answer = answered(content(make_run, {"step": steps(["train"] * 30)}, reps=reps))
     assert "before pipeprof saw a training step" in answer.sentence
 
 
@@ -188,7 +188,7 @@ def test_the_steps_before_a_failure_are_those_of_the_repetition_that_failed(make
 )
 def test_steps_that_were_complete_before_a_failure_are_not_denied(make_run, kinds, when):
     reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE, "ranks": []}]
-    answer = answer_of(content(make_run, {"step": steps(kinds)}, reps=reps))
+    answer = answered(content(make_run, {"step": steps(kinds)}, reps=reps))
     assert answer.sentence.startswith(f"The command failed {when}")
 
 
@@ -198,13 +198,13 @@ def test_steps_that_were_complete_before_a_failure_are_not_denied(make_run, kind
 )
 def test_an_end_without_a_traceback_says_where_to_look(make_run, code, words):
     reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]
-    assert words in answer_of(content(make_run, {}, reps=reps)).action
+    assert words in answered(content(make_run, {}, reps=reps)).action
 
 
 def test_numpy_2_under_a_mindspore_for_numpy_1_has_its_cure(make_run):
     reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE | {"error": "SystemError: returned a result"}, "ranks": []}]
     warnings = [{"code": "numpy", "message": "pip install 'numpy<2': MindSpore 2.10.0 was compiled for NumPy 1"}]
-    answer = answer_of(content(make_run, {}, reps=reps, fingerprint={"numpy": "2.4.0"}, warnings=warnings))
+    answer = answered(content(make_run, {}, reps=reps, fingerprint={"numpy": "2.4.0"}, warnings=warnings))
     assert "pip install 'numpy<2'" in answer.action
 
 
@@ -213,7 +213,7 @@ def test_a_missing_openmp_library_has_its_cure(make_run):
         {"rep": 0, "exit_code": 1, "failure": FAILURE | {"error": "ImportError: libgomp.so.1: cannot"}, "ranks": []}
     ]
     warnings = [{"code": "openmp", "message": "install GNU OpenMP (apt install libgomp1)"}]
-    assert answer_of(content(make_run, {}, reps=reps, warnings=warnings)).action == (
+    assert answered(content(make_run, {}, reps=reps, warnings=warnings)).action == (
         "Install GNU OpenMP (apt install libgomp1)."
     )
 
@@ -222,11 +222,11 @@ def test_a_missing_openmp_library_has_its_cure(make_run):
 def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run, code, state):
     reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]
     tables = {"step": steps(["warmup", *["train"] * 30])}
-    assert answer_of(content(make_run, tables, state=state, reps=reps)).sentence.startswith("Input-bound: ")
+    assert answered(content(make_run, tables, state=state, reps=reps)).sentence.startswith("Input-bound: ")
 
 
 def test_warm_up_alone_is_not_measured(make_run):
-    answer = answer_of(content(make_run, {"step": steps(["warmup"], wait=100)}))
+    answer = answered(content(make_run, {"step": steps(["warmup"], wait=100)}))
     assert answer.sentence == "Not measured: the only training step seen was warm-up."
     assert (answer.confidence, answer.gain) == (None, "")
 
@@ -246,13 +246,13 @@ def test_operators_of_no_step_are_not_denied(verdict, found, cause):
     facts = {"verdict": verdict, "data_wait_share": 0.0, "confidence": "high", "doubt_facts": [], "suggestions": [],
              "evidence": []}  # fmt: skip
     content = {"diagnosis": facts, "run": run(command=[]), "steps": {"summary": [row]}, "ops": [], "op_totals": []}
-    given = unknown.answer(content | found)
+    given = unknown.answer(content | found, Cause("in_time"))
     assert cause in given.cause
     assert (given.next_purpose == "lists the operators") is bool(found)
 
 
 def test_few_steps_are_said(make_run):
-    answer = answer_of(content(make_run, {"step": steps(["warmup", "train", "train"])}))
+    answer = answered(content(make_run, {"step": steps(["warmup", "train", "train"])}))
     assert answer.sentence == "Input-bound: the training waits for data 90 % of the time."
     assert "only 2 steps could be used" in answer.confidence_reason
 
@@ -264,13 +264,13 @@ def test_few_steps_are_said(make_run):
 def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it(make_run, pipelines, words):
     given = content(make_run, {"step": steps(["warmup", *["train"] * 30])})
     given["pipeline"]["pipelines"] = pipelines
-    assert words in answer_of(given).action
+    assert words in answered(given).action
 
 
 def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
     given = content(make_run, {"step": steps(["warmup", *["train"] * 30])}, source="import:kineto", command=[])
     given["pipeline"]["pipelines"] = [{"role": "train", "ops": []}]
-    answer = answer_of(given)
+    answer = answered(given)
     assert answer.cause == "Which part of the DataLoader is slow was not recorded."
     assert answer.action.startswith("Give the DataLoader more workers (num_workers)")
 
@@ -292,9 +292,10 @@ def test_where_the_pipeline_has_few_of_the_cores_the_network_is_named_beside_it(
 def sharing(facts, **more):
     """A pipeline that shares the cores with its training, without which that is at most 1.28 times as fast."""
     bound = {"code": "bound", "op_id": 2, "parameter": None, "gain": None, "gain_low": None, "gain_high": 1.28,
-             "then": "consumer", "action": "at most 1.28 times as fast", "verify": None}  # fmt: skip
+             "then": "consumer", "action": "at most 1.28 times as fast", "verify": None, "old": None, "new": None}  # fmt: skip
     return {"verdict": "balanced", "rule": "shared_cpu", "rule_facts": facts, "data_wait_share": 0.03, "rank": None,
-            "doubt_facts": [], "suggestions": [bound], **more}  # fmt: skip
+            "doubt_facts": [], "suggestions": [bound], "stage": None, "kind": None, "op_id": None,
+            "confidence": "medium", "facts": None, **more}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -339,11 +340,13 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
     facts = [{"fact": "pipeline_share", "value": 0.09}, {"fact": "freed", "value": 1.12}]
     cheaper = {**sharing(facts)["suggestions"][0], "code": "cheaper_rows", "gain_high": None,
                "action": "make its rows cheaper", "verify": "pipeprof whatif RUN --op 2 --workers 3"}  # fmt: skip
-    found = sharing(facts, op_id=2, kind="cpu", process=None)
+    found = sharing(facts, op_id=2, op_type="MapOp", op_name="f", kind="cpu", process=None)
     found["suggestions"].insert(0, cheaper)
     given = Answer("")
     _advise(
-        given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
+        given,
+        {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}},
+        data_cause(found),
     )
     assert given.action == (
         "Measure first: if `headspace` finds 5 % or more to gain, make its rows cheaper. If less, make the "
@@ -356,7 +359,7 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
 def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_the_same_change():
     bound = sharing([])["suggestions"][0]
     apart = {**bound, "code": "stalls_apart", "parameter": "python_multiprocessing", "gain_low": 1.0, "gain_high": 2.0,
-             "action": "run `slow` in worker processes",
+             "action": "run `slow` in worker processes", "old": False, "new": True,
              "verify": "pipeprof whatif RUN --op 2 --workers 2 --processes"}  # fmt: skip
     rarer = {**bound, "code": "rarer_stalls", "gain_high": None, "action": "make the stalls rarer"}
     found = sharing([], op_id=2, op_type="MapOp", op_name="slow", kind="burst", process=None) | {
@@ -364,7 +367,9 @@ def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_
     }
     given = Answer("")
     _advise(
-        given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
+        given,
+        {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}},
+        data_cause(found),
     )
     assert given.action == "Run `slow` in worker processes."
     assert given.gain == "The training would run 1.00 to 2.00 times as fast"
@@ -415,7 +420,7 @@ def test_a_mean_that_the_median_hides_stands_beside_it():
     ("places", "steps", "said"),
     [
         ([(0, 0), (0, 1)], (15, 15), "15 training steps on each of 2 ranks, slowest median 4.00 ms"),
-        ([(0, 0), (1, 0)], (15, 15), "15 training steps in each of 2 repetitions, slowest median 4.00 ms"),
+        ([(0, 0), (1, 0)], (15, 15), "15 training steps in each of 2 repetitions, median 3.50 ms"),
         ([(0, 0), (0, 1)], (15, 14), "29 training steps on 2 ranks, slowest median 4.00 ms"),
     ],
 )
@@ -428,9 +433,9 @@ def test_steps_are_those_of_a_rank_and_not_their_sum(places, steps, said):
 
 
 def test_a_bound_beyond_what_waiting_explains_says_why():
-    assert _by_not_waiting({"data_wait_share": 0.38}, 13.5) == "about 1.61 times as fast without the wait for data"
-    assert _by_not_waiting({"data_wait_share": 0.38}, 1.7) is None
-    assert _by_not_waiting({"data_wait_share": None}, 13.5) is None
+    assert by_not_waiting({"data_wait_share": 0.38}, 13.5) == pytest.approx(1 / 0.62)
+    assert by_not_waiting({"data_wait_share": 0.38}, 1.7) is None
+    assert by_not_waiting({"data_wait_share": None}, 13.5) is None
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from run_verdicts import answered
 
-from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.screen import height, lines
 from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.report.words import run_account as words
@@ -20,8 +20,9 @@ RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "c
 
 
 def answer(part=PART, late=None):
-    account = {"parts": [], "large": [], "leading": part, "slower": late}
-    return answer_of({"run": RUN, "diagnosis": {"process": None}, "run_account": account})
+    account = {"parts": [], "large": [part] if part else [], "leading": part, "slower": late}
+    diagnosis = {"process": None, "verdict": "not_measured", "network": None, "data_wait_share": None}
+    return answered({"run": RUN, "diagnosis": diagnosis, "run_account": account})
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_slower_steps_are_the_answer_with_what_changed():
 
 def test_every_part_has_words():
     assert {*ONCE, *RECURRING, "training", "not_recorded"} == set(words.PARTS)
-    for part in RECURRING:
+    for part in (*RECURRING, "ending"):
         row = PART | {"part": part}
         assert words.sentence(row, "40 %")
         assert words.advice(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from run_verdicts import with_verdict
 
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.words import evidence
@@ -14,9 +15,12 @@ def content(verdict, rule, share, op_id=1):
     found = diagnose([], [], []) | {"verdict": verdict, "data_wait_share": share, "compatible": {}, "doubt_facts": []}
     if verdict != "consumer_bound":
         found |= named
+    if rule == "shared_cpu":
+        found["rule_facts"] = [{"fact": "freed", "value": 1.5, "relation": "at_least", "bound": 1.1}]
     found |= {"evidence": evidence.worded(found["evidence"])}
-    ranks = {"straggler": {"verdict": "even"}}
-    return {"diagnosis": found, "ranks": ranks, "run": {"path": "r"}, "op_devices": []}
+    ranks = {"straggler": {"verdict": "even", "found": []}}
+    run = {"path": "r", "state": "complete", "reps": []}
+    return with_verdict({"diagnosis": found, "ranks": ranks, "run": run, "op_devices": []})
 
 
 READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"
@@ -33,10 +37,10 @@ EQUAL = "Balanced: the data pipeline and the training are equally fast"
         ("consumer_bound", "consumer", 0.049, f"Not input-bound: {READY} (the loop waits 4.9 % of the time)"),
         ("consumer_bound", "consumer", 0.05, f"Not input-bound: {AT_TIMES} (the loop waits 5.0 % of the time)"),
         ("consumer_bound", "consumer", None, f"Probably not input-bound: {READY}"),
-        ("balanced", "gil", 0.02, f"Balanced: {READY}, {GIL} (the loop waits 2.0 % of the time)"),
-        ("balanced", "gil", 0.12, f"Balanced: {AT_TIMES}, {GIL} (the loop waits 12.0 % of the time)"),
-        ("balanced", "shared_cpu", 0.02, f"Balanced: {READY}, {CPU} (the loop waits 2.0 % of the time)"),
-        ("balanced", "shared_cpu", 0.12, f"Balanced: {AT_TIMES}, {CPU} (the loop waits 12.0 % of the time)"),
+        ("balanced", "gil", 0.02, f"The data is ready in time, {GIL} (the loop waits 2.0 % of the time)"),
+        ("balanced", "gil", 0.12, f"The{AT_TIMES[3:]}, {GIL} (the loop waits 12.0 % of the time)"),
+        ("balanced", "shared_cpu", 0.02, f"Short of CPU: {READY}, {CPU} (the loop waits 2.0 % of the time)"),
+        ("balanced", "shared_cpu", 0.12, f"Short of CPU: {AT_TIMES}, {CPU} (the loop waits 12.0 % of the time)"),
     ],
 )
 def test_the_first_line_says_what_limits(verdict, rule, share, first):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from run_verdicts import answered
 
 from pipeprof.record.schema import BY_NAME
-from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.screen import height, lines
 from pipeprof.report.sections.cpu import PARTS, cpu_section
 
@@ -21,8 +21,9 @@ RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "c
 
 
 def answer(**more):
-    content = {"run": RUN, "diagnosis": {"process": FOUND | more, "verdict": "consumer_bound", "network": None}}
-    return answer_of(content)
+    content = {"run": RUN, "diagnosis": {"process": FOUND | more, "verdict": "consumer_bound", "network": None,
+                                     "data_wait_share": 0.0, "confidence": "high"}}  # fmt: skip
+    return answered(content)
 
 
 def test_the_first_sentence_names_it_with_its_origin_and_share():
@@ -76,10 +77,10 @@ def test_it_fits_the_first_screen():
 def test_a_process_that_may_feed_the_pipeline_is_not_the_answer():
     content = {
         "run": RUN, "diagnosis": {"process": FOUND | {"leads": False}, "verdict": "consumer_bound", "network": {
-            "limit": "not_measured"}, "data_wait_share": 0.01, "confidence": "low", "doubt_facts": [], "suggestions": []},
+            "limit": "not_measured", "actions": []}, "data_wait_share": 0.01, "confidence": "low", "doubt_facts": [], "suggestions": []},
         "ranks": {"straggler": {"found": []}}, "steps": {"summary": []}, "ops": [], "op_totals": [],
     }  # fmt: skip
-    assert not answer_of(content).sentence.startswith("Short of CPU")
+    assert not answered(content).sentence.startswith("Short of CPU")
 
 
 def row(part, cpu, share, **more):

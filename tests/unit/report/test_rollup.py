@@ -107,7 +107,7 @@ def test_it_is_read_in_place_of_the_tables(run, monkeypatch):
     expected = rollup.make(load(run.path))
     monkeypatch.setattr(rollup, "make", lambda _run: pytest.fail("the tables were asked"))
     assert rollup.rollup_of(load(run.path)).equals(expected)
-    assert overview(load(run.path)).verdict == expected.column("verdict")[0].as_py()
+    assert overview(load(run.path)).data_verdict == expected.column("verdict")[0].as_py()
 
 
 def test_that_of_other_rules_or_other_tables_is_not_believed(run, monkeypatch):

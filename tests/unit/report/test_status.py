@@ -70,7 +70,10 @@ def test_a_run_that_has_ended_is_one_line(make_run):
     run.manifest.state = "complete"
     run.save()
     done = ask("status", run.path)
-    assert (done.exit_code, done.stdout) == (0, f"`{run.path}` is complete: nothing runs, 0 repetitions recorded\n")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"`{run.path}` is complete: nothing runs, 0 repetitions recorded; verdict: not measured\n",
+    )
     content = json.loads(ask("status", run.path, "--format", "json").stdout)
     assert (content["schema_version"], content["state"], content["ranks"]) == (1, "complete", [])
 

@@ -6,6 +6,7 @@ import pytest
 
 from pipeprof.report.answer import shape, step
 from pipeprof.report.sections.stragglers import straggler_sentences
+from pipeprof.verdict.cause import Cause
 
 MS = 1_000_000
 
@@ -18,7 +19,7 @@ def slow_rank(kind, **more):
 
 
 def of_straggler(item):
-    return step._of_straggler({"run": {"path": "r"}}, item)
+    return step.of_straggler({"run": {"path": "r"}, "ranks": {"straggler": {"found": [item]}}}, Cause("straggler"))
 
 
 def test_a_rank_that_is_slow_now_and_then_is_late_by_what_it_is_late_then():

@@ -21,6 +21,7 @@ SCREEN = {
     "sentence": "Input-bound.", "cause": "it computes", "place": "a.py:3", "action": "More workers.", "gain": None,
     "confidence": "low", "confidence_reason": "few batches",
 }  # fmt: skip
+BUILT = {"first_screen": SCREEN, "verdict": {"causes": [], "alike": 1}}
 LOOK = {
     "run": {"path": "r", "run_id": "x", "repetitions": 0},
     "state": status.RECORDING,
@@ -73,8 +74,9 @@ def watch(tmp_path, monkeypatch):
     run = Run(tmp_path, Manifest(run_id="x", started_at="", pipeprof_version="0"))
     run.save()
     monkeypatch.setattr(status, "build", lambda _run: {"state": states.pop(0), "ranks": [], "run": {}})
+    monkeypatch.setattr(top, "_by_pace", lambda _ranks: {"training_steps": 5, "training_ns": made.trained_ns})
     made = top.Watch(run)
-    made.slept = []
+    made.slept, made.trained_ns = [], 2e9
     monkeypatch.setattr(top.time, "sleep", made.slept.append)
     return made
 
@@ -88,7 +90,7 @@ def test_it_looks_until_the_run_has_ended(watch):
 def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_small(watch, monkeypatch):
     clock = iter([number * 0.25 for number in range(100)])
     monkeypatch.setattr(top.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(watch, "_judged", lambda: [next(clock) for _ in range(9)])  # has a pause of its own
+    monkeypatch.setattr(watch, "_judged", lambda _ranks: [next(clock) for _ in range(9)])  # has a pause of its own
     list(watch.looks())
     assert watch.slept == [0.25 / top.SHARE] * 3
 
@@ -96,19 +98,34 @@ def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_smal
 @pytest.mark.parametrize(("mean", "early"), [(2.98e8, True), (3e8, False)])
 def test_on_little_time_no_verdict_is_shown(watch, monkeypatch, mean, early):
     summary = [{"kind": "train", "steps": 5, "mean_ns": mean}]
-    monkeypatch.setattr(top, "build", lambda _run: {"steps": {"summary": summary}, "first_screen": SCREEN})
+    monkeypatch.setattr(top, "build", lambda _run: BUILT | {"steps": {"summary": summary}})
+    watch.trained_ns = 1.6e9
     verdict = next(watch.looks())["verdict"]
     assert verdict["first_screen"] == (None if early else SCREEN)
     shown = top.lines(LOOK | {"verdict": verdict})
-    said = "Too early to tell what limits the training: 5 training steps in 1.49 s; a verdict needs 1.5 s of them"
+    said = "Too early to tell what limits the training: 5 training steps in 1.60 s; a verdict needs 1.5 s of them"
     assert (shown[-1] == said) == early
     assert ("So far (5 training steps): Input-bound." in shown) != early
+
+
+def test_while_it_is_too_early_each_look_counts_the_steps_anew(watch, monkeypatch):
+    """A view that had judged once at the start said "0 training steps" for a minute."""
+    monkeypatch.setattr(top, "build", lambda _run: pytest.fail("there is nothing to judge yet"))
+    looks, seen = watch.looks(), []
+    for watch.trained_ns in (0.0, 0.5e9, 1.4e9):
+        seen.append(next(looks)["verdict"])
+    assert seen == [{"training_steps": 5, "training_ns": ns, "first_screen": None} for ns in (0.0, 0.5e9, 1.4e9)]
+
+
+def test_steps_so_far_are_those_of_all_ranks_and_the_time_is_that_of_one():
+    rows = [{"pace": {"steps": 3, "over_ns": 5}}, {"pace": {"steps": 4, "over_ns": 4}}, {"pace": None}]
+    assert top._by_pace(rows) == {"training_steps": 7, "training_ns": 5.0}
 
 
 def test_the_verdict_is_not_made_anew_at_each_look(watch, monkeypatch):
     made = []
     monkeypatch.setattr(top, "build", lambda _run: made.append(1) or {
-        "steps": {"summary": [{"kind": "train", "steps": 5, "mean_ns": 3e8}, {"kind": "warmup", "steps": 1}]}, "first_screen": SCREEN,
+        **BUILT, "steps": {"summary": [{"kind": "train", "steps": 5, "mean_ns": 3e8}, {"kind": "warmup", "steps": 1}]},
     })  # fmt: skip
     *looks, last = watch.looks()
     assert len(made) == 1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.run_account import drift_share, judge_run, leading, slower, step_brings
+from pipeprof.verdict.run_account import costly_drift, costly_parts, drift_share, judge_run, training_share
 
 S = 1_000_000_000
-COMPUTING = {"verdict": "consumer_bound", "data_wait_share": 0.02, "network": {"limit": "compute", "limit_share": 0.9}}
 
 
 def part(name, seconds, detail="", cause="", rep=0, rank=0, count=1):
@@ -37,28 +36,28 @@ def test_the_rank_that_spends_most_counts_and_the_repetition_in_the_middle():
     assert (found["rep"], found["rank"], found["dur_ns"]) == (0, 1, 5 * S)
 
 
-def lead(rows, diagnosis=COMPUTING, training=10 * S):
-    found = leading(judge_run(rows), diagnosis, training)
-    return found and found["part"]
+def costly(rows):
+    return [found["part"] for found in costly_parts(judge_run(rows))]
 
 
-def test_what_recurs_leads_and_what_happens_once_does_not():
-    assert lead([part("import", 30), part("compile", 20), part("training", 10)]) is None
-    assert lead([part("import", 30), part("training", 10), part("checkpoint", 3)]) == "checkpoint"
-    assert lead([part("training", 10), part("callback", 0.9, "LossMonitor")]) is None
+def test_what_recurs_costs_and_what_happens_once_does_not():
+    assert costly([part("import", 30), part("compile", 20), part("training", 10)]) == []
+    assert costly([part("import", 30), part("training", 10), part("checkpoint", 3)]) == ["checkpoint"]
+    assert costly([part("training", 10), part("callback", 0.9, "LossMonitor")]) == []
 
 
-@pytest.mark.parametrize(
-    ("diagnosis", "expected"),
-    [
-        ({"verdict": "input_bound", "data_wait_share": 0.8, "network": None}, None),
-        ({"verdict": "input_bound", "data_wait_share": 0.2, "network": None}, "evaluation"),
-        ({"verdict": "consumer_bound", "network": {"limit": "communication", "limit_share": 0.6}}, None),
-        ({"verdict": "not_measured", "data_wait_share": None, "network": None}, "evaluation"),
-    ],
-)
-def test_it_leads_only_where_the_step_could_bring_less(diagnosis, expected):
-    assert lead([part("training", 10), part("evaluation", 5)], diagnosis) == expected
+@pytest.mark.parametrize(("seconds", "found"), [(9.9, []), (11, ["ending"])])
+def test_what_follows_the_last_step_costs_where_it_is_long(seconds, found):
+    rows = [part("training", 10), part("ending", seconds)]
+    assert costly(rows) == found
+    assert costly([part("training", 40), part("ending", 11)]) == []
+    assert training_share(rows) == pytest.approx(10 / 21 if found else 1.0)
+
+
+def test_the_training_steps_are_a_part_of_what_interrupts_them():
+    rows = [part("training", 6), part("evaluation", 3), part("checkpoint", 1), part("import", 30)]
+    assert training_share(rows) == pytest.approx(0.6)
+    assert training_share([]) == 1.0
 
 
 def course(verdict="step", **more):
@@ -73,14 +72,9 @@ def test_what_slower_steps_cost():
     assert drift_share(course(at_step=150)) == pytest.approx(0.5), "a step's number counts others, whose time does not"
 
 
-def test_slower_steps_are_the_answer_in_long_trainings_of_which_every_repetition_has_them():
-    assert slower([course()], COMPUTING, {(0, 0): 11 * S})["cost_share"] == pytest.approx(0.5)
-    assert slower([course()], COMPUTING, {(0, 0): 9 * S}) is None
-    waiting = {"verdict": "input_bound", "data_wait_share": 0.7}
-    assert slower([course()], waiting, {(0, 0): 11 * S}) is None
+def test_slower_steps_cost_in_long_trainings_of_which_every_repetition_has_them():
+    assert costly_drift([course()], {(0, 0): 11 * S})["cost_share"] == pytest.approx(0.5)
+    assert costly_drift([course()], {(0, 0): 9 * S}) is None
+    assert costly_drift([course(late_steps=2)], {(0, 0): 11 * S}) is None
     both = {(0, 0): 11 * S, (1, 0): 11 * S}
-    assert slower([course(), course("steady", rep=1)], COMPUTING, both) is None
-
-
-def test_computing_is_what_a_training_is_for():
-    assert step_brings(COMPUTING, 10 * S) == 0
+    assert costly_drift([course(), course("steady", rep=1)], both) is None

@@ -1,0 +1,82 @@
+"""The one verdict on a run, which every screen reads: asks what the candidates come from, and has them ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.query.engine import Engine
+from pipeprof.report import kept
+from pipeprof.report.account import account_of
+from pipeprof.report.diagnosis import judged
+from pipeprof.report.hang import hang_facts
+from pipeprof.report.ranks import rank_verdicts
+from pipeprof.report.run_account import run_account_of
+from pipeprof.verdict.drift import BLOCKS, judge_course
+from pipeprof.verdict.ending import has_failed, is_bad, was_an_error
+from pipeprof.verdict.ranking import rank
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+    from pipeprof.verdict.cause import RunVerdict
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found of a run, part by part, and the verdict on all of it.
+
+    `summary`, `waits`, `pipelines`, `split`: rows of step/summary, step/data_wait, queue/pipelines, step/split;
+    `drift`: of judge_course; `account`, `diagnosis`, `run_account`, `ranks`: as the report has them, without words;
+    `hang`: of hang_facts.
+    """
+
+    summary: Rows
+    waits: Rows
+    pipelines: Rows
+    split: Rows
+    drift: Rows
+    account: dict[str, Any]
+    diagnosis: dict[str, Any]
+    run_account: dict[str, Any]
+    ranks: dict[str, Any]
+    hang: dict[str, Any] | None
+    verdict: RunVerdict
+
+    @property
+    def several_ranks(self) -> bool:
+        """Whether more than one rank was recorded."""
+        return len({row["rank"] for row in (*self.summary, *self.split)}) > 1
+
+
+def find(engine: Engine, run: Run) -> Findings:
+    """Ask everything that a candidate comes from, and rank the candidates."""
+    summary, split = engine.rows("step/summary"), engine.rows("step/split")
+    waits, pipelines = engine.rows("step/data_wait"), engine.rows("queue/pipelines")
+    drift = judge_course(engine.rows("step/course", blocks=BLOCKS))
+    account = account_of(engine)
+    diagnosis = judged(engine, run, waits, pipelines, account["contention"])
+    several = len({row["rank"] for row in (*summary, *split)}) > 1
+    ranks = rank_verdicts(engine, several=several)
+    whole = run_account_of(engine, run, drift)
+    hang = hang_facts(run)
+    failed = has_failed(run.manifest.state, [rep.exit_code for rep in run.manifest.reps])
+    verdict = rank(
+        diagnosis, whole, straggler=ranks["straggler"], replay=ranks["causes"], hang=hang and hang["ranks"][0],
+        failed=failed and (hang is None or was_an_error(_failure(run))),
+    )  # fmt: skip
+    return Findings(summary, waits, pipelines, split, drift, account, diagnosis, whole, ranks, hang, verdict)
+
+
+def _failure(run: Run) -> str | None:
+    """The error of the first repetition that did not end well; None where none was told."""
+    rep = next((rep for rep in run.manifest.reps if is_bad(rep.exit_code)), None)
+    return rep.failure.error if rep is not None and rep.failure is not None else None
+
+
+def verdict_of(run: Run) -> Findings:
+    """The findings of a stored run."""
+    with Engine.open(run, lazily=True) as engine:
+        engine.answers = kept.stored(run)
+        return find(engine, run)

@@ -1,0 +1,68 @@
+"""The verdict on a run in a few words: one phrase for each cause, which every screen uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeprof.report.words.run_account import PARTS
+from pipeprof.units import percent
+
+if TYPE_CHECKING:
+    from pipeprof.verdict.cause import Cause
+
+PHRASES = {
+    "failed": "failed",
+    "hang": "no longer went on",
+    "rank_cause": "{detail}",
+    "process": "short of CPU: process",
+    "part": "{detail}",
+    "drift": "gets slower as it runs",
+    "input_bound": "input-bound",
+    "interpreter_lock": "slowed down by Python of its data pipeline",
+    "shared_cpu": "short of CPU",
+    "balanced": "balanced",
+    "straggler": "{rank} is a straggler",
+    "communication": "communication",
+    "host_gap": "host-bound",
+    "after": "work behind the optimizer",
+    "imbalance": "{rank} is a straggler",
+    "compute": "compute-bound",
+    "gradients": "work on the gradients",
+    "optimizer": "optimizer",
+    "compile": "warm-up",
+    "in_time": "not input-bound",
+    "not_measured": "not measured",
+}
+RANK_CAUSES = {
+    "stage_imbalance": "pipeline stages are unequal",
+    "input_length": "inputs are of uneven length",
+    "slow_worker": "{rank} is slow",
+    "fail_slow": "{rank} became slow",
+    "slow_link": "a link between ranks is slow",
+    "host_gap": "ranks wait for their hosts",
+}
+MOST = 100  # as fast: from here on a number says nothing
+
+
+def phrase(cause: Cause) -> str:
+    """`input-bound: augment`, `host-bound`, `evaluation`, `callback Monitor`."""
+    text = PHRASES[cause.code]
+    detail = RANK_CAUSES.get(cause.detail, cause.detail) if cause.code == "rank_cause" else PARTS.get(cause.detail, "")
+    rank = "a rank" if cause.rank is None else f"rank {cause.rank}"
+    text = text.format(detail=detail, rank=rank).format(rank=rank)
+    if cause.stage is not None:
+        return f"{text}: {cause.stage.name or cause.stage.op_type}"
+    return f"{text} {cause.name}" if cause.name else text
+
+
+def costs(cause: Cause) -> str:
+    """`45 % of the time; at most 1.82 times as fast without it`; empty where nobody knows."""
+    if cause.share is None:
+        return ""
+    bound = "" if cause.most is None or cause.most >= MOST else f"; at most {cause.most:.3g} times as fast without it"
+    return f"{percent(cause.share)} of the time{bound}"
+
+
+def beside(cause: Cause) -> str:
+    """A sentence for a cause that costs about as much as the first."""
+    return f"{phrase(cause)[:1].upper()}{phrase(cause)[1:]}, which costs about as much: {costs(cause)}."

@@ -1,0 +1,212 @@
+"""The data pipeline as a cause: what it costs the training, which advice is given, and what that advice brings. Pure.
+
+`diagnosis` is the verdict on the data, as `verdict/pipeline.py` gives it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, Stage
+from pipeprof.verdict.suggest import BOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeprof.verdict.cause import Trial
+
+    Row = Mapping[str, Any]
+
+SETTINGS = {"num_parallel_workers": "workers", "python_multiprocessing": "processes", "prefetch_size": "prefetch"}
+INPUT, LOCK, SHARED, EQUAL = "input_bound", "interpreter_lock", "shared_cpu", "balanced"
+CODES = (INPUT, LOCK, SHARED, EQUAL)
+TRANSFER = "data_transmission"  # a stage of sink mode: the batches are ready, but reach the device late
+
+LEAST_STAGE = 0.05  # of its time at work, or of the job's CPU: a stage below it is not named
+MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
+FAR = 5.0  # times the same, from which a bound says nothing
+# Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
+# docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
+ESTIMATED = (0.75, 3.0)
+MOVES = ("to_processes", "stalls_apart", "lock_to_processes", "rows_by_number")  # take no CPU away, only elsewhere
+NONE = 1.02  # a gain that is less is none
+LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
+NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
+MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
+
+
+def data_cause(diagnosis: Row) -> Cause | None:
+    """The data pipeline as a candidate; None where the training does not wait for it, or nobody knows."""
+    code = _code(diagnosis)
+    if code is None:
+        return None
+    freed = _fact(diagnosis, "freed")
+    return Cause(
+        code,
+        detail=diagnosis["stage"] or diagnosis["kind"] or "",
+        share=_share(code, diagnosis),
+        confidence=diagnosis["confidence"],
+        rank=diagnosis["rank"],
+        stage=stage_of(diagnosis),
+        advice=_advice(diagnosis),
+        evidence=tuple(_evidence(diagnosis, freed)),
+    )
+
+
+def stage_of(diagnosis: Row) -> Stage | None:
+    """The operator that limits, where it is at work for a part of the time, or of the CPU, that matters."""
+    if diagnosis["op_id"] is None or not _matters(diagnosis):
+        return None
+    return Stage(diagnosis["op_id"], diagnosis["op_type"], diagnosis["op_name"])
+
+
+def chosen(diagnosis: Row) -> dict[str, Any] | None:
+    """The suggestion that is the advice: with the largest predicted gain, unless that is next to nothing."""
+    process = diagnosis.get("process")
+    if process is not None and not process["leads"]:
+        return None  # what was predicted counts on a free core
+    actions: list[dict[str, Any]] = [item for item in diagnosis["suggestions"] if item["code"] != BOUND]
+    if diagnosis["op_id"] is not None and stage_of(diagnosis) is None:
+        return None
+    if diagnosis["rule"] == SHARED:  # where cores are short, work that is only moved stays
+        stay = [item for item in actions if item["code"] not in MOVES or item["gain"] is not None]
+        actions = stay or actions
+    return next((item for item in actions if not is_little(item)), actions[0] if actions else None)
+
+
+def bound_of(diagnosis: Row) -> dict[str, Any] | None:
+    """What no cure of the operator exceeds; None where that is not known."""
+    return next((item for item in diagnosis["suggestions"] if item["code"] == BOUND), None)
+
+
+def is_little(item: Row) -> bool:
+    """Whether a predicted gain is next to nothing, and perhaps a loss."""
+    gain: float | None = item["gain"]
+    if gain is None:
+        return False
+    low: float = item["gain_low"] or gain
+    return gain < NONE or (gain < LITTLE and low < 1)
+
+
+def take_trials(diagnosis: dict[str, Any], trials: Sequence[Trial]) -> None:
+    """Put what was measured of a change in the place of what is predicted of it."""
+    for item in diagnosis["suggestions"]:
+        for trial in trials:
+            if item["op_id"] == diagnosis["op_id"] and _is_of(trial, diagnosis, item):
+                item |= {"gain": trial.times, "gain_low": trial.low, "gain_high": trial.high, "trial": trial.verb}
+                numbers = {"verb": trial.verb, "times": trial.times, "low": trial.low, "high": trial.high}
+                item["facts"] = {**item["facts"], "trial": numbers}
+
+
+def _is_of(trial: Trial, diagnosis: Row, item: Row) -> bool:
+    """Whether a trial was of this suggestion: the same setting of the same operator."""
+    setting = SETTINGS.get(item["parameter"] or "")
+    same = (trial.op_type, trial.name) == (diagnosis["op_type"], diagnosis["op_name"])
+    others = set(trial.new) - {setting, "workers"}
+    if not same or setting is None or others or trial.new.get(setting) != item["new"]:
+        return False
+    workers = item["facts"].get("new_workers", trial.new.get("workers"))
+    return bool(trial.new.get("workers", workers) == workers)
+
+
+def nearly_equal(diagnosis: Row) -> float | None:
+    """The most that removing the pipeline brings, where it shares the cores and perhaps brings nothing; else None."""
+    freed = _fact(diagnosis, "freed")
+    busy = any(doubt["code"] == "other_load" for doubt in _doubts(diagnosis))
+    if diagnosis["rule"] != SHARED or freed is None or freed >= NEARLY_EQUAL or busy:
+        return None
+    bound = bound_of(diagnosis)
+    return None if bound is None else float(max(bound["gain_high"], freed))  # the bound is that of one stage
+
+
+def estimated(freed: float) -> tuple[float, float]:
+    """What removing the pipeline may bring where CPU times alone let expect `freed` times the speed."""
+    return max(1.0, ESTIMATED[0] * freed), ESTIMATED[1] * freed
+
+
+def stage_freed(diagnosis: Row) -> float | None:
+    """Times as fast by CPU times if the named operator alone took no CPU; None where its part is not known."""
+    share = _cpu_share(diagnosis)
+    return 1 / (1 - share) if share is not None and share < 1 else None
+
+
+def by_not_waiting(diagnosis: Row, most: float) -> float | None:
+    """Times as fast without the wait for data, where that matters and `most` is more than it explains; else None."""
+    waiting = diagnosis["data_wait_share"]
+    if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
+        return None
+    return float(1 / (1 - waiting))
+
+
+def _code(diagnosis: Row) -> str | None:
+    if diagnosis["verdict"] == "input_bound":
+        return INPUT
+    if diagnosis["verdict"] != "balanced":
+        return None
+    if nearly_equal(diagnosis) is not None:
+        return EQUAL
+    return {"gil": LOCK, "shared_cpu": SHARED}.get(diagnosis["rule"] or "", EQUAL)
+
+
+def _share(code: str, diagnosis: Row) -> float | None:
+    """Of the loop's time: its wait; beside a lock or shared cores also what it loses without waiting for data."""
+    waiting: float | None = diagnosis["data_wait_share"]
+    if diagnosis["rule"] == SHARED:
+        freed = _fact(diagnosis, "freed")
+        return waiting if freed is None else max(waiting or 0.0, 1 - 1 / freed)
+    if code == LOCK:
+        held, bound = (diagnosis["facts"] or {}).get("gil_share"), bound_of(diagnosis)
+        lost = [] if bound is None else [1 - 1 / bound["gain_high"]]
+        return max(waiting or 0.0, min([*lost, *([] if held is None else [held])], default=0.0))
+    return waiting
+
+
+def _advice(diagnosis: Row) -> Advice | None:
+    item = chosen(diagnosis)
+    if item is None:
+        return None
+    return Advice(
+        item["code"], item["op_id"], item["parameter"], item["old"], item["new"], _gain(item, bound_of(diagnosis))
+    )
+
+
+def _gain(item: Row, bound: Row | None) -> Gain | None:
+    """Of this suggestion: its prediction; without one, what no cure of its operator exceeds."""
+    if item["gain"] is not None or (item["gain_low"] and item["gain_high"]):
+        return Gain("measured" if item.get("trial") else "predicted", item["gain"], item["gain_low"], item["gain_high"])
+    return None if bound is None else Gain("bound", high=bound["gain_high"])
+
+
+def _evidence(diagnosis: Row, freed: float | None) -> Iterator[Evidence]:
+    if diagnosis["data_wait_share"] is not None:
+        yield Evidence("data_wait", diagnosis["data_wait_share"], "share")
+    if freed is not None:
+        yield Evidence("freed", freed, "times")
+    facts = diagnosis["facts"] or {}
+    for name, unit in (("utilisation", "share"), ("cores", "cores"), ("work_ns", "ns"), ("gil_share", "share")):
+        if facts.get(name) is not None:
+            yield Evidence(name, facts[name], unit)
+
+
+def _matters(diagnosis: Row) -> bool:
+    """Whether the operator is at work, or computes, enough; one of which neither is known may."""
+    facts = diagnosis["facts"] or {}
+    used = [part for part in (facts.get("utilisation"), _cpu_share(diagnosis)) if part is not None]
+    return not used or max(used) >= LEAST_STAGE
+
+
+def _cpu_share(diagnosis: Row) -> float | None:
+    """The operator's part of the CPU that the training's processes used."""
+    facts = diagnosis["facts"] or {}
+    cores, of = facts.get("cores"), facts.get("process_cores")
+    return min(1.0, cores / of) if cores is not None and of else None
+
+
+def _fact(diagnosis: Row, name: str) -> float | None:
+    return next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == name), None)
+
+
+def _doubts(diagnosis: Row) -> Sequence[Row]:
+    """Its doubts as codes; a report that has worded them keeps those apart."""
+    doubts: Sequence[Row] = diagnosis["doubt_facts" if "doubt_facts" in diagnosis else "doubts"]
+    return doubts

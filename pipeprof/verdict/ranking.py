@@ -1,0 +1,213 @@
+"""What holds a run up: every candidate cause, ranked once for all screens by what acting on it brings. Pure.
+
+Each candidate says what share of the training's time it costs, interruptions included, so that candidates of all kinds
+can be put in one order. docs/diagnosis.md has the order in words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from pipeprof.verdict import run_account
+from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
+from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause
+from pipeprof.verdict.rules import MODERATE_WAIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
+ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it
+STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
+
+FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER = (
+    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler",
+)  # fmt: skip
+IN_TIME, NOT_MEASURED = "in_time", "not_measured"
+COSTS = ("communication", "host_gap", "after", "imbalance")  # limits of a step that a training could do without
+WORK = ("compute", "gradients", "optimizer", "compile")  # what a training is for, or pays once
+CODES = (
+    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
+)  # fmt: skip
+
+# What a cause brings about: acting on it ends these too, so it is worth at least as much.
+EXPLAINS: dict[str, tuple[str, ...]] = {
+    PROCESS: (INPUT, "shared_cpu", "host_gap"),
+    LOCK: ("host_gap",),
+    STRAGGLER: ("communication", "imbalance"),
+    RANKS: ("communication", "imbalance"),
+}
+
+
+def rank(
+    diagnosis: Row,
+    account: Row,
+    *,
+    straggler: Row | None = None,
+    replay: Row | None = None,
+    failed: bool = False,
+    hang: Row | None = None,
+) -> RunVerdict:
+    """All candidates of a run, the one that leads first.
+
+    `diagnosis`: of the data, with `process` and `network`; `account`: `parts`, `large` and `slower` of the whole run,
+    see verdict/run_account; `straggler`: of verdict/straggler; `replay`: of verdict/replay; `failed`: the command ended
+    with an error; `hang`: what a rank was in when a training that no longer went on was ended, a row of
+    verdict/waiting.
+    """
+    training = run_account.training_share(account["parts"])  # a share of the steps x this is one of the whole loop
+    network = diagnosis.get("network") or {}
+    candidates = [
+        *([Cause(FAILED)] if failed else []),
+        *([] if hang is None else [hanging(hang)]),
+        *_of_ranks(replay, straggler, diagnosis, training),
+        *_process(diagnosis),
+        *(_part(row) for row in run_account.costly_parts(account["large"])),
+        *_drift(account["slower"], training),
+        *_within(data_cause(diagnosis) if diagnosis["verdict"] != NOT_MEASURED else None, training),
+        *_network(network, diagnosis.get("data_wait_share"), training),
+    ]
+    if diagnosis["verdict"] == "consumer_bound":
+        candidates.append(Cause(IN_TIME, confidence=diagnosis["confidence"]))
+    candidates.append(Cause(NOT_MEASURED))
+    return _ordered(candidates)
+
+
+def hanging(row: Row) -> Cause:
+    """A rank that no longer went on: `row` of verdict/waiting, with what it was in (`code`) and how long (`for_s`)."""
+    seconds = row.get("for_s")
+    lasted = () if seconds is None else (Evidence("for", seconds * 1e9, "ns"),)
+    return Cause(HANG, detail=row["code"], confidence="high", rank=row["rank"], evidence=lasted)
+
+
+def _ordered(candidates: Sequence[Cause]) -> RunVerdict:
+    worth = {cause: _worth(cause, candidates) for cause in candidates}
+    causes = sorted(candidates, key=lambda cause: (_class(cause), -worth[cause], CODES.index(cause.code)))
+    alike = 1
+    first, second = causes[0], causes[1] if len(causes) > 1 else None
+    if second is not None and _class(first) == _class(second) == _COST and second.code not in _explained(first):
+        alike += (second.share or 0.0) >= ALIKE * (first.share or 0.0)
+    return RunVerdict(tuple(causes), alike)
+
+
+_COST = 2
+
+
+def _class(cause: Cause) -> int:
+    """The order of kinds: how it ended, what costs, what a training is for, and what is not known."""
+    if cause.code in (FAILED, HANG):
+        return (FAILED, HANG).index(cause.code)
+    if cause.code in (IN_TIME, NOT_MEASURED):
+        return 4 + (IN_TIME, NOT_MEASURED).index(cause.code)
+    if cause.code in WORK:
+        return 3
+    unknown = cause.code in DATA and cause.share is None  # queues alone say so: how long it waits is not known
+    return _COST if unknown or (cause.share or 0.0) >= LEAST else 4 + 2
+
+
+def _worth(cause: Cause, candidates: Sequence[Cause]) -> float:
+    """Its own share, or that of what it brings about where that is more."""
+    explained = [other.share or 0.0 for other in candidates if other.code in _explained(cause)]
+    return max([cause.share or 0.0, *explained])
+
+
+def _explained(cause: Cause) -> tuple[str, ...]:
+    more = (DRIFT, PROCESS) if cause.code == RANKS and cause.detail == "fail_slow" else ()
+    return EXPLAINS.get(cause.code, ()) + more
+
+
+def _within(cause: Cause | None, training: float) -> Iterator[Cause]:
+    """The cause with its share of steps as one of the loop."""
+    if cause is not None:
+        yield replace(cause, share=None if cause.share is None else cause.share * training)
+
+
+def _process(diagnosis: Row) -> Iterator[Cause]:
+    process = diagnosis.get("process")
+    if process is None or not process["leads"]:
+        return
+    waiting, own = process["wait_cores"], process["training_cores"]
+    spare = process["cores"] if waiting is None else min(process["cores"], waiting)
+    share = spare / (own + spare) if own + spare else None
+    numbers = (
+        Evidence("job_share", process["job_share"], "share"),
+        Evidence("cores", process["cores"], "cores"),
+        Evidence("training_cores", own, "cores"),
+    )
+    yield Cause(
+        PROCESS, process["part"], process["what"], share, process["confidence"], process["rank"], evidence=numbers
+    )
+
+
+def _part(row: Row) -> Cause:
+    return Cause(
+        PART, row["part"], row["detail"], row["loop_share"], "high", row["rank"],
+        evidence=(Evidence("lasted", row["dur_ns"], "ns"), Evidence("of", row["loop_ns"], "ns")),
+    )  # fmt: skip
+
+
+def _drift(row: Row | None, training: float) -> Iterator[Cause]:
+    if row is not None:
+        sure = "medium" if row["causes"] else "low"
+        changes = (Evidence("before", row["before_ns"], "ns"), Evidence("after", row["after_ns"], "ns"))
+        detail = next(iter(row["causes"]), "")
+        yield Cause(DRIFT, detail, "", row["cost_share"] * training, sure, row["rank"], evidence=changes)
+
+
+def _of_ranks(replay: Row | None, straggler: Row | None, diagnosis: Row, training: float) -> Iterator[Cause]:
+    """What a replay of the step shows; without one, a rank that the others wait for."""
+    found = replay["found"] if replay else []
+    for item in found[:1]:
+        yield Cause(RANKS, item["code"], "", item["cost"] * training, item["confidence"], item.get("rank"))
+    slow = (straggler["found"] if straggler else [])[:1]
+    if not found and slow and _is_worth(slow[0], diagnosis):
+        item = slow[0]
+        yield Cause(STRAGGLER, item["phase"] or "", "", item["share"] * training, item["confidence"], item["rank"])
+
+
+def _is_worth(slow: Row, diagnosis: Row) -> bool:
+    """Whether a straggler is a cause of its own: not one that waits for its data, nor another than the limit names."""
+    network = diagnosis.get("network") or {}
+    limit = network.get("limit")
+    if limit == "imbalance" and network["slowest_rank"]["rank"] != slow["rank"]:
+        return False
+    if slow["phase"] == "data_wait" and diagnosis["verdict"] == "input_bound":
+        return False
+    return slow["share"] >= STRAGGLER_SHARE or limit in ("communication", NOT_MEASURED, None)
+
+
+def _network(network: Row, waiting: float | None, training: float) -> Iterator[Cause]:
+    """The largest part of the step itself, as it is without what recording adds."""
+    limit = network.get("limit", NOT_MEASURED)
+    if limit == NOT_MEASURED:
+        return
+    share = None if limit == "compile" else _in_a_usual_step(network, waiting)  # which a training pays once
+    action = next(iter(network["actions"]), None)
+    advice = None
+    if action is not None:
+        most = share if action["share"] in (None, network["limit_share"]) else action["share"]
+        gain = Gain("bound", high=1 / (1 - most)) if share is not None and most is not None and most < 1 else None
+        advice = Advice(action["code"], gain=gain)
+    slow = network["slowest_rank"] or {}
+    whole = None if share is None else min(1.0, share) * training
+    numbers = () if network["limit_share"] is None else (Evidence(limit, network["limit_share"], "share"),)
+    yield Cause(limit, "", "", whole, network["confidence"], slow.get("rank"), advice=advice, evidence=numbers)
+
+
+def _in_a_usual_step(network: Row, waiting: float | None) -> float:
+    """The limit's share of a step. Operators take as long without recording, the gaps between them do not.
+
+    A step that waits for its data is longer by that, which the few recorded steps need not show.
+    """
+    share: float = network["limit_share"]
+    usual = share
+    if network["limit"] == "host_gap":
+        usual = 1 - (1 - share) * max(1.0, network["inflation"] or 1.0)
+    recorded_wait = (network["shares"] or {}).get("data_wait", 0.0)
+    work = 1.0 if waiting is None or recorded_wait >= 1 else (1 - waiting) / (1 - recorded_wait)
+    return min(1.0, max(0.0, usual * min(1.0, work)))
