@@ -58,7 +58,7 @@ def rank(
     `diagnosis`: of the data, with `process` and `network`; `account`: `parts`, `large` and `slower` of the whole run,
     see verdict/run_account; `straggler`: of verdict/straggler; `replay`: of verdict/replay; `failed`: the command ended
     with an error; `hang`: what a rank was in when a training that no longer went on was ended, a row of
-    verdict/waiting.
+    verdict/waiting; None where an exception of the training ended it.
     """
     training = run_account.training_share(account["parts"])  # a share of the steps x this is one of the whole loop
     network = diagnosis.get("network") or {}
@@ -100,8 +100,8 @@ _COST = 2
 
 def _class(cause: Cause) -> int:
     """The order of kinds: how it ended, what costs, what a training is for, and what is not known."""
-    if cause.code in (FAILED, HANG):
-        return (FAILED, HANG).index(cause.code)
+    if cause.code in (HANG, FAILED):  # a training that stood still was ended for it
+        return (HANG, FAILED).index(cause.code)
     if cause.code in (IN_TIME, NOT_MEASURED):
         return 4 + (IN_TIME, NOT_MEASURED).index(cause.code)
     if cause.code in WORK:

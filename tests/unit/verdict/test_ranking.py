@@ -149,7 +149,7 @@ def test_a_straggler_explains_the_communication_that_waits_for_it():
 
 def test_how_a_run_ended_comes_before_what_it_was_like():
     hang = {"code": "batch", "rank": 1, "for_s": 40.0}
-    assert codes(rank(data(wait=0.9), account(), failed=True, hang=hang))[:3] == ["failed", "hang", "input_bound"]
+    assert codes(rank(data(wait=0.9), account(), failed=True, hang=hang))[:3] == ["hang", "failed", "input_bound"]
     cause = lead(data(wait=0.9), hang=hang)
     assert (cause.detail, cause.rank, cause.evidence[0].value) == ("batch", 1, 40e9)
 
