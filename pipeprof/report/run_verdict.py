@@ -62,9 +62,9 @@ def find(engine: Engine, run: Run) -> Findings:
     whole = run_account_of(engine, run, drift)
     hang = hang_facts(run)
     failed = has_failed(run.manifest.state, [rep.exit_code for rep in run.manifest.reps])
+    stood = None if hang is None or was_an_error(_failure(run)) else hang["ranks"][0]
     verdict = rank(
-        diagnosis, whole, straggler=ranks["straggler"], replay=ranks["causes"], hang=hang and hang["ranks"][0],
-        failed=failed and (hang is None or was_an_error(_failure(run))),
+        diagnosis, whole, straggler=ranks["straggler"], replay=ranks["causes"], failed=failed, hang=stood
     )  # fmt: skip
     return Findings(summary, waits, pipelines, split, drift, account, diagnosis, whole, ranks, hang, verdict)
 
