@@ -98,7 +98,7 @@ def make_shared_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser(tmp_path_factory):
     """Chromium, of the system."""
     sync_api = pytest.importorskip("playwright.sync_api")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -106,7 +106,11 @@ def browser():
         assert not os.environ.get("PIPEPROF_BROWSER_REQUIRED"), "no Chromium was found"
         pytest.skip("needs Chromium")
     with sync_api.sync_playwright() as play:
-        started = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        started = play.chromium.launch(
+            executable_path=program,
+            args=["--no-sandbox"],
+            env={**os.environ, "HOME": str(tmp_path_factory.mktemp("browser"))},  # it keeps settings there
+        )
         yield started
         started.close()
 

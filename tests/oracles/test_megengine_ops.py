@@ -134,7 +134,10 @@ def same_rows(case, head, expected, shown, everything):
         cells = cells_of(mine)
         assert [plain(cell) for cell in row[head[0]]] == [f"#{place}", *cells["time"]]
         running += mine["self_ns"]
-        assert row["cumulative"] == [f"{running / 1e9:.3g}", f"{running / mine['side_ns'] * 100:.1f}%"]
+        assert row["cumulative"] == [
+            f"{running / 1e9:.3g}" if running else "0.0",
+            f"{running / mine['side_ns'] * 100:.1f}%",
+        ]
         for title in head[3:]:
             assert [plain(cell) for cell in row[title]] == cells[title], title
 
