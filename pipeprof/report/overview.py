@@ -80,7 +80,7 @@ def _asked(run: Run) -> Overview:
 
 
 def _of_rollup(rollup: pa.Table) -> Overview:
-    ranks = rollup.select(["rep", "verdict", "causes", "kind", "median_ns"]).to_pylist()
+    ranks = rollup.select(["rep", "rank", "verdict", "causes", "kind", "median_ns"]).to_pylist()
     return Overview(
         msgspec.json.decode(ranks[0]["causes"], type=RunVerdict), ranks[0]["verdict"],
         median_step_ns([row for row in ranks if row["median_ns"] is not None]),

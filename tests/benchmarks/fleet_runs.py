@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import json
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +157,8 @@ def _rollup(run, steps, cause):
             "rep": 0, "rank": rank, "made_of": rollup.made_of(run), "kind": "train", "steps": STEPS,
             "timed_steps": STEPS, "median_ns": middle, "training_ns": _trained(own), "wait_ns": _waited(own),
             "data_wait_share": _waited(own) / _trained(own), "verdict": "input_bound" if cause else "consumer_bound",
-            "cause": "input_bound" if cause else "compute", "causes": '{"causes":[]}',
+            "cause": "input_bound" if cause else "compute",
+            "causes": json.dumps({"causes": [{"code": "input_bound" if cause else "compute"}]}),
         }  # fmt: skip
         if cause:
             times |= dict(zip(("op_type", "op_name", "code", "op_kind", "gain"), cause, strict=True))

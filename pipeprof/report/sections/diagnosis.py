@@ -16,7 +16,7 @@ from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import stage_of
-from pipeprof.verdict.ranking import COSTS, IN_TIME, NOT_MEASURED, WORK
+from pipeprof.verdict.ranking import COSTS, IN_TIME, NOT_MEASURED, STRAGGLER, WORK
 from pipeprof.verdict.rules import HIGH_WAIT
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     _network(network, content, lead)
     if lead.code in STEP and diagnosis["verdict"] in ("input_bound", "balanced"):
         section.strong += network.strong
-    elif lead.code not in (*STEP, *DATA, IN_TIME, NOT_MEASURED):
+    elif lead.code not in (*STEP, *DATA, STRAGGLER, IN_TIME, NOT_MEASURED):
         section.strong.append(" ".join(filter(None, [f"{capital(phrase(lead))}:", costs(lead)])))
     _data(section, diagnosis, lead)
     section.notes += [_evidence(item) for item in diagnosis["evidence"]]

@@ -189,6 +189,9 @@ def test_compaction_renews_it(run):
 
 def test_the_step_of_a_run_is_the_middle_one_of_its_repetitions():
     steps = {0: (4.0, 5.0), 1: (9.0, 2.0), 2: (6.0, 1.0)}
-    rows = [{"rep": rep, "kind": "train", "median_ns": step} for rep, ranks in steps.items() for step in ranks]
-    assert median_step_ns([*rows, {"rep": 3, "kind": "warmup", "median_ns": 99.0}]) == 6.0
+    rows = [
+        {"rep": rep, "rank": rank, "kind": "train", "median_ns": step}
+        for rep, ranks in steps.items() for rank, step in enumerate(ranks)
+    ]  # fmt: skip
+    assert median_step_ns([*rows, {"rep": 3, "rank": 0, "kind": "warmup", "median_ns": 99.0}]) == 6.0
     assert median_step_ns([]) is None
