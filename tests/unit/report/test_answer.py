@@ -362,9 +362,10 @@ def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_
              "action": "run `slow` in worker processes", "old": False, "new": True,
              "verify": "pipeprof whatif RUN --op 2 --workers 2 --processes"}  # fmt: skip
     rarer = {**bound, "code": "rarer_stalls", "gain_high": None, "action": "make the stalls rarer"}
+    waiting = {"verdict": "input_bound", "rule": "queue_edge", "data_wait_share": 0.3}
     found = sharing([], op_id=2, op_type="MapOp", op_name="slow", kind="burst", process=None) | {
-        "suggestions": [apart, rarer, bound]
-    }
+        "suggestions": [apart, rarer, bound], **waiting
+    }  # fmt: skip
     given = Answer("")
     _advise(
         given,
