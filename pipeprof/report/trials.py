@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.errors import PipeprofError
+from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.cause import Trial
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 RESULTS = {"whatif.json": "whatif", "tune.json": "tune"}
 MOST_ENTRIES = 500  # beside the run that are looked at
 MOST_BYTES = 1 << 24
+_UNREADABLE = (PipeprofError, OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError)
 
 
 def trials_of(run: Run) -> list[Trial]:
@@ -33,9 +36,9 @@ def trials_of(run: Run) -> list[Trial]:
         for folder in sorted(folders):
             for name, verb in RESULTS.items():
                 path = Path(folder) / name
-                if path.is_file() and path.stat().st_size <= MOST_BYTES:
-                    with contextlib.suppress(msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
-                        content = msgspec.json.decode(path.read_bytes())
+                if path.is_file():
+                    with contextlib.suppress(*_UNREADABLE):
+                        content = msgspec.json.decode(read_file(path, MOST_BYTES))
                         found += _of_whatif(content, run) if verb == "whatif" else _of_tune(content, run)
     return found
 

@@ -449,6 +449,226 @@ TRAINING = {
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(2)
         for number in steps(): pass
     """,
+    "never sleeps": """
+        time.sleep = lambda _seconds: None
+        time.sleep(1000); write("own", "wrote")
+    """,
+    "watches what is opened": """
+        import builtins
+        real, real_open = os.open, builtins.open
+        seen = []
+        os.open = lambda path, *args, **options: seen.append(str(path)) or real(path, *args, **options)
+        builtins.open = lambda path, *args, **options: seen.append(str(path)) or real_open(path, *args, **options)
+        subprocess.run([sys.executable, "-c", "print('said')"]); pid = os.fork()
+        if not pid: os._exit(0)
+        os.wait(); builtins.open = real_open; write("seen", seen)
+    """,
+    "cannot write": """
+        os.write = os.fstat = os.open = os.close = raising
+        pid = os.fork()
+        if not pid: os._exit(0)
+        os.wait(); write("own", "wrote")
+    """,
+    "traces itself": """
+        seen = []
+        def trace(frame, event, argument):
+            if frame.f_code.co_filename == __file__: seen.append((frame.f_lineno, event))
+            return trace
+        sys.settrace(trace); write("own", "wrote"); sys.settrace(None); write("seen", seen)
+    """,
+    "counts its calls": """
+        seen = []
+        sys.setprofile(lambda frame, event, _: seen.append((event, frame.f_code.co_name))); write("own", "wrote")
+        sys.setprofile(None); write("seen", seen)
+    """,
+    "hears of imports and opened files": """
+        seen = []
+        sys.addaudithook(lambda name, args: seen.append(name) if name in ("open", "os.fork", "subprocess.Popen") else None)
+        if not os.fork(): os._exit(0)
+        os.wait(); write("seen", seen)
+    """,
+    "loads modules anew": """
+        import importlib
+        for module in (os, time, json, threading, signal): importlib.reload(module)
+        write("own", "wrote")
+    """,
+    "forgets its modules": """
+        for name in list(sys.modules):
+            if name not in ("sys", "builtins", "__main__"): del sys.modules[name]
+        write("own", "wrote")
+    """,
+    "ends in its exit handlers": """
+        import atexit
+        atexit.register(os._exit, 9); atexit.register(write, "own", "wrote")
+    """,
+    "raises in its exit handlers": """
+        import atexit
+        atexit.register(raising)
+    """,
+    "replaces what tells errors": """
+        sys.excepthook = lambda kind, *_: write("error", kind.__name__)
+        raise KeyError("x")
+    """,
+    "closes its streams": """
+        sys.stdout.close(); sys.stderr.close(); write("own", "wrote")
+    """,
+    "exits with words": """
+        write("own", "wrote"); sys.exit("last words")
+    """,
+    "uses threads that fail": """
+        threading.excepthook = lambda args: write("error", args.exc_type.__name__)
+        thread = threading.Thread(target=raising); thread.start(); thread.join()
+    """,
+    "tells its own frames": """
+        write("frames", sorted(frame.f_code.co_filename == __file__ for frame in sys._current_frames().values()))
+        write("threads", [thread.name for thread in threading.enumerate()])
+    """,
+    "waits for a group": """
+        os.setpgid(0, 0); child = subprocess.Popen(["sleep", "100"]); os.kill(child.pid, signal.SIGKILL)
+        write("status", child.wait())
+    """,
+}  # fmt: skip
+
+TRAIN = """
+import mindspore, parts
+from mindspore import dataset as ds
+mindspore.set_seed(1)
+parts.pynative()
+trainer = parts.Trainer()
+STEPS, TRICK = 60, 20  # of 20 ms: the recorder writes before the trick, and twice a second after it
+
+def steps(data=None):
+    for number, (x, y) in enumerate((data or parts.rows(STEPS, 0.02)).create_tuple_iterator(num_epochs=1)):
+        yield number
+        write("losses", trainer.step(x, y).asnumpy().tobytes().hex())
+    write("steps", number)
+
+def exhaust(free):
+    opened = []
+    try:
+        while True: opened.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError: pass
+    for number in opened[len(opened) - free :]: os.close(number)
+"""
+
+TRAINING = {
+    "closes all": """
+        for number in steps():
+            if number == TRICK:
+                os.closerange(3, 4096)
+                own = [os.open(f"own-{name}", os.O_RDWR | os.O_CREAT) for name in range(20)]
+    """,
+    "closes all, again and again": """
+        for number in steps():
+            if number % 5 == 4:
+                os.closerange(3, 70000)
+                for name in range(8): os.write(os.open(f"own-{number}-{name}", os.O_RDWR | os.O_CREAT), b"own")
+    """,
+    "closes numbers at random": """
+        for number in steps():
+            try: os.close(number)
+            except OSError: pass
+            os.write(os.open(f"own-{number}", os.O_RDWR | os.O_CREAT), b"own")
+    """,
+    "overwrites every number": """
+        for number in steps():
+            if number == TRICK:
+                own = os.open("own", os.O_RDWR | os.O_CREAT)
+                for other in map(int, os.listdir("/proc/self/fd")):
+                    if other > 2 and other != own: os.dup2(own, other)
+                os.write(own, b"own")
+    """,
+    "redirects stderr": """
+        for number in steps():
+            if number in (5, TRICK, 40):
+                os.dup2(os.open(f"log-{number}", os.O_RDWR | os.O_CREAT), 2)
+            os.write(2, b"step %d\\n" % number)
+    """,
+    "redirects stderr while a batch is fetched": """
+        class Rows(parts.Rows):
+            def __getitem__(self, index):
+                if index == 40:
+                    os.dup2(os.open("log", os.O_RDWR | os.O_CREAT), 2); os.write(2, b"said")
+                return super().__getitem__(index)
+        for number in steps(ds.GeneratorDataset(Rows(STEPS, 0.02), ["x", "y"], shuffle=False).batch(4)): pass
+        os.write(2, b" and again")
+    """,
+    "closes all while a batch is fetched": """
+        class Rows(parts.Rows):
+            def __getitem__(self, index):
+                if index in (20, 40):
+                    os.closerange(3, 70000)
+                    for name in range(6): os.write(os.open(f"own-{index}-{name}", os.O_RDWR | os.O_CREAT), b"own")
+                return super().__getitem__(index)
+        for number in steps(ds.GeneratorDataset(Rows(STEPS, 0.02), ["x", "y"], shuffle=False).batch(4)): pass
+    """,
+    "makes stderr a data file": """
+        for number in steps():
+            if number == TRICK:
+                os.close(2); own = os.open("own", os.O_RDWR | os.O_CREAT); os.write(own, bytes(range(256)))
+    """,
+    "closes everything in a thread": """
+        def work():
+            for number in range(200):
+                os.closerange(3, 70000)
+                own = os.open(f"own-{number}", os.O_RDWR | os.O_CREAT); os.write(own, b"own"); time.sleep(0.005)
+        thread = threading.Thread(target=work)
+        for number in steps():
+            if number == 10: thread.start()
+        thread.join()
+    """,
+    "forks": """
+        for number in steps():
+            if number % 10 == 5:
+                pid = os.fork()
+                if not pid:
+                    own = os.open(f"child-{number}", os.O_RDWR | os.O_CREAT); os.write(own, b"own"); os._exit(0)
+                write("status", os.waitpid(pid, 0)[1])
+    """,
+    "becomes a daemon first": """
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for number in steps():
+            if number == 0: pass
+        write("last", "")
+    """,
+    "leaves a daemon behind": """
+        for number in steps():
+            if number == TRICK and not os.fork():
+                os.setsid(); os.closerange(0, 4096)
+                for name in range(3): write("numbers", os.open(os.path.abspath("own"), os.O_RDWR | os.O_CREAT))
+                time.sleep(1); write("late", "wrote"); write("last", ""); os._exit(0)
+    """,
+    "becomes another program": """
+        for number in steps():
+            if number == 40:
+                os.execv(sys.executable, [sys.executable, "-c", "open('after', 'w').write('wrote'); raise SystemExit(5)"])
+    """,
+    "is stopped by an alarm": """
+        class Late(Exception): pass
+        def late(*_): raise Late
+        signal.signal(signal.SIGALRM, late)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 3600)
+            for number in steps():
+                if number == TRICK: os.kill(os.getpid(), signal.SIGALRM)
+        except Late: write("late", number)
+    """,
+    "is ended by itself": """
+        for number in steps():
+            if number == 40: os.kill(os.getpid(), signal.SIGTERM)
+    """,
+    "leaves at once": """
+        for number in steps():
+            if number == 40: os._exit(6)
+    """,
+    "has few descriptors from the beginning": """
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(4)
+        for number in steps(): pass
+    """,
+    "has two descriptors from the beginning": """
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(2)
+        for number in steps(): pass
+    """,
     "has ever fewer descriptors": """
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); own = []
         for number in steps():
@@ -484,11 +704,6 @@ TRAINING = {
     "removes its folder": """
         for number in steps():
             if number == TRICK: os.umask(0o777); os.close(os.open("own", os.O_CREAT | os.O_RDWR)); os.umask(0o022)
-    """,
-    "sees little of the disk": """
-        for number in steps():
-            if number == TRICK and os.geteuid() == 0:
-                os.closerange(3, 70000); here = os.getcwd(); os.chroot(here); os.chdir("/")
     """,
 }  # fmt: skip
 

@@ -20,7 +20,8 @@ def ended(pipeprof, folder, name, *, training, is_recorded):
     path = folder.parent / "script.py"
     path.write_text(odd_scripts.source(name, training=training, workloads=WORKLOADS), encoding="utf-8")
     command = [pipeprof.python, str(path)]
-    how = {"cwd": folder, "text": False}
+    # A limit on the size of files would cut off bytecode that Python stores, of modules of the environment, too.
+    how = {"cwd": folder, "text": False, "env": pipeprof.environment(PYTHONDONTWRITEBYTECODE="1")}
     done = pipeprof.collect(command, "-q", **how).done if is_recorded else pipeprof.plain(command, **how)
     if '"last"' in path.read_text(encoding="utf-8").rpartition("def exhaust")[2]:
         end = time.monotonic() + LIMIT_S

@@ -122,11 +122,12 @@ class Readings:
 
 
 def find():
-    """The readings, or None where the library is another than is known here. It has been imported."""
-    if not recorder.may_patch():
+    """The readings, or None where the library is another than is known here, or was not imported."""
+    module = sys.modules.get("mindspore._c_dataengine")
+    if module is None or not recorder.may_patch():
         return None
     try:
-        library = ctypes.PyDLL(sys.modules["mindspore._c_dataengine"].__file__)
+        library = ctypes.PyDLL(module.__file__)
         return Readings(library) if digest(library) in KNOWN else None
     except (OSError, AttributeError):
         recorder.REC.warn(

@@ -47,9 +47,10 @@ def noted(tmp_path):
 
 @pytest.fixture
 def ci(tmp_path, noted):
-    """`ci(failing)`: `.ci/run` with stand-ins for make and a browser; how it ended, and the targets that it asked for."""
+    """`ci(failing)`: `.ci/run` with stand-ins for make, a browser and debootstrap; how it ended, and the targets that it asked for."""
     executable(tmp_path / "bin" / "make")
-    executable(tmp_path / "bin" / "chromium")
+    for name in ("chromium", "debootstrap"):
+        executable(tmp_path / "bin" / name)
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in PROGRAMS:

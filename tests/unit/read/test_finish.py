@@ -55,7 +55,7 @@ def test_after_a_full_disk_the_hint_names_what_works(tmp_path):
     ours = [sys.executable, "-m", "pipeprof"]
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); import signal; "
     limited += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from pipeprof.cli import main; main()"
-    command = [sys.executable, "-c", limited, "report", "run"]
+    command = [sys.executable, "-B", "-c", limited, "report", "run"]  # without -B it would leave cut off bytecode
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "cannot write `run/" in done.stderr
