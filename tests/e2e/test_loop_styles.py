@@ -128,7 +128,8 @@ def test_op_executions_lie_in_their_step(recorded, name):
         step = steps[row["step"]]
         assert step["start_ns"] <= row["start_ns"]
         assert row["start_ns"] + row["dur_ns"] <= step["end_ns"]
-    with_bp = [row for row in recording.training() if row["bp_ns"] is not None]
+    assert all(row["bp_ns"] is not None for row in recording.training() if row["kind"] == "train")
+    with_bp = [row for row in recording.training() if row["bp_source"] == "op"]
     assert with_bp
     assert all(row["in_window"] and row["fp_source"] == "op" for row in with_bp)
 
