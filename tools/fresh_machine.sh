@@ -191,11 +191,12 @@ way_variables() {
   env | grep -E '^(PIP_|SSL_CERT_|REQUESTS_CA_BUNDLE=|CURL_CA_BUNDLE=|(http|https|no|all)_proxy=|(HTTP|HTTPS|NO|ALL)_PROXY=)' || true
 }
 
-# In the clone, as the user, with nothing of this environment but the way to the packages.
+# In the clone, as the user, with nothing of this environment but the way to the packages. What runs in the background of
+# a script ignores Ctrl-C, which the tests send.
 as_user() {
   local variables
   mapfile -t variables < <(way_variables)
-  chroot --userspec="$USER_ID:$USER_ID" "$FRESH_ROOT" /usr/bin/env -i HOME="$HOME_FOLDER" USER=user LOGNAME=user LANG=C.UTF-8 \
+  chroot --userspec="$USER_ID:$USER_ID" "$FRESH_ROOT" /usr/bin/env -i --default-signal=INT,QUIT HOME="$HOME_FOLDER" USER=user LOGNAME=user LANG=C.UTF-8 \
     PATH=/usr/local/bin:/usr/bin:/bin "${variables[@]}" sh -c 'cd "$0" && exec "$@"' "$CLONE" "$@"
 }
 
