@@ -72,4 +72,4 @@ def test_no_call_that_raises_while_a_program_trains_is_seen(program, tmp_path, c
     changed, reached, raised = changes(program, tmp_path, call, later=True)
     assert changed == []
     assert reached >= LEAST
-    assert call > 1 or raised >= 0.9 * reached  # some are only reached behind an error
+    assert call > 1 or raised >= 0.85 * reached  # some are only reached behind an error
