@@ -50,6 +50,10 @@ def test_nothing_in_mindspores_memory_is_changed_where_the_user_forbids_it(pipep
     (newest,) = recording.path.glob("spool/rep=0/proc-*/tree-0/final-*")
     assert len((newest / "dataset_iterator_profiling_0.txt").read_text().splitlines()) >= 4 * 5000
     assert "PIPEPROF_NO_PATCHES" in recording.warned()["service_off"]
+    (events,) = recording.path.glob("spool/rep=0/proc-*/events.jsonl")
+    told = {json.loads(line)["e"] for line in events.read_text().splitlines()}
+    assert "calls" in told  # what Python functions took is measured by the recorder itself
+    assert "service" not in told  # that of MindSpore's timing lines
 
 
 def test_mindspore_holds_the_records_of_few_batches(run, told):
