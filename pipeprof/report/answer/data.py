@@ -77,7 +77,8 @@ def _busy(feeder: dict[str, Any]) -> str:
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
     """Cause and action where no operator can be named: of what was seen of the dataset, and by whom."""
-    trace = "kineto" in content["run"]["source"]  # its DataLoader is a pipeline of one operator
+    # The loader of a trace of another framework is a pipeline of one operator.
+    trace = any(kind in content["run"]["source"] for kind in ("kineto", "dftracer"))
     if not trace and any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
         return (
             "A MindSpore dataset was seen, but neither times nor queues of its operators.",

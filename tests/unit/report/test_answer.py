@@ -267,8 +267,9 @@ def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it
     assert words in answered(given).action
 
 
-def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
-    given = content(make_run, {"step": steps(["warmup", *["train"] * 30])}, source="import:kineto", command=[])
+@pytest.mark.parametrize("source", ["import:kineto", "import:dftracer"])
+def test_the_loader_of_a_trace_is_no_mindspore_dataset(make_run, source):
+    given = content(make_run, {"step": steps(["warmup", *["train"] * 30])}, source=source, command=[])
     given["pipeline"]["pipelines"] = [{"role": "train", "ops": []}]
     answer = answered(given)
     assert answer.cause == "Which part of the DataLoader is slow was not recorded."
