@@ -15,7 +15,7 @@ NETWORK, RESULT, COLLECTIVE, SCRIPT = "network", "mindspore", "collective", "scr
 ON_DEVICE = (NETWORK, RESULT)
 
 STILL_NS = 1_000_000_000  # nothing recorded for so long is said to be waiting
-SILENT_S = 3.0  # it says where it is every second, unless something keeps the interpreter's lock
+SILENT_S = 5.0  # it says where it is every second; one that spins beside others does so some seconds late
 
 _CODES = {"fetch": BATCH, "build": BUILD, "compile": COMPILE, "call": NETWORK}
 _CALLBACK = "callback"

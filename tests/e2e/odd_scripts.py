@@ -388,10 +388,15 @@ TRAINING = {
                 os.close(2); own = os.open("own", os.O_RDWR | os.O_CREAT); os.write(own, bytes(range(256)))
     """,
     "closes everything in a thread": """
+        own_files, write_alone = threading.Lock(), write
+        def write(name, what):
+            with own_files: write_alone(name, what)
         def work():
             for number in range(200):
-                os.closerange(3, 70000)
-                own = os.open(f"own-{number}", os.O_RDWR | os.O_CREAT); os.write(own, b"own"); time.sleep(0.005)
+                with own_files:
+                    os.closerange(3, 70000)
+                    own = os.open(f"own-{number}", os.O_RDWR | os.O_CREAT); os.write(own, b"own")
+                time.sleep(0.005)
         thread = threading.Thread(target=work)
         for number in steps():
             if number == 10: thread.start()

@@ -61,7 +61,8 @@ def add_fleet(add, chance):
         cause = {
             "op_type": chance.choice(["Map", None]), "code": chance.choice(["a.py:1", None]),
             "advice": "workers", "gain": chance.choice([None, 1.5, 2.0]), "verdict": chance.choice(["input_bound", "balanced"]),
-            "op_kind": chance.choice(["cpu", "wait"]),
+            "op_kind": chance.choice(["cpu", "wait"]), "cause": chance.choice(["input_bound", "input_bound", "part"]),
+            "cause_detail": chance.choice(["evaluation", None]), "cause_share": chance.choice([None, 0.25, 0.5]),
         }  # fmt: skip
         job = {
             "workload": chance.choice("xy"), "conditions": "c", "machine": "m", "host": f"host{number % 4}",

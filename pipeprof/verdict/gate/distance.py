@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.statistics import Array
 
 LEAST_REPS = 3  # of two a side, identical code of the measured processes lies apart too often
-MOST_FEW = 3  # repetitions of the smaller side up to which the gap has to be `FEW_GAP`
-FEW_GAP, GAP = math.log(3), math.log(2)  # step times of identical code on an overloaded host differ by up to 2.1x
+GAP = math.log(3)  # step times of identical code on an overloaded host differ by up to 2.1x
 FLOORS = 40  # of the metric: 2 ms for times, which a busy host adds to a wait of any length
 SHARE = 0.002  # of alpha, more than was measured in any source: a policy that allows less does without the rule
 
@@ -32,7 +31,7 @@ def clear_distance(base: Array, new: Array, rule: Rule) -> Array:
     above, below = new_low - base_high, base_low - new_high
     distance = np.maximum(above, below)
     ranges = np.maximum(base_high - base_low, new_high - new_low)
-    needed = np.maximum(FEW_GAP if reps <= MOST_FEW else GAP, ranges)
+    needed = np.maximum(GAP, ranges)
     return np.where(distance >= needed, np.where(above > below, distance, -distance), 0.0)
 
 

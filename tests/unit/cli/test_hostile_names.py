@@ -141,6 +141,7 @@ def test_the_corpus_is_large_and_hostile():
 def hostile_tables(length=10 * MS):
     ops = range(len(NAMES))
     stored = NAMES
+    busy = (length - 4 * MS) // len(NAMES)  # operators fill what is left of the step beside the wait, which leads
     pipeline = {"pipeline_id": 0}
     steps = [
         {"step": n, "kind_step": n, "kind": "train", "epoch": 0, "pipeline_id": 0, "start_ns": n * length,
@@ -159,7 +160,7 @@ def hostile_tables(length=10 * MS):
         "queue": [{**pipeline, "op_id": op, "t_ns": n * MS, "depth": 0 if op < 9 else 8, "capacity": 8} for op in ops for n in range(1, 60)],
         "op_info": [{"op_id": n, "name": name, "type": name, "scope": name, "phase": "forward", "device": name, "stack_id": n,
                      "in_shapes": name, "out_shapes": name, "source_id": name, "in_types": name} for n, name in enumerate(stored)],
-        "op": [{"op_id": n, "step": step, "start_ns": step * length + n * 1000, "dur_ns": 500, "self_ns": 500, "track": stored[n],
+        "op": [{"op_id": n, "step": step, "start_ns": step * length + 4 * MS + n * busy, "dur_ns": busy, "self_ns": busy, "track": stored[n],
                 "side": "host", "exec_id": step * 1000 + n, "memory_bytes": 5, "self_memory_bytes": 5} for step in (8, 9) for n in ops],
         "stack": [{"stack_id": n, "frame": name} for n, name in enumerate(stored)],
         "span": [{"track": name, "category": name, "name": name, "start_ns": n, "dur_ns": 5} for n, name in enumerate(stored)],
