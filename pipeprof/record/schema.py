@@ -468,8 +468,9 @@ TABLES: tuple[Table, ...] = (
             "varchar",
             "",
             (
-                "start (until Python runs) | import | set_up (until the first step) | dataset_build | compile | "
-                "compile_eval | recompile | first_steps (warm-up) | training | evaluation | checkpoint | callback | "
+                "start (until Python runs) | import | set_up (until the first step) | dataset_build | "
+                "look (at samples) | compile | compile_eval | recompile | first_steps (warm-up) | training | "
+                "evaluation | checkpoint | callback | "
                 "epoch_gap | between_steps | profiling (op windows opened and written) | "
                 "ending (after the last step) | not_recorded"
             ),

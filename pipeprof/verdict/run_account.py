@@ -21,7 +21,18 @@ LEAST_NS = 300_000_000  # of a run; less is nothing to speak of, whatever its sh
 LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds may be anything's
 TRAINING = "training"
 RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap")
-ONCE = ("start", "import", "set_up", "dataset_build", "compile", "first_steps", "between_steps", "profiling", "ending")
+ONCE = (
+    "start",
+    "import",
+    "set_up",
+    "dataset_build",
+    "look",
+    "compile",
+    "first_steps",
+    "between_steps",
+    "profiling",
+    "ending",
+)
 ENDING = "ending"
 
 

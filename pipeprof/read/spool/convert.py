@@ -95,12 +95,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         out = RankRows(rep, rank, zero)
         steps_of = []
         for process in members:
-            steps = _add_process(run.manifest, process, out, points, trains=trains)
-            steps_of.append((process, steps))
+            recognised = _add_process(run.manifest, process, out, points, trains=trains)
+            steps_of.append((process, recognised))
             last = _unseen_until(process, end, saw_end="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
             if entry.exit_code != 0:
-                _tell_end(entry.ranks[-1], process, steps, samples, over)
+                _tell_end(entry.ranks[-1], process, recognised.steps, samples, over)
         add_whole_run(steps_of, out, over)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
@@ -180,7 +180,7 @@ def user_points(manifest: Manifest) -> dict[str, str | None]:
 
 def _add_process(
     manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None], *, trains: bool
-) -> Sequence[Step]:
+) -> Steps:
     """Add the rows of one process; its steps come back. `trains`: whether any process of the command was seen to."""
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
@@ -223,7 +223,7 @@ def _add_process(
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)
-    return recognised.steps
+    return recognised
 
 
 def _given_up(process: Process) -> list[tuple[int, int]]:

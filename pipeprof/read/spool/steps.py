@@ -20,6 +20,8 @@ ROW = 0  # flag of a fetch that returned a batch
 GRADIENT = 3  # flag of a call: a PyNative forward begins
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ZIPPED_SHARE = 0.9
+TRAIN, EVAL, LOOK = "train", "eval", "look"  # roles of iterators
+LOOK_ROWS = 8  # of an iterator that is only looked at, at most
 
 
 @dataclass
@@ -57,11 +59,15 @@ class Step:
 
 @dataclass
 class Steps:
-    """The steps in order of start, what they were told from, and how often each kind of evidence was seen."""
+    """The steps in order of start, what they were told from, and how often each kind of evidence was seen.
+
+    `looks`: rows of iterators that led to nothing, in order.
+    """
 
     steps: list[Step]
     evidence: str
     counts: dict[str, int]
+    looks: list[Mark] = field(default_factory=list)
 
 
 def is_row(mark: Mark) -> bool:
@@ -89,7 +95,7 @@ def find_steps(
         return Steps(_named_steps(own), "named", _counts(own))
     model, loop = _split(own)
     steps = _model_steps(model)
-    roles = _roles(loop, keys)
+    roles = _roles(loop, keys, has_trained=any(step.kind == "train" for step in steps))
     loop_steps = _LoopReader(roles, keys).read(loop)
     evaluated = sorted((mark.begin, mark.end) for mark in loop if mark.kind == Kind.PART and mark.flag == EVALUATION)
     leave_out([step for step in loop_steps if step.kind != "eval"], evaluated, loop)
@@ -98,7 +104,8 @@ def find_steps(
     if beside_training and evidence == "rows":
         steps = [replace(step, kind="eval") for step in steps]
     _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
-    return Steps(steps, evidence, _counts(own))
+    looks = [mark for mark in loop if is_row(mark) and roles[mark.subject] == LOOK]
+    return Steps(steps, evidence, _counts(own), looks)
 
 
 def leave_out(steps: Sequence[Step], work: Sequence[tuple[int, int]], marks: Sequence[Mark]) -> None:
@@ -193,18 +200,23 @@ def _model_steps(marks: Sequence[Mark]) -> list[Step]:
     return steps
 
 
-def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
-    """`train` or `eval` for each iterator of hand-written loops, by what follows its rows.
+def _roles(marks: Sequence[Mark], keys: Mapping[int, str], *, has_trained: bool) -> dict[int, str]:
+    """`train`, `eval` or `look` for each iterator of hand-written loops, by what follows its rows.
+
+    `has_trained`: `Model.train` was seen, so that a loop without an update is none of training.
 
     An iterator trains when an update follows one of its rows (calls of graphs without an optimizer may lie between), or
     when nearly all its rows are followed at once by a row of one that does (two datasets read side by side). One with a
     single row plays the role of the same pipeline's others. Several rows of a pipeline between another's row and an
     update count only where that is so at nearly all updates: else they are of an evaluation, with the batch in hand.
+
+    The others evaluate, but one that was left after a few rows with which the network was not called: it was looked at.
     """
     events = [mark for mark in marks if mark.kind in (Kind.FETCH, Kind.UPDATE, Kind.CALL)]
     numbers = {mark.subject for mark in events if mark.kind == Kind.FETCH}
-    if not any(mark.kind == Kind.UPDATE for mark in events):
-        return dict.fromkeys(numbers, "train")
+    if not (has_trained or any(mark.kind == Kind.UPDATE for mark in events)):
+        return dict.fromkeys(numbers, TRAIN)
+    used: set[int] = set()  # iterators that were read to their end, or with a row of which the network was called
     rows: Counter[int] = Counter()
     updated: Counter[int] = Counter()
     followed: dict[int, Counter[int]] = defaultdict(Counter)
@@ -216,8 +228,10 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
     for mark in events:
         if mark.kind == Kind.CALL:
             called = True
+            used |= {row.subject} if row is not None else set()
             continue
         if mark.kind == Kind.FETCH and not is_row(mark):
+            used.add(mark.subject)
             continue
         if row is not None and mark.kind == Kind.UPDATE:
             key = keys.get(row.subject, str(row.subject))
@@ -245,7 +259,9 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
     roles = {}
     for number in numbers:
         same = rows[number] < 2 and keys.get(number) in keys_training
-        roles[number] = "train" if number in training or number in beside or same else "eval"
+        is_look = number not in used and rows[number] <= LOOK_ROWS
+        is_training = number in training or number in beside or same
+        roles[number] = TRAIN if is_training else LOOK if is_look else EVAL
     return roles
 
 
@@ -306,10 +322,11 @@ class _LoopReader:
 
     def _fetch(self, mark: Mark) -> None:
         self._close_eval(mark.begin)
-        if self.roles.get(mark.subject) == "eval":
+        role = self.roles.get(mark.subject)
+        if role in (EVAL, LOOK):
             self._close(mark.begin)
             self.finish = None
-            if is_row(mark):
+            if is_row(mark) and role == EVAL:
                 self.open_eval = Step("eval", mark.begin, mark.end, fetches=[mark])
             return
         if self.units or (self.by_rows and self.fetches):

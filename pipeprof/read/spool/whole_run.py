@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.steps import Step, Steps
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
     "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,
-    "dataset_build": 3, "import": 3, "first_steps": 2, "training": 2,
+    "dataset_build": 3, "import": 3, "look": 3, "first_steps": 2, "training": 2,
 }  # fmt: skip
 
 
@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
     times: int = 1
 
 
-def add_whole_run(members: Sequence[tuple[Process, Sequence[Step]]], out: RankRows, end: int) -> None:
+def add_whole_run(members: Sequence[tuple[Process, Steps]], out: RankRows, end: int) -> None:
     """Add the rank's rows of `run_part`, from the repetition's zero to `end`; `members`: its processes in order."""
     members = sorted(members, key=lambda member: int(member[0].about["started"]))
     for key, (count, first, length) in sorted(divide(_stretches(members, out.zero, end), out.zero, end).items()):
@@ -87,10 +87,11 @@ def _key(one: Stretch) -> tuple[str, str, str]:
     return one.part, one.detail or "", one.cause or ""
 
 
-def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end: int) -> list[Stretch]:
+def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) -> list[Stretch]:
     stretches: list[Stretch] = []
     free = zero  # until here no process of the rank ran
-    for process, steps in members:
+    for process, recognised in members:
+        steps = recognised.steps
         started = int(process.about["started"])
         if started > free:
             stretches.append(Stretch(free, started, "start"))
@@ -103,6 +104,7 @@ def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
             of_steps = [one._replace(times=0) if one.part == "evaluation" else one for one in of_steps]
         stretches += of_steps
+        stretches += (Stretch(mark.begin, mark.end, "look") for mark in recognised.looks)
         stretches += _of_process(process, steps, evaluations)
     return stretches
 
@@ -122,13 +124,16 @@ def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
-    """The steps; those that follow each other without a gap are one stretch."""
+    """The steps; those that follow each other without a gap are one stretch, and one evaluation of one iterator."""
     parts = {"warmup": "first_steps", "train": "training", "eval": "evaluation"}
     run: Stretch | None = None
+    iterator: int | None = None
     for step in steps:
-        part = parts[step.kind]
+        part, before = parts[step.kind], iterator
+        iterator = step.fetches[0].subject if step.fetches else None
         if run is not None and run.part == part and run.end == step.start:
-            run = run._replace(end=step.end, times=run.times + 1)
+            times = run.times + int(part != "evaluation" or iterator != before)
+            run = run._replace(end=step.end, times=times)
             continue
         if run is not None:
             yield run

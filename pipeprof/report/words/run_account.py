@@ -16,6 +16,7 @@ PARTS = {
     "import": "import of MindSpore",
     "set_up": "script, until the first step",
     "dataset_build": "building data pipelines",
+    "look": "looks at samples",
     "compile": "graph compilation",
     "compile_eval": "graph compilation of evaluations",
     "recompile": "graphs compiled again",

@@ -176,6 +176,39 @@ def test_rows_that_no_update_follows_are_evaluation(rec):
     assert times(found, "eval") == [(50, 70), (70, 90)]
 
 
+@pytest.mark.parametrize("is_model", [False, True], ids=["loop by hand", "Model.train"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_iterators_that_are_left_after_a_few_rows_are_looked_at_and_are_no_steps(rec, is_model, rows):
+    """`next(dataset.create_dict_iterator())`, eight times, before the training."""
+    for iterator in range(10, 18):
+        for _ in range(rows):
+            rec.fetch(iterator)
+    if is_model:
+        rec.add(Kind.TRAIN_BEGIN)
+        model_step(rec, 1)
+        model_step(rec, 1)
+        rec.add(Kind.TRAIN_END)
+    else:
+        rec.fetch().update().fetch().update()
+    rec.fetch(20)
+    found = rec.steps()
+    assert [step.kind for step in found.steps] == ["warmup", "train"]
+    assert [mark.subject for mark in found.looks] == [*(n for n in range(10, 18) for _ in range(rows)), 20]
+
+
+def test_rows_beside_a_training_of_model_are_evaluation_where_the_network_or_the_end_is_seen(rec):
+    rec.add(Kind.TRAIN_BEGIN)
+    model_step(rec, 1)
+    rec.add(Kind.TRAIN_END)
+    rec.fetch(10).call()  # a prediction
+    rec.fetch(11).stop(11)
+    for _ in range(20):
+        rec.fetch(12)
+    found = rec.steps()
+    assert [step.kind for step in found.steps] == ["warmup", *["eval"] * 22]
+    assert found.looks == []
+
+
 def test_evaluation_in_the_middle_of_an_epoch_ends_the_training_step_before_it(rec):
     rec.fetch(TRAIN).update().fetch(CHECK).call().fetch(CHECK).call().fetch(TRAIN).update()
     found = rec.steps()
@@ -227,7 +260,7 @@ def test_a_new_iterator_with_a_single_row_plays_the_role_of_its_pipeline(rec):
     keys = {0: "same", 1: "same"}
     found = rec.steps(keys=keys)
     assert [step.kind for step in found.steps] == ["warmup", "train"]
-    assert [step.kind for step in rec.steps().steps] == ["warmup", "train", "eval"]
+    assert [step.kind for step in rec.steps().steps] == ["warmup", "train"]
 
 
 def test_a_row_that_was_fetched_when_the_loop_broke_off_makes_no_step(rec):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.read.spool.process import Kind, Mark, Process
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.steps import Step, Steps
 from pipeprof.read.spool.whole_run import ORDER, Stretch, add_whole_run, divide, why_again
 from pipeprof.read.tables.rows import RankRows
 
@@ -73,9 +73,10 @@ def process(marks=(), *events, bye=True):
     return Process(Path(), {"pid": 1, "started": 5}, list(marks), told)
 
 
-def parts(member, end=200):
+def parts(member, end=200, looks=()):
     out = RankRows(0, 0, 0)
-    add_whole_run([member], out, end)
+    process, steps = member
+    add_whole_run([(process, Steps(steps, "updates", {}, list(looks)))], out, end)
     return {(row[0], row[1], row[2]): row[3:] for row in out.rows["run_part"]}
 
 
@@ -92,6 +93,21 @@ def test_a_run_from_its_launch_to_its_end():
         ("callback", "Watcher", None): (1, 72, 3), ("epoch_gap", None, None): (1, 80, 11),
         ("checkpoint", None, None): (1, 85, 5), ("evaluation", None, None): (1, 91, 4), ("ending", None, None): (1, 110, 90),
     }  # fmt: skip
+
+
+def test_looks_at_samples_are_a_part_of_what_is_before_the_steps():
+    looks = [Mark(Kind.FETCH, 0, number, 0, begin, begin + 4) for number, begin in ((7, 30), (8, 40))]
+    found = parts((process(), [Step("train", 60, 70, 0)]), looks=looks)
+    assert found["look", None, None] == (2, 30, 8)
+    assert found["set_up", None, None] == (1, 5, 37)
+
+
+def test_batches_of_one_iterator_that_follow_each_other_are_one_evaluation():
+    def batch(iterator, begin):
+        return Step("eval", begin, begin + 10, fetches=[Mark(Kind.FETCH, 0, iterator, 0, begin, begin + 1)])
+
+    steps = [Step("train", 20, 30, 0), *(batch(1, begin) for begin in (30, 40, 50)), batch(2, 60), batch(2, 80)]
+    assert parts((process(), steps))["evaluation", None, None] == (3, 30, 50)
 
 
 def test_steps_of_a_recorded_evaluation_are_no_further_evaluations():
