@@ -1,4 +1,4 @@
-"""Runs one training of the catalogue: `python tests/real_trainings/train.py NAME [--seconds 4]`."""
+"""Runs trainings of the catalogue, one after the other: `python tests/real_trainings/train.py NAME... [--seconds 4]`."""
 
 import argparse
 from importlib import import_module
@@ -9,17 +9,21 @@ from networks import network, run
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Runs one training of the catalogue.")
-    parser.add_argument("name")
+    parser = argparse.ArgumentParser(description="Runs trainings of the catalogue.")
+    parser.add_argument("names", nargs="+", metavar="NAME")
     parser.add_argument("--seconds", type=float, default=4.0, help="from the first step on")
     options = parser.parse_args()
-    case = find(options.name)
+    for name in options.names:
+        train(find(name), options.seconds)
+
+
+def train(case, seconds):
     ms.set_seed(1)
     module, function = case.make.split(".")
     make = getattr(import_module(module), function)
     data = make(workers=case.workers) if case.workers else make()
-    steps = run(case.loop, network(*case.input, heavy=case.heavy), data, options.seconds, soft=case.soft)
-    print(f"{case.name}: {steps} steps")
+    steps = run(case.loop, network(*case.input, heavy=case.heavy), data, seconds, soft=case.soft)
+    print(f"{case.name}: {steps} steps", flush=True)
 
 
 if __name__ == "__main__":
