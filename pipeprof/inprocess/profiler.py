@@ -6,11 +6,12 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof.errors import UsageError
-from pipeprof.inprocess import owner
+from pipeprof.inprocess import old_names, owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
 from pipeprof.inprocess.endings import ends_well, message_of, reason, say
@@ -76,9 +77,11 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         use_cuda: bool = False,
         with_modules: object = None,
         experimental_config: object = None,
+        **unknown: object,
     ) -> None:
         super().__init__(formats, flops=with_flops)
         del with_modules, experimental_config
+        old_names.refuse(unknown, signature(profile).parameters)
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)

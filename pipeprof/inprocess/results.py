@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
@@ -10,7 +11,6 @@ from pipeprof.inprocess.endings import message_of, say
 from pipeprof.inprocess.formats import chosen_formats, write_formats
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
     from pathlib import Path
 
@@ -128,3 +128,8 @@ class Results:
             say(f"no timeline `{path}`: {self._why_nothing()}")
             return
         write_trace(self.path, path)
+
+    def export_stacks(self, path: str | os.PathLike[str], *_metric: object) -> None:
+        """Raises UsageError, which names the verb that writes stacks: torch's profiler has them here."""
+        hint = f"`pipeprof stacks {shell_word(str(self.path))} -o {shell_word(os.fspath(path))}` writes them"
+        raise UsageError("a profile writes no stacks itself", hint)

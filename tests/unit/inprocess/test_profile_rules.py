@@ -15,6 +15,7 @@ import pipeprof
 from pipeprof.collect.probe import recorder, windows
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner
+from pipeprof.inprocess.old_names import HERE
 from pipeprof.inprocess.user_spans import user_spans
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
@@ -431,3 +432,11 @@ def test_other_settings_are_no_further_repetition(folder):
     ):
         pytest.fail("the block must not begin")
     assert load("run").manifest.state == "complete"
+
+
+@pytest.mark.parametrize("name", [*HERE, "recrod_shapes", "zzz"])
+def test_a_setting_of_another_profiler_is_answered_with_the_one_here(name):
+    with pytest.raises(UsageError, match=f"no setting {name}") as caught:
+        pipeprof.profile(**{name: True})
+    assert caught.value.hint
+    assert ("record_shapes" in caught.value.hint) == (name == "recrod_shapes")
