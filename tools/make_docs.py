@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from draw_way import picture
 
 from pipeprof.cli import cli
 from pipeprof.query import catalog
@@ -141,28 +140,34 @@ def decisions_page() -> str:
     return "\n".join([_DECISIONS_HEAD, *(f"- [{head.removeprefix('# ')}]({path.name})" for path, head in headings), ""])
 
 
-def pages() -> dict[Path, str]:
-    """Every page that this program writes, by its path."""
-    return {
-        DOCS / "tables.md": tables_page(),
-        DOCS / "queries.md": queries_page(),
-        DOCS / "cli.md": cli_page(),
-        DOCS / "rules.md": rules_page(),
-        DOCS / "decisions" / "index.md": decisions_page(),
-        DOCS / "way.svg": picture(),
-    }
+def picture() -> str:
+    """The text of docs/way.svg: the rooms and what each imports."""
+    from draw_way import picture as drawn  # noqa: PLC0415 - it asks a package of the extra `dev`
+
+    return drawn()
+
+
+PAGES = {
+    "tables.md": tables_page,
+    "queries.md": queries_page,
+    "cli.md": cli_page,
+    "rules.md": rules_page,
+    "decisions/index.md": decisions_page,
+    "way.svg": picture,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the pages, or with `--check` say which are not up to date."""
-    stale = [path for path, text in pages().items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    texts = {DOCS / name: make() for name, make in PAGES.items()}
+    stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
             print(f"not up to date: {path}; run `python tools/make_docs.py`", file=sys.stderr)
         return 1 if stale else 0
     for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(pages()[path], encoding="utf-8")
+        path.write_text(texts[path], encoding="utf-8")
         print(f"wrote {path}")
     return 0
 

@@ -117,6 +117,7 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         _write(spool / "launch.json", _launch_facts(options.run_id))
+        kills = _oom_kills()
         try:
             pid = os.posix_spawn(
                 path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
@@ -124,6 +125,8 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
         except OSError as error:
             raise not_started(command, error) from error
         outcome, facts = _wait(pid, spool, host_interval_s, watched)
+        more = _oom_kills()
+        facts["oom_kills"] = None if more is None or kills is None else more - kills
         if not _is_anothers(spool, options.run_id):
             _write(spool / "exit.json", facts | {"run_id": options.run_id})
     finally:
@@ -149,7 +152,7 @@ def die_like(status: int) -> None:
 def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Exit, dict[str, object]]:
     """How the command ended, and what the spool shall say about it."""
     interrupted = False
-    launcher_cpu_s, kills = time.process_time(), _oom_kills()
+    launcher_cpu_s = time.process_time()
     with HostSampler(pid, spool / "host.jsonl") as sampler:
         due = time.monotonic()
         while True:
@@ -173,8 +176,6 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime}
-                more = _oom_kills()
-                facts["oom_kills"] = None if more is None or kills is None else more - kills
                 return Exit(code, interrupted), facts
 
 

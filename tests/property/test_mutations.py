@@ -28,7 +28,7 @@ def damaged(families):
     """How the process ended in which these were put through the verbs, and what it told."""
     done = subprocess.run(
         [sys.executable, str(SCRIPT), families, SEED, "0", str(CASES)], capture_output=True, text=True, check=False,
-        timeout=CASES * len(FAMILIES) * STUCK_S,
+        timeout=CASES * len(families.split(",")) * STUCK_S,
     )  # fmt: skip
     return done, [json.loads(line) for line in done.stdout.splitlines()]
 

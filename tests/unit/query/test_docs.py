@@ -19,14 +19,16 @@ def make_docs():
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(ROOT / "tools"))
     spec.loader.exec_module(module)
+    yield module
     sys.path.remove(str(ROOT / "tools"))
-    return module
 
 
 @pytest.mark.parametrize("name", ["tables.md", "queries.md", "cli.md", "rules.md", "decisions/index.md", "way.svg"])
 def test_the_committed_page_is_up_to_date(make_docs, name):
+    if name == "way.svg":
+        pytest.importorskip("grimp")
     path = ROOT / "docs" / name
-    assert path.read_text(encoding="utf-8") == make_docs.pages()[path], "run `python tools/make_docs.py`"
+    assert path.read_text(encoding="utf-8") == make_docs.PAGES[name](), "run `python tools/make_docs.py`"
 
 
 def test_the_pages_name_every_table_query_and_parameter(make_docs):
@@ -38,6 +40,7 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
 
 
 def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_imports(make_docs):
+    pytest.importorskip("grimp")
     picture = make_docs.picture()
     assert all(verb in picture for verb in VERBS)
     assert all(f"{reader}," in picture for reader in ("ascend", "kineto", "megengine"))
@@ -79,6 +82,7 @@ def test_the_page_on_python_has_every_public_name():
 
 def test_check_tells_a_stale_page(make_docs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(make_docs, "DOCS", tmp_path)
+    monkeypatch.delitem(make_docs.PAGES, "way.svg")  # it takes a package of the extra `dev`
     assert make_docs.main(["--check"]) == 1
     assert "tables.md" in capsys.readouterr().err
     assert make_docs.main([]) == 0

@@ -66,7 +66,7 @@ def test_a_callback_is_told_from_the_loop():
         ({"ended": True, "alive": False}, "ended"),
         ({"alive": False}, "gone"),
         ({"age_s": None}, "starting"),
-        ({"age_s": 4.0}, "silent"),
+        ({"age_s": 6.0}, "silent"),
         ({"still_ns": S // 2}, "moving"),
     ],
 )
