@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError, did_you_mean, near_names
 from pipeprof.verdict import loop as measured
+from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import with_kinds
 
 if TYPE_CHECKING:
@@ -86,9 +87,12 @@ def described_pipelines(run: Run) -> list[Pipeline]:
     return list(pipelines.values())
 
 
-def loop_of(pipeline: Pipeline) -> Loop:
-    """What was measured, as the prediction takes it. The only place that knows where the figures come from."""
-    return measured.loop_of(pipeline.load, float(os.cpu_count() or 1))
+def loop_of(pipeline: Pipeline, trials: Sequence[Mapping[str, Any]] = ()) -> Loop:
+    """What was measured, as the prediction takes it. The only place that knows where the figures come from.
+
+    `trials`: of record/trials, what was measured of changes before.
+    """
+    return measured.loop_of(pipeline.load, float(os.cpu_count() or 1), [Trial(**one) for one in trials])
 
 
 def find_op(pipelines: Sequence[Pipeline], text: str) -> tuple[Pipeline, Mapping[str, Any]]:

@@ -17,12 +17,13 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
 from pipeprof.experiment.signals import signals_held
+from pipeprof.record.trials import trials_of
 from pipeprof.report.words import predictions
 from pipeprof.report.words.speedup import prediction_lines
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, as_predicted
+from pipeprof.verdict.options import options, settings_of
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
-from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +78,7 @@ def run_whatif(
     content = _facts(run, target) | measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
     predicted, measured = target.prediction.ratio, content["measured"]["ratio"]
-    content["error"] = None if predicted is None else predicted / measured - 1
+    content["error"] = None if predicted is None or target.prediction.trial else predicted / measured - 1
     write_json(folder / "whatif.json", content)
     return content
 
@@ -116,7 +117,7 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
                 f"`{path}` holds no dataset pipeline that fed a training", "record a training that iterates a dataset"
             )
         pipeline, op = find_op(pipelines, wish.op)
-        loop = loop_of(pipeline)
+        loop = loop_of(pipeline, trials_of(run))
     change = _change(wish, op, loop)
     same = [other["op_id"] for other in pipeline.ops if other["op_type"] == op["op_type"]]
     spec = {
@@ -133,12 +134,13 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
 
 
 def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
-    """The change; without one asked for, the smallest number of workers that is enough. Raises UsageError."""
+    """The change; without one asked for, the number of workers that promises most. Raises UsageError."""
     name, limit = op["name"] or op["op_type"], os.cpu_count() or 1
     workers = wish.workers
     if workers is None and wish.prefetch is None and wish.processes is None:
-        workers = enough_workers(loop, op["op_id"])
-        if workers is None or workers == op["workers"]:
+        possible = [one for one in options(loop, op["op_id"]) if settings_of(one) == {"workers"} and not one.is_unknown]
+        workers = possible[0].changes[0].workers if possible and possible[0].may_pay else None
+        if workers is None:
             raise UsageError(
                 f"no number of workers is predicted to be better for `{name}`",
                 "name a setting to try, such as --workers 2",

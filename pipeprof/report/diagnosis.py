@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.record.trials import trials_of
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.trials import trials_of
 from pipeprof.report.words import compatible as other_programs
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
-from pipeprof.verdict.data_cause import take_trials
+from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
@@ -35,20 +35,6 @@ OPERATORS_ALONE = (
 DIVIDED = "step/split"
 
 
-def diagnosis_of(
-    engine: Engine,
-    run: Run,
-    waits: list[dict[str, Any]],
-    pipelines: list[dict[str, Any]],
-    contention: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The verdict on a run's data and step with evidence and suggestions in words, and what other programs would say.
-
-    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
-    """
-    return in_words(engine, run, pipelines, judged(engine, run, waits, pipelines, contention))
-
-
 def in_words(engine: Engine, run: Run, pipelines: list[dict[str, Any]], verdict: dict[str, Any]) -> dict[str, Any]:
     """A verdict of `judged` in words, with what other programs would say."""
     main = _main_pipelines(pipelines)
@@ -69,10 +55,11 @@ def judged(
     pipelines: list[dict[str, Any]],
     contention: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """As `diagnosis_of`, with codes in place of words, and nothing of other programs."""
+    """The verdict on a run's data and step, with codes in place of words, and nothing of other programs.
+
+    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
+    """
     verdict = data_verdict(engine, run, waits, pipelines)
-    if verdict["op_id"] is not None:
-        take_trials(verdict, trials_of(run))
     verdict["network"] = _network(engine, run, verdict["doubts"])
     lower(verdict, contention)
     return verdict
@@ -99,7 +86,9 @@ def data_verdict(
     sink = with_stages(_of(main, engine.rows("diagnose/sink")))
     loads = _of(main, engine.rows("diagnose/load"))
     alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)
-    verdict = diagnose(waits, decisions(loads, waits, cores, alone=alone), loads, sink=sink, cores=cores)
+    trials = [Trial(**one) for one in trials_of(run)] if loads else []
+    decided = decisions(loads, waits, cores, alone=alone)
+    verdict = diagnose(waits, decided, loads, sink=sink, cores=cores, trials=trials)
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
         verdict = judge_fills(verdict, loads, cores)

@@ -80,7 +80,7 @@ class Candidate:
     @property
     def is_unknown(self) -> bool:
         """Whether nothing could be predicted, not even an interval."""
-        return self.prediction.high is None
+        return self.prediction.ratio is None and self.prediction.high is None
 
     @property
     def may_pay(self) -> bool:

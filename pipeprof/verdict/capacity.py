@@ -26,6 +26,7 @@ BESIDE_PYTHON = 4.0  # times less CPU that a loop's batch takes without Python b
 MOST_DELAYED = 0.95  # of the time that threads wanted a core: more is told of hardly any computing
 NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
 PREFETCH = 16  # MindSpore's default
+MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 SOURCE = "GeneratorOp"
 SCALING = frozenset(["MapOp", "BatchOp"])
 CHEAP = frozenset(
@@ -92,13 +93,30 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """A change of one operator that was measured: `verb` is whatif or tune, `old` and `new` the settings by name.
+
+    `times` as fast, within [`low`, `high`], which are None after a single pair.
+    """
+
+    verb: str
+    op_type: str
+    name: str | None
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    times: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Loop:
     """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now.
 
     `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured. `delay_share`: of
     the time that its threads wanted a core, that in which they had none. `cpu_count`: most workers that MindSpore
     allows; `cores`: those that the training may use, None: all of them. `sharing`: how many times the CPU of this rank
-    all ranks use that share its cores: each of them is changed.
+    all ranks use that share its cores: each of them is changed. `trials`: what was measured of changes before.
     """
 
     stages: tuple[Stage, ...]
@@ -111,6 +129,7 @@ class Loop:
     cores: float | None = None
     delay_share: float | None = None
     sharing: float = 1.0
+    trials: tuple[Trial, ...] = ()
 
     @property
     def consumer_undelayed(self) -> float:
@@ -181,6 +200,23 @@ def as_predicted(change: Change, row: Mapping[str, Any]) -> Change:
     """
     stays = row.get("op_type") == SOURCE and change.processes is None and (change.workers or 1) > 1
     return replace(change, processes=bool(row.get("uses_processes"))) if stays else change
+
+
+def trial_of(loop: Loop, stage: Stage, change: Change) -> Trial | None:
+    """The trial of this very change of this operator as it is now; None without one."""
+    if change.maps_after or change.cache or change.max_rowsize:
+        return None
+    alike = [one for one in loop.stages if (one.op_type, one.name) == (stage.op_type, stage.name)]
+    if len(alike) > 1:  # nobody can tell of which of them it was
+        return None
+    now = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
+    wanted = {name: value for name in now if (value := getattr(change, name)) is not None}
+    for trial in loop.trials:
+        is_of = (trial.op_type, trial.name) == (stage.op_type, stage.name) and not set(trial.new) - set(now)
+        as_now = all(value in (None, now.get(name)) for name, value in trial.old.items())
+        if is_of and as_now and {**now, **trial.new} == {**now, **wanted}:
+            return trial
+    return None
 
 
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:

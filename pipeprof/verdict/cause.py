@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -36,18 +36,6 @@ class Advice(msgspec.Struct, frozen=True):
     old: int | float | bool | str | None = None
     new: int | float | bool | str | None = None
     gain: Gain | None = None
-
-
-class Trial(msgspec.Struct, frozen=True):
-    """A change of one operator that was measured: `verb` is whatif or tune, `new` the settings by name."""
-
-    verb: str
-    op_type: str
-    name: str | None
-    new: dict[str, Any]
-    times: float
-    low: float | None
-    high: float | None
 
 
 class Stage(msgspec.Struct, frozen=True):

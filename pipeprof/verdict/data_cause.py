@@ -13,11 +13,8 @@ from pipeprof.verdict.suggest import BOUND
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeprof.verdict.cause import Trial
-
     Row = Mapping[str, Any]
 
-SETTINGS = {"num_parallel_workers": "workers", "python_multiprocessing": "processes", "prefetch_size": "prefetch"}
 INPUT, LOCK, SHARED, EQUAL = "input_bound", "interpreter_lock", "shared_cpu", "balanced"
 CODES = (INPUT, LOCK, SHARED, EQUAL)
 TRANSFER = "data_transmission"  # a stage of sink mode: the batches are ready, but reach the device late
@@ -88,27 +85,6 @@ def is_little(item: Row) -> bool:
     return gain < NONE or (gain < LITTLE and low < 1)
 
 
-def take_trials(diagnosis: dict[str, Any], trials: Sequence[Trial]) -> None:
-    """Put what was measured of a change in the place of what is predicted of it."""
-    for item in diagnosis["suggestions"]:
-        for trial in trials:
-            if item["op_id"] == diagnosis["op_id"] and _is_of(trial, diagnosis, item):
-                item |= {"gain": trial.times, "gain_low": trial.low, "gain_high": trial.high, "trial": trial.verb}
-                numbers = {"verb": trial.verb, "times": trial.times, "low": trial.low, "high": trial.high}
-                item["facts"] = {**item["facts"], "trial": numbers}
-
-
-def _is_of(trial: Trial, diagnosis: Row, item: Row) -> bool:
-    """Whether a trial was of this suggestion: the same setting of the same operator."""
-    setting = SETTINGS.get(item["parameter"] or "")
-    same = (trial.op_type, trial.name) == (diagnosis["op_type"], diagnosis["op_name"])
-    others = set(trial.new) - {setting, "workers"}
-    if not same or setting is None or others or trial.new.get(setting) != item["new"]:
-        return False
-    workers = item["facts"].get("new_workers", trial.new.get("workers"))
-    return bool(trial.new.get("workers", workers) == workers)
-
-
 def nearly_equal(diagnosis: Row) -> float | None:
     """The most that removing the pipeline brings, where it shares the cores and perhaps brings nothing; else None."""
     freed = _fact(diagnosis, "freed")
@@ -165,15 +141,22 @@ def _advice(diagnosis: Row) -> Advice | None:
     item = chosen(diagnosis)
     if item is None:
         return None
-    return Advice(
-        item["code"], item["op_id"], item["parameter"], item["old"], item["new"], _gain(item, bound_of(diagnosis))
-    )
+    return Advice(item["code"], item["op_id"], item["parameter"], item["old"], item["new"], gain_of(diagnosis, item))
 
 
-def _gain(item: Row, bound: Row | None) -> Gain | None:
-    """Of this suggestion: its prediction; without one, what no cure of its operator exceeds."""
+def gain_of(diagnosis: Row, item: Row) -> Gain | None:
+    """Of this suggestion: its trial or prediction. Of work that is made cheaper, what no work at all would bring.
+
+    A change of settings that nothing is predicted of has none.
+    """
     if item["gain"] is not None or (item["gain_low"] and item["gain_high"]):
-        return Gain("measured" if item.get("trial") else "predicted", item["gain"], item["gain_low"], item["gain_high"])
+        return Gain("measured" if item["trial"] else "predicted", item["gain"], item["gain_low"], item["gain_high"])
+    bound = bound_of(diagnosis)
+    if item["parameter"] is not None or item["code"] in MOVES:
+        return None
+    alone = stage_freed(diagnosis) if diagnosis["rule"] == SHARED else None
+    if alone is not None:
+        return Gain("estimated", alone, high=None if bound is None else bound["gain_high"])
     return None if bound is None else Gain("bound", high=bound["gain_high"])
 
 

@@ -10,16 +10,19 @@ from pipeprof.verdict.rules import CROWDED_CORES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.verdict.capacity import Trial
+
     Row = Mapping[str, Any]
 
 CONSUMER = -1
 BOUND = 1.1  # times the busy cores of a rank: a job that uses more has ranks on other cores
 
 
-def loop_of(rows: Sequence[Row], cores: float) -> Loop:
+def loop_of(rows: Sequence[Row], cores: float, trials: Sequence[Trial] = ()) -> Loop:
     """The training loop of one pipeline from its rows of diagnose/load.
 
-    `cores` of the machine, 0 when not known; the rows may say which of them the training may use.
+    `cores` of the machine, 0 when not known; the rows may say which of them the training may use. `trials`: what was
+    measured of changes before.
     """
     first: Row = rows[0] if rows else {}
     idle, room = first.get("idle_share"), first.get("room_cores") or cores
@@ -34,6 +37,7 @@ def loop_of(rows: Sequence[Row], cores: float) -> Loop:
         delay_share=first.get("delay_share"),
         cores=room or None,
         sharing=_sharing(first, idle, room),
+        trials=tuple(trials),
     )
 
 

@@ -20,7 +20,7 @@ from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeprof.verdict.capacity import Loop
+    from pipeprof.verdict.capacity import Loop, Trial
     from pipeprof.verdict.decision import Decision
     from pipeprof.verdict.facts import StageFacts
 
@@ -41,12 +41,13 @@ def diagnose(
     *,
     sink: Sequence[Row] = (),
     cores: float = 0.0,
+    trials: Sequence[Trial] = (),
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
     `waits`: rows of step/data_wait; `decided`: one decision for each repetition; `loads`: rows of diagnose/load;
-    `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known. Repetitions vote; the one in
-    the middle of the winners is shown.
+    `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known; `trials`: what was measured
+    of changes before. Repetitions vote; the one in the middle of the winners is shown.
     """
     steady = [row for row in waits if row["kind"] == "train"]
     if not decided:
@@ -68,11 +69,11 @@ def diagnose(
     diagnosis["evidence"] += shown.of_waiting(rows[0], wait_share)
     diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row["rep"], row["rank"]) == key])
     if chosen.verdict == "consumer_bound":
-        _clear(diagnosis, chosen, rows, loop_of(rows, cores))
+        _clear(diagnosis, chosen, rows, loop_of(rows, cores, trials))
     elif diagnosis["stage"] == "data_transmission":
         _leave_out_stages(diagnosis)
     else:
-        _name(diagnosis, chosen, rows, loop_of(rows, cores))
+        _name(diagnosis, chosen, rows, loop_of(rows, cores, trials))
     return diagnosis
 
 

@@ -24,6 +24,7 @@ from pipeprof.verdict.capacity import (
     lowest_rate,
     rate_now,
     source_changed,
+    trial_of,
 )
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 
@@ -44,7 +45,7 @@ class Prediction:
     """Speed-up of the whole loop: `ratio` within [`low`, `high`], or None and the `reason` why no number can be given.
 
     `basis` says what it was computed from, `limited_by` what is the slowest then: an op_id, or "consumer". `basis` and
-    `reason` are codes with numbers.
+    `reason` are codes with numbers. `trial`: the verb that measured it before, None where it was computed.
     """
 
     ratio: float | None
@@ -53,16 +54,21 @@ class Prediction:
     basis: tuple[Basis, ...] = ()
     limited_by: int | str | None = None
     reason: Basis | None = None
+    trial: str | None = None
 
 
 def predict(loop: Loop, change: Change) -> Prediction:
-    """Speed-up of the loop by the change: lowest capacity after it / lowest capacity before it.
+    """Speed-up of the loop by the change: as it was measured before, else lowest capacity after it / before it.
 
     Refused (ratio None): operators that were not timed, a source whose serial row time is hidden, and intervals wider
     than 1.8x (`low` and `high` are given then). On hosts without idle cores more computing workers bring between
     nothing and what these workers could make: measured predictions were off by up to 2x there.
     """
     stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
+    tried = None if stage is None else trial_of(loop, stage, change)
+    if tried is not None:
+        rests_on = because("measured", verb=tried.verb)
+        return Prediction(tried.times, tried.low, tried.high, (rests_on,), trial=tried.verb)
     refusal = _refusal(stage, change)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)

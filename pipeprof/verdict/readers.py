@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from pipeprof.verdict.candidate import Candidate, key_of
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, Stage
+from pipeprof.verdict.options import MOST_WORKERS
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-MOST_WORKERS = 64
 BY_FILE = frozenset(
     [
         "AGNewsOp", "AmazonReviewOp", "CLUEOp", "CSVOp", "ClueOp", "CoNLL2000Op", "CsvOp", "DBpediaOp", "EnWik9Op",

@@ -10,27 +10,27 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import PREFETCH, SCALING, SOURCE, Change, Loop, poll_row_ns
+from pipeprof.verdict.candidate import WORTH, Candidate
+from pipeprof.verdict.capacity import MANY_ROWS, PREFETCH, SCALING, SHORT_ROW_NS, SOURCE, Change, Loop, poll_row_ns
 from pipeprof.verdict.evidence import operator
+from pipeprof.verdict.options import options, outlasting, settings_of
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeprof.verdict.capacity import Basis
 
     Row = Mapping[str, Any]
 
-WORTH = 1.02  # a smaller predicted gain is not suggested
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
 BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
 # a stage that waits beside a slow one 1.46
 NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
-MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
 
@@ -40,7 +40,8 @@ class Suggestion:
 
     `code` says which, with `facts`; reports word both. `old` and `new` are values of `parameter`; `place` is the
     file:line to edit; `not_when` the code and numbers of the counter-indication; `then` what limits afterwards: an
-    op_id or "consumer"; `trial` the verb that measured the gain, None for a prediction.
+    op_id or "consumer"; `trial` the verb that measured the gain, None for a prediction. One with a `parameter` is of
+    the changes in verdict/options, with the prediction of that change.
     """
 
     code: str
@@ -184,10 +185,11 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if kind == "gil":
         yield from _processes(row, loop)
         return
-    wanted = enough_workers(loop, row["op_id"])
-    if wanted is not None and wanted > now:
+    more = _best(row, loop, lambda change: (change.workers or 0) > now, "workers")
+    if more is not None:
+        wanted = more.changes[0].workers
         not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
-        yield from _predicted(row, wanted, loop, not_when)
+        yield from _predicted(row, more, loop, not_when)
     elif now >= loop.cpu_count:
         yield _of(
             "most_workers_compute" if kind == "cpu" else "most_workers_wait", row, {"cpus": loop.cpu_count},
@@ -208,18 +210,26 @@ def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     """Worker processes for Python that computes. A source hands rows out in polls then, so it must be seen to gain."""
-    if row["uses_processes"] or row.get("iterated"):
+    for one in _in_processes(row, loop):
+        yield _moved("to_processes", row, loop, one, {"code": "rows_are_large_or_threads"})
+
+
+def _in_processes(row: Row, loop: Loop) -> Iterator[Candidate]:
+    """Worker processes for the operator's Python, two or more where there are CPUs for them, if that may pay."""
+    if row["uses_processes"] or not row["is_python"]:
         return
-    workers = max(row["workers"], min(2, loop.cpu_count))
-    prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
-    sure = prediction.ratio is not None and (prediction.low or 0.0) >= 1.0
-    if row["op_type"] == SOURCE and (workers < 2 or (prediction.ratio or prediction.high or 0.0) < WORTH):
-        return
-    facts = {"new_workers": workers, "prediction": _stated(prediction) if sure else None}
-    yield _of(
-        "to_processes", row, facts, parameter="python_multiprocessing", old=False, new=True, place=row["site"],
-        not_when={"code": "rows_are_large_or_threads"}, verify=_verify(row, loop, f"--workers {workers} --processes"),
-        **(_gains(prediction) if sure else {}),
+    both = ("workers", "processes") if row["workers"] == 1 and loop.cpu_count > 1 else ("processes",)
+    one = _best(row, loop, lambda change: bool(change.processes), *both)
+    if one is not None and one.may_pay:
+        yield one
+
+
+def _moved(code: str, row: Row, loop: Loop, one: Candidate, not_when: Mapping[str, Any]) -> Suggestion:
+    workers = one.changes[0].workers or row["workers"]
+    return _of(
+        code, row, {"new_workers": workers, "prediction": _stated(one.prediction)}, parameter="python_multiprocessing",
+        old=False, new=True, basis=one.prediction.basis, place=row["site"], not_when=not_when,
+        verify=_verify(row, loop, one, f"--workers {workers} --processes"), **_gains(one.prediction),
     )  # fmt: skip
 
 
@@ -245,15 +255,16 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if row.get("iterated"):
         yield from _by_number(row, kind, loop)
         return
-    wanted = enough_workers(loop, row["op_id"])
-    if wanted is not None and wanted < now:
+    other = _best(row, loop, lambda change: change.workers != now, "workers")
+    wanted = None if other is None or not other.may_pay else other.changes[0].workers
+    if other is not None and wanted is not None and wanted < now:
         rows_s = 1e9 / row["law_row_ns"] if row["law_row_ns"] else THREAD_ROWS_S * now
-        yield from _predicted(row, wanted, loop, None, why={"code": "polls", "rows_per_second": rows_s})
+        yield from _predicted(row, other, loop, None, why={"code": "polls", "rows_per_second": rows_s})
     elif kind == "gil":
         yield _of("source_holds_lock", row, place=row["code"], not_when={"code": "threads_never_help"})
-    elif wanted is not None and wanted > now:
+    elif other is not None and wanted is not None and (kind != "cpu" or other.prediction.ratio is not None):
         polls = poll_row_ns(wanted, processes=bool(row["uses_processes"]), prefetch=row["capacity"] or PREFETCH)
-        yield from _predicted(row, wanted, loop, _shortest(row, polls / 1e6))
+        yield from _predicted(row, other, loop, _shortest(row, polls / 1e6))
     if kind in ("cpu", "gil"):
         yield from _processes(row, loop)
     more = now > 1 or (wanted is not None and wanted > now)
@@ -290,76 +301,68 @@ def _stalling(row: Row, loop: Loop) -> Iterator[Suggestion]:
     """A queue that outlasts the stalls; else processes of which each stalls on its own, and rarer stalls."""
     queue = _deeper(row, loop)
     if queue.code != "deeper_queue":
-        yield from _apart(row, loop)
+        for one in _in_processes(row, loop):
+            if (one.changes[0].workers or row["workers"]) > 1:
+                yield _moved("stalls_apart", row, loop, one, {"code": "stalls_come_with_rows"})
     yield queue
-
-
-def _apart(row: Row, loop: Loop) -> Iterator[Suggestion]:
-    """Python in worker processes, where that may bring something."""
-    workers = max(row["workers"], min(2, loop.cpu_count))
-    if not row["is_python"] or row["uses_processes"] or row.get("iterated") or workers < 2:
-        return
-    prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
-    if (prediction.ratio or prediction.high or 0.0) >= WORTH:
-        yield _of(
-            "stalls_apart", row, {"new_workers": workers, "prediction": _stated(prediction)},
-            parameter="python_multiprocessing", old=False, new=True, basis=prediction.basis, place=row["site"],
-            not_when={"code": "stalls_come_with_rows"},
-            verify=_verify(row, loop, f"--workers {workers} --processes"), **_gains(prediction),
-        )  # fmt: skip
 
 
 def _deeper(row: Row, loop: Loop) -> Suggestion:
     """Bursts: a queue that holds what is taken during the longest stall, if the stage is fast enough on average."""
-    stall_ns, held, taken = row["max_row_ns"], row["capacity"] or 0, loop.consumer
-    if stall_ns is None or taken is None:
-        return _rarer(row, None)
-    if (row["rate"] or 0.0) < taken:
-        return _rarer(row, {"code": "slow_on_average"})
-    depth = math.ceil(stall_ns * taken / 1e9) + 1
-    if depth <= held:
-        return _rarer(row, {"code": "queue_is_deep", "depth": held})
+    stage = next(stage for stage in loop.stages if stage.op_id == row["op_id"])
+    depth, why = outlasting(stage, loop.consumer)
+    deeper = Change(row["op_id"], prefetch=depth)
+    prediction = predict(loop, deeper)
+    if depth is None or not Candidate("", (deeper,), prediction=prediction).may_pay:
+        return _of("rarer_stalls", row, {"why": why}, place=row["code"])
+    facts = {"depth": depth, "stall_ns": row["max_row_ns"], "prediction": _stated(prediction)}
     return _of(
-        "deeper_queue", row, {"depth": depth, "stall_ns": stall_ns}, parameter="prefetch_size",
+        "deeper_queue", row, facts if prediction.trial else {**facts, "prediction": None}, parameter="prefetch_size",
         old=row["capacity"], new=depth, place=row["site"], not_when={"code": "memory_short"},
-        verify=_verify(row, loop, f"--prefetch {depth}"),
+        verify=_verify(row, loop, Candidate("", (deeper,), prediction=prediction), f"--prefetch {depth}"),
+        **_gains(prediction),
     )  # fmt: skip
 
 
-def _rarer(row: Row, why: Mapping[str, Any] | None) -> Suggestion:
-    """Bursts that no longer queue outlasts; `why` says what is known of that."""
-    return _of("rarer_stalls", row, {"why": why}, place=row["code"])
+def _best(row: Row, loop: Loop, fits: Callable[[Change], bool], *names: str) -> Candidate | None:
+    """Of the changes of exactly these settings of the operator, of those that fit, the most promising one."""
+    return next(
+        (
+            one
+            for one in options(loop, row["op_id"])
+            if settings_of(one) == {*names} and not one.is_unknown and fits(one.changes[0])
+        ),
+        None,
+    )
 
 
 def _predicted(
-    row: Row, wanted: int, loop: Loop, not_when: Mapping[str, Any] | None, why: Mapping[str, Any] | None = None
+    row: Row, one: Candidate, loop: Loop, not_when: Mapping[str, Any] | None, why: Mapping[str, Any] | None = None
 ) -> Iterator[Suggestion]:
     """Another number of workers, unless it is predicted to bring nothing."""
-    prediction = predict(loop, Change(row["op_id"], workers=wanted))
-    if prediction.ratio is not None and prediction.ratio < WORTH:
+    if not one.may_pay:
         return
-    if prediction.ratio is None and (prediction.high or 0) < WORTH and prediction.high is not None:
-        return
+    wanted, prediction = one.changes[0].workers or row["workers"], one.prediction
     # Of a GeneratorDataset with several workers MindSpore's own default is processes, and this is predicted of threads.
     threads = row["op_type"] == SOURCE and wanted > 1 and not row["uses_processes"]
     yield _of(
         "workers", row,
         {"new_workers": wanted, "why": why, "prediction": _stated(prediction), "stays_threads": threads},
         parameter="num_parallel_workers", old=row["workers"], new=wanted, basis=prediction.basis, not_when=not_when,
-        place=row["site"], verify=_verify(row, loop, f"--workers {wanted}"), **_gains(prediction),
+        place=row["site"], verify=_verify(row, loop, one, f"--workers {wanted}"), **_gains(prediction),
     )  # fmt: skip
 
 
 def _gains(prediction: Prediction) -> dict[str, Any]:
     return {
         "gain": prediction.ratio, "gain_low": prediction.low, "gain_high": prediction.high,
-        "then": prediction.limited_by,
+        "then": prediction.limited_by, "trial": prediction.trial,
     }  # fmt: skip
 
 
 def _stated(prediction: Prediction) -> dict[str, Any]:
     """The gain, or why there is none."""
-    return {name: getattr(prediction, name) for name in ("ratio", "low", "high", "reason")}
+    return {name: getattr(prediction, name) for name in ("ratio", "low", "high", "reason", "trial")}
 
 
 def _fewer(row: Row, loop: Loop) -> Suggestion | None:
@@ -377,8 +380,13 @@ def _fewer(row: Row, loop: Loop) -> Suggestion | None:
     )  # fmt: skip
 
 
-def _verify(row: Row, loop: Loop, options: str) -> str:
-    """The command that tries it; the operator stands in it by its name where that is one word and its alone."""
+def _verify(row: Row, loop: Loop, one: Candidate, options: str) -> str | None:
+    """The command that tries it; the operator stands in it by its name where that is one word and its alone.
+
+    None for what was measured before.
+    """
+    if one.prediction.trial:
+        return None
     name = row["name"] or ""
     alone = sum(stage.name == name for stage in loop.stages) == 1
     op = name if alone and name.isidentifier() and name.isascii() else row["op_id"]

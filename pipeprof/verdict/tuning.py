@@ -12,33 +12,29 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Recorded, beside, cached, kept_rows, key_of
+from pipeprof.verdict.candidate import KEEPS, SETTINGS, Candidate, Recorded, beside, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import (
-    CPU_SHARE,
+    MANY_ROWS,
     SCALING,
+    SHORT_ROW_NS,
     SOURCE,
     Change,
     Loop,
     Stage,
-    because,
     is_polled,
     rate_now,
     rate_with,
 )
+from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.readers import BY_FILE, more_readers
-from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
-from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
 Goal = Literal["time", "memory", "cores"]
 
 SHALLOW = 2  # the queue that is tried where memory is to be saved, or a source is polled
-DEEP = 64  # the queue that is tried where rare stalls limit
-TIE = 1.15  # times the slowest: operators within it are changed together, too
-MOST_WORKERS = 64
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
 ONE_THREAD: Mapping[str, str] = {
     "MKL_NUM_THREADS": "1",
@@ -91,11 +87,7 @@ def _as_written(
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
-    possible = [
-        Candidate(key_of(change), (change,), prediction=predict(loop, change))
-        for stage in loop.stages
-        for change in _changes(stage, loop)
-    ]
+    possible = [one for stage in loop.stages for one in options(loop, stage.op_id)]
     possible += _together(loop)
     possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)
@@ -105,7 +97,7 @@ def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> l
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         possible += _one_thread(environment)
     possible = [one for one in possible if not (one.is_unknown and limits_itself(loop, recorded.readers))]
-    return _once(sorted(possible, key=_order))
+    return _once(sorted(possible, key=order))
 
 
 def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Candidate]:
@@ -149,7 +141,7 @@ def _shallower(stage: Stage) -> list[Candidate]:
 def _order_of_savings(one: Candidate) -> tuple[Any, ...]:
     """Processes first, for each has an interpreter of its own; then what gives most workers back."""
     processes = sum(change.processes is False for change in one.changes)
-    return -processes, -len(one.changes), bool(one.environment), _size(one)
+    return -processes, -len(one.changes), bool(one.environment), size(one)
 
 
 def _fewest(stage: Stage, loop: Loop) -> int | None:
@@ -180,48 +172,6 @@ def _once(ranked: list[Candidate]) -> list[Candidate]:
     return distinct
 
 
-def _order(one: Candidate) -> tuple[Any, ...]:
-    """The most promising first, which fewest pairs decide; of unknown effect, behind these, what usually brings most.
-
-    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
-    """
-    promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
-    return one.is_unknown, -round(promise, 2), not one.changes, len(one.changes), _size(one)
-
-
-def learned(ranked: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
-    """The candidates with the predictions that trials of the same recording correct, in their new order.
-
-    `seen`: candidates whose prediction failed, and the speed-up that was measured. Of other values for the same
-    settings of the same operators the logarithm of the gain is taken to be off by the same factor: where two workers
-    brought nothing, four will not; where they brought half of what was promised, neither will four bring it all.
-    """
-    powers = {
-        _kind(one): math.log(measured) / math.log(one.prediction.ratio)
-        for one, measured in seen
-        if one.prediction.ratio is not None and abs(math.log(one.prediction.ratio)) > math.log(WORTH) and measured > 0
-    }
-    return sorted((_corrected(one, powers.get(_kind(one))) for one in ranked), key=_order)
-
-
-def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
-    return frozenset(
-        (change.op_id, name) for change in one.changes for name in SETTINGS if getattr(change, name) is not None
-    )
-
-
-def _corrected(one: Candidate, power: float | None) -> Candidate:
-    promised = one.prediction
-    if power is None or promised.ratio is None or promised.low is None or promised.high is None:
-        return one
-    ratio = promised.ratio**power
-    prediction = replace(
-        promised, ratio=ratio, low=promised.low * ratio / promised.ratio, high=promised.high * ratio / promised.ratio,
-        basis=(*promised.basis, because("learned", power=power)),
-    )  # fmt: skip
-    return replace(one, prediction=prediction)
-
-
 def worth_trying(ranked: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
     """Of the candidates in their order those that may pay and were not tried."""
     return (one for one in ranked if one.may_pay and one.key not in tried)
@@ -246,32 +196,6 @@ def failed(prediction: Prediction, low: float, high: float) -> bool:
     if prediction.low is None or prediction.high is None:
         return False
     return high < prediction.low or low > prediction.high
-
-
-def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:
-    """Changes of one operator: numbers of workers, worker processes, both, and deeper queues."""
-    if stage.op_type != SOURCE and stage.op_type not in SCALING:
-        return
-    numbers = [] if stage.iterated else _numbers(stage, loop)
-    yield from (Change(stage.op_id, workers=number) for number in numbers)
-    if stage.is_python and not stage.iterated:
-        other = not stage.uses_processes
-        if stage.op_type != SOURCE or stage.workers > 1:
-            yield Change(stage.op_id, processes=other)
-        yield from (Change(stage.op_id, workers=number, processes=other) for number in numbers if number > 1)
-    deep = stage.kind == "burst" or (stage.op_type == SOURCE and stage.uses_processes and stage.workers > 1)
-    if deep and stage.depth < DEEP:
-        yield Change(stage.op_id, prefetch=DEEP)
-
-
-def _numbers(stage: Stage, loop: Loop) -> list[int]:
-    """Numbers of workers to try: enough by the prediction, one more, twice as many, all; fewer for a source."""
-    wanted = {enough_workers(loop, stage.op_id), stage.workers + 1, 2 * stage.workers, loop.cpu_count}
-    if stage.op_type == SOURCE or (stage.cpu_share or 0.0) >= CPU_SHARE:
-        wanted.add(1)
-    return sorted(
-        one for one in wanted if one and 1 <= one <= min(loop.cpu_count, MOST_WORKERS) and one != stage.workers
-    )
 
 
 def _together(loop: Loop) -> list[Candidate]:
@@ -329,8 +253,3 @@ def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
     if enough:
         return min(enough, key=lambda one: one[1])
     return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))
-
-
-def _size(candidate: Candidate) -> tuple[int, int, str]:
-    settings = sum(getattr(one, name) is not None for one in candidate.changes for name in SETTINGS)
-    return settings, sum(one.workers or 0 for one in candidate.changes), candidate.key

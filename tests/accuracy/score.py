@@ -22,7 +22,7 @@ from truncate import first_steps
 
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
-from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.diagnosis import in_words, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,7 +140,8 @@ def score_one(captures: Path, name: str, entry: dict[str, Any]) -> Scored:
 
 
 def _diagnosis(engine: Engine, run: Run) -> dict[str, Any]:
-    return diagnosis_of(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+    pipelines = engine.rows("queue/pipelines")
+    return in_words(engine, run, pipelines, judged(engine, run, engine.rows("step/data_wait"), pipelines))
 
 
 def answer_of(diagnosis: dict[str, Any], stages: dict[int, str]) -> Answer:

@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeprof.query.engine import Engine
 from pipeprof.record import store
 from pipeprof.record.run import load
-from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.diagnosis import judged
 from tests.accuracy.archive import unpack
 from tests.accuracy.truncate import first_steps
 
@@ -51,7 +51,7 @@ def steps_of(rows, first):
 def asked(run):
     """Verdict, operator and confidence, as a live view would show them."""
     with Engine.open(run) as engine:
-        found = diagnosis_of(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        found = judged(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
     return found["verdict"], found["op_id"], found["confidence"]
 
 

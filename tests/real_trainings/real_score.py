@@ -26,8 +26,8 @@ from score import answer_of, share
 from pipeprof.query.engine import Engine
 from pipeprof.record import store
 from pipeprof.record.run import load
+from pipeprof.report import diagnosis
 from pipeprof.report.answer.data import estimated, nearly_equal
-from pipeprof.report.diagnosis import diagnosis_of
 
 SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
@@ -83,7 +83,7 @@ class Scored:
 def own_rules(run):
     """pipeprof's diagnosis of a run."""
     with Engine.open(run) as engine:
-        found = diagnosis_of(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        found = diagnosis.judged(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
     stages = {op: op for op in [found["op_id"], *found["candidates"]] if op is not None}
     answer = answer_of(found, stages)
     bounds, gains = {}, []

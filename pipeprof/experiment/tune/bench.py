@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.experiment.peak import watched_memory
@@ -20,6 +21,7 @@ from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.record.links import remove
+from pipeprof.record.trials import Trials, trials_beside
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
@@ -134,7 +136,10 @@ class TuneBench:
         began = self.now()
         if not _is_complete(path):
             self._record(settings, path, longest_s)
-        return _seen(path, self.now() - began, settings.site)
+        beside: Trials = []
+        if settings.is_empty:  # what was measured before was measured on the unchanged training
+            beside = trials_beside(path.parent.parent, without_secrets(self.command), but=path.parent)
+        return _seen(path, self.now() - began, settings.site, beside)
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run; what is left of an interrupted one is thrown away."""
@@ -246,8 +251,11 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
-    """What a recording says of the pipeline that is read at a place, as before; else of the one that is waited for."""
+def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping[str, Any]] = ()) -> Seen | None:
+    """What a recording says of the pipeline that is read at a place, as before; else of the one that is waited for.
+
+    `trials`: of record/trials, what was measured of changes of the same training.
+    """
     with signals_held():
         from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
@@ -288,8 +296,8 @@ def _seen(path: Path, seconds: float, site: str | None) -> Seen | None:
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
     return Seen(
-        loop_of(pipeline), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small, ended,
-        waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
+        loop_of(pipeline, trials), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
+        ended, waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
     )  # fmt: skip
 
 

@@ -115,6 +115,8 @@ def prediction_facts(candidate: Candidate) -> dict[str, Any]:
 
 def promised(prediction: Mapping[str, Any]) -> str:
     """What a candidate should bring, behind its words."""
+    if prediction.get("trial"):
+        return f" (x{prediction['ratio']:.2f} as `{prediction['trial']}` measured)"
     if prediction["low"] is None or prediction["high"] is None:
         return " (no prediction)"
     return f" (predicted x{prediction['low']:.2f} to x{prediction['high']:.2f})"

@@ -55,7 +55,8 @@ from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
 from pipeprof.verdict.candidate import key_of
 from pipeprof.verdict.gate.looks import judge_looks
-from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
+from pipeprof.verdict.options import learned
+from pipeprof.verdict.tuning import candidates, failed, limits_itself, worth_trying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,13 +27,13 @@ from pipeprof.verdict.data_cause import (
     chosen,
     estimated,
     nearly_equal,
-    stage_freed,
 )
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain
 
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
+UNPREDICTED = "What this change brings cannot be predicted from the recording"
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
     "collect": "Look at the code that makes the batches: none of them came through an iterator of a MindSpore dataset.",
@@ -189,11 +189,13 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
     if best is not None:
         given.action = capital(best["action"]) + "."
     if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
-        measured = f", as `{best['trial']}` measured" if best.get("trial") else ""
+        measured = f", as `{best['trial']}` measured" if best["trial"] else ""
         given.gain = f"The training would run {_predicted(gain)}{measured}"
         given.then = _then(content, best["then"])
+    elif best is not None and lead.stage is not None and gain is None:
+        given.gain = UNPREDICTED
     elif bound is not None and lead.stage is not None:
-        given.gain = capital(_bounded(diagnosis, bound["gain_high"]))
+        given.gain = capital(_bounded(diagnosis, bound["gain_high"], gain))
         given.then = _then(content, bound["then"])
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waited"
@@ -203,8 +205,7 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
             "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None
-    untried = best is not None and not best.get("trial")
-    _propose(given, content, best["verify"] if best is not None and untried else None)
+    _propose(given, content, best["verify"] if best is not None else None)
 
 
 def _predicted(gain: Gain) -> str:
@@ -230,8 +231,8 @@ def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None
         given.propose(command.own(run, "report", *part), "shows what was recorded of it")
 
 
-def _bounded(diagnosis: dict[str, Any], most: float) -> str:
-    """What could be gained at most; where the cores are shared also what CPU times alone say."""
+def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
+    """What could be gained at most; where the cores are shared what CPU times alone say of the operator."""
     freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
     bound = at_most(most).removesuffix(" as fast")
     if freed is not None and nearly_equal(diagnosis) is not None:
@@ -244,9 +245,10 @@ def _bounded(diagnosis: dict[str, Any], most: float) -> str:
         if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
         return f"{waiting}; {bound}, if the steps get shorter as well"
-    low, high, alone = *estimated(freed), stage_freed(diagnosis)
-    whole = f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
-    return whole if alone is None else f"{about(alone)} by estimate, if {_label(diagnosis)} took none; {whole}"
+    if gain is not None and gain.origin == "estimated" and gain.times is not None:
+        return f"{about(gain.times)} by estimate, if {_label(diagnosis)} took no CPU"
+    low, high = estimated(freed)
+    return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:

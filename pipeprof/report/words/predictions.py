@@ -46,6 +46,7 @@ def _between_rows(facts: Facts) -> str:
 
 
 WORDS: dict[str, Callable[[Facts], str]] = {
+    "measured": lambda facts: f"measured before, by `{facts['verb']}`",
     "learned": lambda _: "corrected by what a trial of this tuning showed",
     "not_measured": lambda _: "nothing was measured of this operator",
     "not_timed": lambda facts: (

@@ -80,8 +80,9 @@ def prediction_lines(content: Mapping[str, Any]) -> list[str]:
     op, predicted = content["op"], content["prediction"]
     change = setting.values(content["change"])
     named = f" `{op['name']}`" if op["name"] else ""
-    lines = [f"change: {op['op_type']} {op['op_id']}{named}: {change}", f"predicted: {_gain(predicted)}"]
-    lines += [f"  {basis}" for basis in predicted["basis"]]
+    origin = f"measured before, by `{predicted['trial']}`" if predicted.get("trial") else "predicted"
+    lines = [f"change: {op['op_type']} {op['op_id']}{named}: {change}", f"{origin}: {_gain(predicted)}"]
+    lines += [] if predicted.get("trial") else [f"  {basis}" for basis in predicted["basis"]]
     if predicted["limited_by"] is not None:
         lines.append(f"  then {_limit(predicted['limited_by'], op['op_id'])}")
     return lines
@@ -96,5 +97,5 @@ def _limit(limit: int | str, changed: int) -> str:
 def _gain(predicted: Mapping[str, Any]) -> str:
     interval = "" if predicted["low"] is None else f"{predicted['low']:.2f} to {predicted['high']:.2f}"
     if predicted["ratio"] is not None:
-        return f"{predicted['ratio']:.2f} times as fast ({interval})"
+        return f"{predicted['ratio']:.2f} times as fast" + (f" ({interval})" if interval else "")
     return f"{interval} times as fast: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"

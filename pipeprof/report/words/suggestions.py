@@ -28,7 +28,7 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     if facts.get("prediction"):
         facts["prediction"] = predictions.worded(facts["prediction"])
     action, reason = WORDS[item["code"]](facts)
-    gain = _measured(facts["trial"]) if facts.get("trial") else _gain(facts.get("prediction"))
+    gain = _gain(facts.get("prediction"))
     basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
     not_when = NOT_WHEN[unless["code"]](unless) if unless else None
@@ -44,15 +44,12 @@ def lead(item: dict[str, Any]) -> str:
     return "Limit" if item["code"] == "bound" else "Try"
 
 
-def _measured(trial: Facts) -> str:
-    """What a trial of this change brought."""
-    between = "" if trial["low"] is None else f" ({trial['low']:.2f} to {trial['high']:.2f})"
-    return f"{trial['times']:.2f} times as fast{between}, as `{trial['verb']}` measured"
-
-
 def _gain(prediction: Facts | None) -> str:
     if prediction is None:
         return ""
+    if prediction["trial"]:
+        between = "" if prediction["low"] is None else f" ({prediction['low']:.2f} to {prediction['high']:.2f})"
+        return f"{prediction['ratio']:.2f} times as fast{between}, as `{prediction['trial']}` measured"
     if prediction["ratio"] is None and prediction["low"] and prediction["high"]:
         return f"{prediction['low']:.2f} to {prediction['high']:.2f} times as fast ({prediction['reason']})"
     if prediction["ratio"] is None:

@@ -23,7 +23,7 @@ from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer, limit_label, measured, op_label
 from pipeprof.report.answer.unknown import _missing
-from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.diagnosis import in_words, judged
 from pipeprof.report.ranks import rank_verdicts, ranks_of
 from pipeprof.report.sections import storage
 from pipeprof.report.words import causes as words
@@ -137,7 +137,8 @@ def content(make_run, tables, **more):
     made = make_run(tables)
     with Engine.open(made) as engine:
         steps = {"summary": engine.rows("step/summary")}
-        diagnosis = diagnosis_of(engine, made, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        pipelines = engine.rows("queue/pipelines")
+        diagnosis = in_words(engine, made, pipelines, judged(engine, made, engine.rows("step/data_wait"), pipelines))
         ranks = ranks_of(engine, {}, rank_verdicts(engine, several=False), top=10, several=False)
     return {"run": run(**more), "steps": steps, "diagnosis": diagnosis, "ranks": ranks, "ops": [], "op_totals": [],
             "memory": [], "pipeline": {"pipelines": []}}  # fmt: skip
@@ -309,7 +310,7 @@ def test_where_removing_the_pipeline_may_bring_nothing_it_is_balanced_and_the_ga
     found = sharing(facts, doubt_facts=doubts)
     said = _sentence({"diagnosis": found})
     assert said.startswith("Balanced: the training and its data pipeline (9.0 % of the job's CPU) share") is equal
-    assert ("1.0 to 1.28 times as fast" in _bounded(found, 1.28)) is equal
+    assert ("1.0 to 1.28 times as fast" in _bounded(found, 1.28, None)) is equal
 
 
 @pytest.mark.parametrize(
@@ -359,7 +360,7 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
 
 def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_the_same_change():
     bound = sharing([])["suggestions"][0]
-    apart = {**bound, "code": "stalls_apart", "parameter": "python_multiprocessing", "gain_low": 1.0, "gain_high": 2.0,
+    apart = {**bound, "code": "stalls_apart", "parameter": "python_multiprocessing", "gain_low": 1.0, "gain_high": 2.0, "trial": None,
              "action": "run `slow` in worker processes", "old": False, "new": True,
              "verify": "pipeprof whatif RUN --op 2 --workers 2 --processes"}  # fmt: skip
     rarer = {**bound, "code": "rarer_stalls", "gain_high": None, "action": "make the stalls rarer"}
@@ -481,7 +482,7 @@ def test_the_time_of_all_workers_is_not_that_of_a_batch(workers, said):
     ],
 )
 def test_what_not_waiting_brings_has_no_digits_from_100_times_on(waiting, most, said):
-    gain = _bounded({"rule_facts": [], "rule": "utilisation", "data_wait_share": waiting}, most)
+    gain = _bounded({"rule_facts": [], "rule": "utilisation", "data_wait_share": waiting}, most, None)
     assert gain.startswith(said)
     assert ("; " in gain) == ("; " in said)
 

@@ -41,7 +41,7 @@ def written(node: ast.expr) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "callers"),
     [
-        (suggestions.WORDS, ("_of", "Suggestion")),
+        (suggestions.WORDS, ("_of", "_moved", "Suggestion")),
         (network.WORDS, ("Advice",)),
         (evidence.WHAT, ("evidence",)),
         (evidence.BASIS, ("on",)),
@@ -78,7 +78,7 @@ def said(code, op=OP, workers=2, **facts):
 
 
 def test_a_suggestion_is_an_action_its_reason_and_its_gain():
-    prediction = {"ratio": 2.0, "low": 1.9, "high": 2.1, "reason": None}
+    prediction = {"ratio": 2.0, "low": 1.9, "high": 2.1, "reason": None, "trial": None}
     why = {"code": "polls", "rows_per_second": 320.0}
     found = said("workers", new_workers=1, why=why, prediction=prediction)
     assert found["action"] == "set num_parallel_workers of `decode` to 1 (now 2)"
@@ -92,11 +92,11 @@ def test_an_action_that_says_nothing_without_its_reason_has_it():
 
 
 def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
-    refused = {"ratio": None, "low": None, "high": None, "reason": {"code": "stall_not_known"}}
+    refused = {"ratio": None, "low": None, "high": None, "reason": {"code": "stall_not_known"}, "trial": None}
     found = said("workers", new_workers=1, why=None, prediction=refused)
     assert "the gain cannot be predicted (it is not known how long its stalls are" in found["text"]
     assert found["facts"]["prediction"]["reason_facts"] == {"code": "stall_not_known"}
-    wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None}
+    wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None, "trial": None}
     assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith("(GIL): 1.20 to 1.70 times as fast")
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, cached, kept_rows
 from pipeprof.verdict.capacity import Loop, Stage
-from pipeprof.verdict.tuning import candidates, learned
+from pipeprof.verdict.options import learned
+from pipeprof.verdict.tuning import candidates
 
 LOOP = Loop(
     (Stage(0, "BatchOp", rate=900.0), Stage(1, "MapOp", rate=100.0, kind="wait"), Stage(2, "GeneratorOp", rate=400.0)),

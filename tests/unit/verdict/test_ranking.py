@@ -13,7 +13,8 @@ from pipeprof.verdict.replay import causes as replay_causes
 
 S = 1_000_000_000
 OP = {"op_id": 2, "op_type": "MapOp", "op_name": "f"}
-ACTION = {"op_id": 2, "parameter": None, "old": None, "new": None, "gain": None, "gain_low": None, "gain_high": None}
+ACTION = {"op_id": 2, "parameter": None, "old": None, "new": None, "gain": None, "gain_low": None, "gain_high": None,
+          "trial": None}  # fmt: skip
 BUSY = {"utilisation": 0.9, "cores": 0.8, "process_cores": 2.0, "gil_share": None}
 
 
@@ -103,6 +104,20 @@ def test_the_gain_is_of_the_advice_that_is_given():
         None,
         3.0,
     )
+
+
+def test_no_advice_has_the_gain_of_another_one():
+    bound = ACTION | {"code": "bound", "gain_high": 6.1}
+    moved = ACTION | {"code": "to_processes", "parameter": "python_multiprocessing"}
+    assert lead(data(suggestions=[moved, bound])).advice.gain is None
+    within = moved | {"gain_low": 0.9, "gain_high": 1.8}
+    gain = lead(data(suggestions=[within, bound])).advice.gain
+    assert (gain.origin, gain.times, gain.low, gain.high) == ("predicted", None, 0.9, 1.8)
+    tried = moved | {"gain": 1.3, "gain_low": 1.2, "gain_high": 1.4, "trial": "tune"}
+    assert lead(data(suggestions=[tried, bound])).advice.gain.origin == "measured"
+    cheaper = ACTION | {"code": "cheaper_rows"}
+    gain = lead(data("balanced", 0.02, "shared_cpu", freed=2.03, suggestions=[cheaper, bound])).advice.gain
+    assert (gain.origin, gain.times, gain.high) == ("estimated", pytest.approx(1 / (1 - 0.8 / 2.0)), 6.1)
 
 
 def test_where_cores_are_short_work_that_is_only_moved_is_no_advice():
