@@ -47,7 +47,7 @@ def plan_of(
         "service": pipeline,
         "stacks": stacks,
         "graph_lines": stacks,
-        "shapes": shapes,
+        "shapes": shapes or memory,  # blocks of memory are told apart by what operators write
         "queue_interval_ms": queue_interval_ms if pipeline else 0,
     }
     manifest = {

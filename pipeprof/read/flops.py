@@ -41,6 +41,13 @@ class Tensor:
         """Its size. Raises ValueError or KeyError when it cannot be told."""
         return self.elements * SIZES[str(self.dtype)]
 
+    @property
+    def size(self) -> int | None:
+        """Its size in bytes; of a tensor without a known type that of the most, 4 bytes each. None without a shape."""
+        if self.shape is None or any(size < 0 for size in self.shape):
+            return None
+        return self.elements * SIZES.get(str(self.dtype), 4)
+
 
 @dataclass(frozen=True)
 class Call:

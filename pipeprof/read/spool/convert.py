@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import blocks, host, operators, pipelines, pool, records, sections, spans
+from pipeprof.read.spool import blocks, host, operators, pipelines, records, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
@@ -210,9 +210,11 @@ def _add_process(
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
+    amounts = Amounts(process, placed)
+    held, taken = blocks.of_operators(placed, recorded, amounts)
+    op_ids = _add_operators(out, placed, sites, amounts, taken, first)
     _add_pool(out, process, recorded)
-    blocks.add_blocks(out, recorded, placed, op_ids)
+    blocks.add_blocks(out, held, op_ids)
     _add_lock(out, process)
     _add_stages(out, process, recognised.steps)
     _add_spans(out, process, recorded)
@@ -319,21 +321,22 @@ def _add_operators(
 ) -> list[int]:
     """Write the executions; the operators they are of come back, in their order."""
     op_ids = []
-    for item, frames, change in zip(placed, sites, memory, strict=True):
+    for item, frames, taken in zip(placed, sites, memory, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         stack = out.stack_id(frames)
         flops, moved = amounts.of(item)
+        inputs, outputs = amounts.shapes_of(item)
         op_id = out.op_id(
-            item.name, item.phase, type=kind, device="CPU", in_shapes=amounts.shapes_of(item), stack_id=stack,
+            item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
             flops=flops, bytes=moved,
         )  # fmt: skip
         op_ids.append(op_id)
         start = out.at(execution.start_ns)
         out.add(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
-            track="CPU", memory_bytes=change, self_memory_bytes=change,
+            track="CPU", memory_bytes=taken, self_memory_bytes=taken,
         )  # fmt: skip
         if collective := graph_collective(kind):
             out.add(

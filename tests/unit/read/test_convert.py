@@ -266,3 +266,20 @@ def test_a_training_that_outlives_the_command_counts_to_its_end(spooled):
     parts = store.read(spooled.run, "run_part").to_pylist()
     assert [rep.dur_ns for rep in spooled.run.manifest.reps] == [sum(row["dur_ns"] for row in parts)] == [605]
     assert {"first_steps", "training"} <= {row["part"] for row in parts}
+
+
+def test_samples_of_the_pool_that_were_not_asked_for_are_not_read(spooled):
+    """MindSpore goes on taking them once it was asked to."""
+    spooled.rep()
+    folder = spooled.process()
+    realtime = json.loads(spooled.run.spool.joinpath("rep=0", "launch.json").read_text())["realtime"]
+    for number, asked in enumerate((False, True), 1):
+        begin = 1_300 + 100 * number
+        spooled.window(folder, begin, begin + 100, [("Default/net/Cast-op0", begin + 25, 10)], number, memory=asked)
+        rows = "".join(f"{realtime - ZERO + begin + at},{at},4096,{at}\n" for at in (20, 30, 40))
+        text = f"Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)\n{rows}"
+        folder.joinpath(f"window-{number}", "cpu_ms_memory_record_0.txt").write_text(text, encoding="utf-8")
+    convert_rep(spooled.run, 0)
+    taken = [row["self_memory_bytes"] is not None for row in store.read(spooled.run, "op").to_pylist()]
+    assert taken == [False, True]
+    assert store.read(spooled.run, "memory").num_rows == 3
