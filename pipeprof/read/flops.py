@@ -51,12 +51,16 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator with its tensors, and what else its formula needs: `kernel_size`, `is_training`."""
+    """An operator with its tensors, and what else its formula needs: `kernel_size`, `is_training`.
+
+    `parameters`: names of those of its inputs that are parameters of a graph.
+    """
 
     type: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    parameters: tuple[str, ...] = field(default=(), compare=False)
 
 
 def flops_of(call: Call) -> int | None:

@@ -55,6 +55,11 @@ class Amounts:
         call = self._call(item)
         return [] if call is None else [size for tensor in call.outputs if (size := tensor.size) is not None]
 
+    def parameters_of(self, item: Placed) -> tuple[str, ...]:
+        """Names of the parameters that an operator of a graph reads (`head.fc.weight`)."""
+        call = self._graphs.get(item.name)
+        return () if call is None else call.parameters
+
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
         call = self._graphs.get(item.name) or self._numbered.get(item.name)

@@ -15,9 +15,9 @@ from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
+from pipeprof.read.spool.cell_blocks import add_cell_blocks
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
-from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.owner import facts, is_of
@@ -218,7 +218,7 @@ def _add_process(
     _add_lock(out, process)
     _add_stages(out, process, recognised.steps)
     _add_spans(out, process, recorded)
-    add_graph_cells(placed, out)
+    add_cell_blocks(process, placed, amounts, out)
     add_syncs(process, recognised.steps, out, first)
     process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}
     for note in process.notes.all:
