@@ -213,7 +213,7 @@ def _add_process(
     amounts = Amounts(process, placed)
     held, taken = blocks.of_operators(placed, recorded, amounts)
     op_ids = _add_operators(out, placed, sites, amounts, taken, first)
-    _add_pool(out, process, recorded)
+    _add_pool(out, process, recorded, int(manifest.options.get("sample_rate") or 0))
     blocks.add_blocks(out, held, op_ids)
     _add_lock(out, process)
     _add_stages(out, process, recognised.steps)
@@ -346,8 +346,12 @@ def _add_operators(
     return op_ids
 
 
-def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded) -> None:
-    for sample in recorded.pool:
+def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded, rate: int) -> None:
+    """Write the pool's levels: all, or with a rate those at the begin of every so many operators."""
+    times = [sample.t_ns for sample in recorded.pool]
+    begins = [execution.start_ns for execution in recorded.executions[:: rate or 1]]
+    chosen = {bisect_right(times, begin) - 1 for begin in begins} if rate else range(len(times))
+    for sample in (recorded.pool[index] for index in sorted(chosen) if index >= 0):
         out.add(
             "memory", t_ns=out.at(sample.t_ns), device="CPU", pid=int(process.about["pid"]), name="pool",
             allocated_bytes=sample.allocated, reserved_bytes=sample.reserved, active_bytes=sample.active,

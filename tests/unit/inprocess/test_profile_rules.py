@@ -230,6 +230,8 @@ def test_steps_may_come_from_another_thread(folder):
         ({"activities": ["tpu"]}, "unknown activity `tpu`"),
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "expected 1 to 60000"),
+        ({"sample_rate": -1}, "-1, expected a number of operators"),
+        ({"sample_rate": 0.5}, "0.5, expected a number of operators"),
         ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
         ({"queue_interval_ms": "100"}, "'100', expected 1 to 60000"),
         ({"queue_interval_ms": 1.5}, "1.5, expected 1 to 60000"),
