@@ -99,13 +99,16 @@ def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
     from pipeprof.report.answer.since import course_of
     from pipeprof.report.charts import overtime, samples, steps
+    from pipeprof.report.ops.groups import OWN
     from pipeprof.report.sections.block import focus_of
 
     course = course_of(content) or {}
     shown = (course.get("rep"), course.get("rank")) == focus_of(content) and course["at_ns"] is not None
     slower_ns = course["at_ns"] - facts.origin_ns if shown else None
+    parts = {} if content["run"]["source"] in OWN else steps.curves(facts.steps, facts.communication)
     panels = {
         "Steps": steps.panel(facts.steps, facts.communication, slower_ns),
+        **parts,
         "Waits for a batch": samples.waits(facts.steps),
         "Queues": samples.queues(facts.fills),
         "Queues to the device": samples.sink(facts.sink),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 HEIGHT, HEIGHT_OF_STEPS, HEIGHT_OF_ALL = 90, 180, 40
-MOST = 4  # times the usual height: what is higher is cut off in the lowest chart
+MOST = 4  # times the usual height: what is higher is cut off, or would flatten the rest
 # What the brush chose; without one what the two sliders say.
 _CHOSEN = (
     "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end, min(begin, end) + pace)]"
@@ -54,7 +54,7 @@ def chart(
     if not there or not steps:
         return Chart("chart-time", title, " ".join(absent))
     said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
-    notes = "; ".join([*(note for panel in there.values() for note in panel.notes), *_cut(steps)])
+    notes = "; ".join(dict.fromkeys([*(note for panel in there.values() for note in panel.notes), *_cut(steps)]))
     how = (
         f"Time is in seconds since {origin}. Drag over the lowest chart, or move the sliders, to see a part of it in "
         f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''}"
