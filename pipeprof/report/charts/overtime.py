@@ -27,7 +27,7 @@ class Panel(NamedTuple):
     drawn: Any  # Altair, without a width
     said: str  # what it shows
     notes: Sequence[str] = ()  # how it is drawn
-    times: tuple[float, float] | None = None  # of its first and last sample, s
+    times: Sequence[tuple[float, float]] = ()  # of the first and last sample of what must be seen, s
 
 
 def seconds(ns: float) -> float:
@@ -64,7 +64,7 @@ def chart(
 
 
 def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row]) -> list[str]:
-    """The panels that have nothing between the first step and the last: they are None from now on."""
+    """The panels of which a line has nothing between the first step and the last: they are None from now on."""
     if not steps:
         return []
     ends = [seconds(choose(row[f"{end}_ns"] for row in steps)) for choose, end in ((min, "start"), (max, "end"))]
@@ -74,7 +74,7 @@ def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row])
 
 
 def _within(panel: Panel, first: float, last: float) -> bool:
-    return panel.times is None or (panel.times[0] <= last and panel.times[1] >= first)
+    return all(begin <= last and end >= first for begin, end in panel.times)
 
 
 def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Any:
