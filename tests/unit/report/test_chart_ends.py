@@ -59,7 +59,7 @@ def test_samples_that_all_lie_before_the_steps_are_drawn_on_an_axis_of_their_own
         {"t_ns": n * MS, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": 1 << 20} for n in range(1, 5)
     ]
     chart = drawn({"step": late, "memory": memory})["chart-time"]
-    assert "Memory: samples lie before the first or after the last step" in chart.caption
+    assert "Memory: samples are from before the first or after the last step" in chart.caption
     panels = {panel["title"]: panel for panel in chart.spec["vconcat"]}
     assert list(panels) == ["Steps", "Memory", "All of it: drag here"]
     assert "domainRaw" not in json.dumps(panels["Memory"])
