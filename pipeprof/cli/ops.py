@@ -39,7 +39,7 @@ class _Command(click.Command):
     metavar="N",
     help="Rows to show; 0: all; -N: all but the last N.  [default: 20; of a MegEngine profile 3, as in its own tool]",
 )
-@click.option("--row-limit", type=int, metavar="N", help="Same as --top; -1: all.")
+@click.option("--row-limit", type=int, metavar="N", help="Same as --top, -1: all; prints groups as torch does.")
 @click.option(
     "--group-by",
     metavar="name|shape|stack [N]|type|scope|phase",
@@ -106,12 +106,14 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
     """  # noqa: D301
     from pipeprof.record.text import printable
     from pipeprof.report.ops import show
+    from pipeprof.report.ops.columns import is_torchs
     from pipeprof.report.ops.question import Question
 
     if row_limit is not None and asked["top"] is not None:
         raise UsageError("--top and --row-limit both say how many rows are shown", "give one of them")
     if row_limit is not None:
         asked["top"] = max(row_limit, 0)
+    asked["torch"] = row_limit is not None or is_torchs(asked["order_by"] or "")
     depth = asked.pop("stack_depth")
     if depth is not None and (group_by or "").split()[:1] != ["stack"]:
         raise UsageError("--stack-depth is for stacks", f"add --group-by stack: --group-by stack --stack-depth {depth}")

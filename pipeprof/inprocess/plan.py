@@ -31,12 +31,15 @@ def plan_of(
     shapes: bool,
     stacks: bool,
     device: bool = False,
+    sample_rate: int = 0,
 ) -> Plan:
-    """What is recorded. Raises UsageError for activities and intervals that cannot be."""
+    """What is recorded. Raises UsageError for activities, intervals and rates that cannot be."""
     parts, notes = chosen((activities or "cpu") if device else activities)
     notes += chosen(["CUDA"])[1] if device else []
     if type(queue_interval_ms) is not int or not 1 <= queue_interval_ms <= LONGEST_MS:
         raise UsageError(f"queue_interval_ms is {queue_interval_ms!r}, expected 1 to {LONGEST_MS}")
+    if type(sample_rate) is not int or sample_rate < 0:
+        raise UsageError(f"sample_rate is {sample_rate!r}, expected a number of operators", "0: every change")
     if schedule is not None and not callable(schedule):
         raise UsageError("schedule is not a function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
     ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts
@@ -47,7 +50,7 @@ def plan_of(
         "service": pipeline,
         "stacks": stacks,
         "graph_lines": stacks,
-        "shapes": shapes,
+        "shapes": shapes or memory,  # blocks of memory are told apart by what operators write
         "queue_interval_ms": queue_interval_ms if pipeline else 0,
     }
     manifest = {
@@ -57,6 +60,7 @@ def plan_of(
         "queue_interval": queue_interval_ms if pipeline else 0,
         "schedule": _schedule_facts(schedule),
         "activities": sorted(part.value for part in parts),
+        "sample_rate": sample_rate,
         "record_shapes": shapes,
         "with_stack": stacks,
     }

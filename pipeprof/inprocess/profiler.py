@@ -40,7 +40,9 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                     working directory when not given. A second use of the same object adds `-2`, `-3`, ...
     activities      what is recorded: any of `ops`, `pipeline`, `host`; `cpu` (the default) is all of them
     record_shapes   also the input shapes that MindSpore's recorder leaves out, from the calls of the first step
-    profile_memory  also the framework's memory pool, and its change around each operator
+    profile_memory  also the framework's memory pool, its blocks, and what each operator allocated and kept
+    sample_rate     the pool's level once in so many operators, as MegEngine's profiler; not 0: switches profile_memory
+                    on. With 0 it is read whenever it changes
     with_stack      spans keep the Python stack they were opened in, operators the lines that launched them: in
                     PyNative the first step runs line by line for that, which is slow
     with_flops      `key_averages()` has the operations of each row, counted from shapes; switches record_shapes on
@@ -66,6 +68,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         activities: Iterable[Any] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
+        sample_rate: int = 0,
         with_stack: bool = False,
         with_flops: bool = False,
         schedule: Callable[[int], ProfilerAction] | None = None,
@@ -90,10 +93,10 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if force and add:
             raise UsageError("force replaces a run, add adds to it: both cannot be", "leave one of them out")
         self.step_num = 0
-        memory = profile_memory or MEMORY in self._formats
+        memory = profile_memory or MEMORY in self._formats or bool(sample_rate)
         self._plan = plan_of(
             activities, schedule, memory=memory, queue_interval_ms=queue_interval_ms,
-            shapes=record_shapes or with_flops, stacks=with_stack, device=use_cuda,
+            shapes=record_shapes or with_flops, stacks=with_stack, device=use_cuda, sample_rate=sample_rate,
         )  # fmt: skip
         self._stacks = with_stack
         self._schedule = schedule or always

@@ -38,7 +38,7 @@ def render(rows: Sequence[Average], all_ns: int, count: int, further: Further) -
     ]
     figures = frozenset(range(1, len(head) - further.shapes - further.stacks))
     drawn = draw(Block(head, lines, figures, tall=True), ANY_WIDTH)
-    text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.time(all_ns)}"]
+    text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.torch_time(all_ns)}"]
     if count > len(rows):
         text.append(f"{count - len(rows)} more rows: row_limit=-1 shows all")
     return "\n".join(text) + "\n"
@@ -66,12 +66,12 @@ def _head(rows: Sequence[Average], further: Further) -> tuple[list[str], bool]:
 
 def _figures(row: Average, all_ns: int, *, memory: bool, flops: bool) -> list[str]:
     return [
-        f"{100 * row.self_ns / all_ns:.2f}%" if all_ns else cells.NOT_KNOWN,
-        cells.time(row.self_ns),
-        f"{100 * row.total_ns / all_ns:.2f}%" if all_ns else cells.NOT_KNOWN,
-        cells.time(row.total_ns),
-        cells.time(row.mean_ns),
-        *([cells.size(row.memory_bytes), cells.size(row.self_memory_bytes)] if memory else []),
+        cells.torch_share(row.self_ns / all_ns if all_ns else None),
+        cells.torch_time(row.self_ns),
+        cells.torch_share(row.total_ns / all_ns if all_ns else None),
+        cells.torch_time(row.total_ns),
+        cells.torch_time(row.mean_ns),
+        *([cells.torch_size(row.memory_bytes), cells.torch_size(row.self_memory_bytes)] if memory else []),
         str(row.count),
         *([cells.amount(row.computation, "FLO")] if flops else []),
     ]

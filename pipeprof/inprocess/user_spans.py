@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Run
 
+_EXECUTED = ["rep", "rank", "start_ns", "dur_ns"]
+
 
 def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], tuple[int, int, int, int | None]]:
-    """(name, stack) -> count, own time and time, ns, of the spans of `record_function`, and memory of operators there.
+    """(name, stack) -> count, own time and time, ns, of the spans of `record_function`, and memory taken in them.
 
     Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and
     where none was recorded. Memory is in bytes, allocated less freed; None where it was not recorded.
@@ -28,21 +30,27 @@ def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], tuple[in
         spans[place] = [row for row in every if row["category"] == "user" and row["start_ns"] >= begin]
     if not any(spans.values()):
         return {}
-    ops = store.read(run, "op").select(["rep", "rank", "start_ns", "dur_ns", "memory_bytes"]).sort_by("start_ns")
-    executed = _by_place(ops.to_pylist())
+    executed = _by_place(store.read(run, "op").select(_EXECUTED).sort_by("start_ns").to_pylist())
+    blocks = _by_place(store.read(run, "allocation").to_pylist())
     frames = _by_place(store.read(run, "stack").to_pylist() if stack_depth else [])
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for place, named in spans.items():
-        mine = executed[place]
-        times = [row["start_ns"] for row in mine]
-        held = [0, *accumulate(row["memory_bytes"] or 0 for row in mine)]
+        times, held = _held(blocks[place])
         frame_of = {row["stack_id"]: row for row in frames[place]}
-        for row, own in _own_times(named, [(row["start_ns"], row["dur_ns"]) for row in mine]):
+        for row, own in _own_times(named, [(row["start_ns"], row["dur_ns"]) for row in executed[place]]):
             key = (row["name"], _text(row["stack_id"], frame_of, stack_depth))
             for index, value in enumerate((1, own, row["dur_ns"], _inside(row, times, held))):
                 sums[key][index] += value
-    recorded = ops.column("memory_bytes").null_count < ops.num_rows
+    recorded = any(blocks.values())
     return {key: (count, own, total, memory if recorded else None) for key, (count, own, total, memory) in sums.items()}
+
+
+def _held(blocks: Sequence[dict[str, Any]]) -> tuple[list[int], list[int]]:
+    """When blocks were allocated or released, ns, and the bytes that are held before and behind each."""
+    changes = [(row["produced_ns"], row["bytes"]) for row in blocks]
+    changes += [(row["released_ns"], -row["bytes"]) for row in blocks if row["released_ns"] is not None]
+    changes.sort()
+    return [at for at, _ in changes], [0, *accumulate(change for _, change in changes)]
 
 
 def _by_place(rows: Iterable[dict[str, Any]]) -> dict[tuple[int, int], list[dict[str, Any]]]:
@@ -86,7 +94,7 @@ def _end(span: Mapping[str, Any]) -> int:
 
 
 def _inside(span: Mapping[str, Any], starts: Sequence[int], running: Sequence[int]) -> int:
-    """What the operators that began in a span add to a running sum: their time, say."""
+    """What begins in a span adds so much to a running sum: the time of operators, say."""
     first = bisect_left(starts, span["start_ns"])
     return running[bisect_left(starts, span["start_ns"] + span["dur_ns"])] - running[first]
 

@@ -41,15 +41,26 @@ class Tensor:
         """Its size. Raises ValueError or KeyError when it cannot be told."""
         return self.elements * SIZES[str(self.dtype)]
 
+    @property
+    def size(self) -> int | None:
+        """Its size in bytes; of a tensor without a known type that of the most, 4 bytes each. None without a shape."""
+        if self.shape is None or any(size < 0 for size in self.shape):
+            return None
+        return self.elements * SIZES.get(str(self.dtype), 4)
+
 
 @dataclass(frozen=True)
 class Call:
-    """An operator with its tensors, and what else its formula needs: `kernel_size`, `is_training`."""
+    """An operator with its tensors, and what else its formula needs: `kernel_size`, `is_training`.
+
+    `parameters`: names of those of its inputs that are parameters of a graph.
+    """
 
     type: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    parameters: tuple[str, ...] = field(default=(), compare=False)
 
 
 def flops_of(call: Call) -> int | None:

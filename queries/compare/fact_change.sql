@@ -1,5 +1,7 @@
 -- Facts that differ between the two sides of a comparison: operators and pipeline stages.
 --
+-- Shapes of outputs (behind `->`) that one side does not know are no difference.
+--
 -- Reads: side_fact
 -- Gives, one row per (name), in that order:
 --   name    varchar  such as `op NAME` or `stage NAME`
@@ -19,5 +21,11 @@ SELECT
   name, base, new,
   CASE WHEN base IS NULL THEN 'appeared' WHEN new IS NULL THEN 'vanished' ELSE 'changed' END AS change
 FROM paired
-WHERE base IS NULL OR new IS NULL OR base <> new
+WHERE
+  base IS NULL OR new IS NULL OR (
+    base <> new AND NOT (
+      regexp_matches(base || '|' || new, '->\s*(\||$)')
+      AND regexp_replace(base, ' ->[^|]*', '', 'g') = regexp_replace(new, ' ->[^|]*', '', 'g')
+    )
+  )
 ORDER BY name

@@ -144,6 +144,15 @@ def test_the_table_has_memory_and_is_sorted_by_it(profiled):
     assert profiled("forms")["memory_of_spans"]["thread 0"] == 0
 
 
+def test_operators_of_an_inference_have_the_memory_of_their_outputs_and_without_it_nothing_is_recorded(profiled):
+    with_memory, without = profiled("forms")["inferred"]
+    outputs = {"Conv2D": 32 * (8 * 32 * 32 + 15 * 16 * 16) * 4, "MaxPool": 32 * (8 * 16 * 16 + 15 * 8 * 8) * 4}
+    for kind, size in outputs.items():
+        assert 2 * size <= with_memory[kind] < 2.2 * size
+    assert with_memory["inference"] < outputs["MaxPool"]  # what it allocated it released
+    assert set(without.values()) == {None}
+
+
 def test_formats_of_one_recording_are_files_beside_it(profiled):
     written = profiled("forms")["formats"]
     events = json.loads(written["chrome_timeline.json"])["traceEvents"]

@@ -13,6 +13,7 @@ from kineto_facts import facts_of
 from kineto_files import imported, rows
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.ops import cells as printed
 
 JOBS = [own("torch"), *outside("torch/small")]  # two cycles of a job in each, and what torch said of them
 CYCLES = ("small.cycle0", "small.cycle1")
@@ -93,8 +94,8 @@ def test_printed_tables_have_the_same_cells(cycle):
         total = sum(row["self_ns"] for row in ours)
         lines = part.splitlines()
         for line in lines[4 : next(n for n, line in enumerate(lines) if n > 4 and line.startswith("---"))]:
-            printed = cells(line)
-            name, values, shape = printed[0], printed[1:9], printed[9] if title == "by_shape" else None
+            found = cells(line)
+            name, values, shape = found[0], found[1:9], found[9] if title == "by_shape" else None
             same = [
                 row
                 for row in ours
@@ -102,7 +103,7 @@ def test_printed_tables_have_the_same_cells(cycle):
             ]
             assert any(values in formatted(row, total) for row in same), line
             checked += 1
-        assert f"Self CPU time total: {time(total)}" in part
+        assert f"Self CPU time total: {printed.torch_time(total)}" in part
     assert checked > 80
 
 
@@ -130,29 +131,17 @@ def formatted(row, total):
     mean = row["total_ns"] / row["count"]
     return [
         [
-            f"{row['self_ns'] * 100 / total:.2f}%",
-            time(row["self_ns"]),
-            f"{row['total_ns'] * 100 / total:.2f}%",
-            time(row["total_ns"]),
-            time(mean + nudge),
-            size(row["memory_bytes"]),
-            size(row["self_memory_bytes"]),
+            printed.torch_share(row["self_ns"] / total),
+            printed.torch_time(row["self_ns"]),
+            printed.torch_share(row["total_ns"] / total),
+            printed.torch_time(row["total_ns"]),
+            printed.torch_time(mean + nudge),
+            printed.torch_size(row["memory_bytes"]),
+            printed.torch_size(row["self_memory_bytes"]),
             str(row["count"]),
         ]
         for nudge in (-1e-3, 1e-3)
     ]
-
-
-def time(ns):
-    us = ns / 1000
-    return f"{us / 1e6:.3f}s" if us >= 1e6 else f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
-
-
-def size(count):
-    for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
-        if abs(count) >= 1024**power:
-            return f"{count / 1024**power:.2f} {unit}"
-    return f"{count} B"
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name[:8])

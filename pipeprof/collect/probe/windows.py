@@ -189,7 +189,15 @@ class Windows:
         if self.memory:
             self.profiler.enable_profile_memory()
         self.folder = folder
-        rec.event("window_open", number=self.count, warmup=warmup, begin=self.began, began=recorder.now())
+        # MindSpore goes on recording memory for ever once it was asked to, so the reader is told what is wanted.
+        rec.event(
+            "window_open",
+            number=self.count,
+            warmup=warmup,
+            memory=self.memory,
+            begin=self.began,
+            began=recorder.now(),
+        )
         sections.SECTIONS.open(self.settle)
         self.ticks, self.watched = [recorder.now()], False
         if by_line:

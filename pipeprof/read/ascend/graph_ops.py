@@ -212,13 +212,13 @@ def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int
 def _add_aicpu(
     path: Path, rows: Iterator[tuple[str, int | None, int | None, int | None, int | None]], out: Out
 ) -> None:  # fmt: skip
-    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for name, start, end, dispatch, total in rows:
         if not name or total is None:
             out.notes.count(path, "row without a name and a total time")
             continue
         entry = sums[name]
-        entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + total, entry[2] + (dispatch or 0)
+        entry[:] = entry[0] + 1, entry[1] + total, entry[2] + (dispatch or 0), max(entry[3], total)
         if start is None or end is None or end < start:
             out.notes.count(path, "execution without a start and an end in this order")
             continue
@@ -228,10 +228,10 @@ def _add_aicpu(
         )  # fmt: skip
     if not sums:
         raise SourceError(f"no execution in `{path}`, expected one per row", HINT)
-    for name, (count, total, dispatch) in sums.items():
+    for name, (count, total, dispatch, longest) in sums.items():
         out.add(
             "op_total", source="aicpu", type=name, device="AI_CPU", count=count, total_ns=total,
-            mean_ns=rounded_mean(total, count),
+            mean_ns=rounded_mean(total, count), max_ns=longest,
             dispatch_ns=dispatch,
         )  # fmt: skip
 

@@ -44,13 +44,21 @@ class Amounts:
             self._amounts[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
         return self._amounts[key]
 
-    def shapes_of(self, item: Placed) -> str | None:
-        """Shapes of the inputs, as the launch list has them, or as Python called the operator where that has none."""
-        if item.execution.shapes is not None:
-            return item.execution.shapes
+    def shapes_of(self, item: Placed) -> tuple[str | None, str | None]:
+        """Shapes of inputs and outputs: of inputs as the launch list has them, else as Python called the operator."""
         call = self._call(item)
-        shapes = [tensor.shape for tensor in call.inputs] if call is not None else []
-        return "; ".join("unknown" if shape is None else str(list(shape)) for shape in shapes) or None
+        inputs, outputs = ("", "") if call is None else (_text(call.inputs), _text(call.outputs))
+        return item.execution.shapes if item.execution.shapes is not None else inputs or None, outputs or None
+
+    def written_by(self, item: Placed) -> list[int]:
+        """Bytes of each tensor that an execution writes, as far as they are known."""
+        call = self._call(item)
+        return [] if call is None else [size for tensor in call.outputs if (size := tensor.size) is not None]
+
+    def parameters_of(self, item: Placed) -> tuple[str, ...]:
+        """Names of the parameters that an operator of a graph reads (`head.fc.weight`)."""
+        call = self._graphs.get(item.name)
+        return () if call is None else call.parameters
 
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
@@ -134,6 +142,11 @@ def _listed(item: Placed) -> Call | None:
 
 
 _AS_ITS_INPUT = frozenset({"BiasAdd", "ReLU", "ReluGrad"})  # the output has the shape of the first input
+
+
+def _text(tensors: Sequence[Tensor]) -> str:
+    """Their shapes, as the launch list writes them."""
+    return "; ".join("unknown" if tensor.shape is None else str(list(tensor.shape)) for tensor in tensors)
 
 
 def _agree(call: Call, listed: Call) -> bool:

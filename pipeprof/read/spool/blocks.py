@@ -4,16 +4,18 @@ The pool is sampled once in each allocation, behind it, and once in each release
 which of the two it is. So the level rises by the size of a block from one allocation to the next, falls by it from one
 release to the next, stays from an allocation to a release, and changes by the difference from a release to an
 allocation. Only there sizes are chosen: a block that is alive, best one that the operator before read or made, and
-whose release makes what is allocated then as large as something that an operator reads. Which of several blocks of one
-size was released is not recorded: the newest is taken.
+whose release makes what is allocated then as large as something that an operator reads, or that the next one writes.
+Which of several blocks of one size was released is not recorded. An operator is followed by the releases of its own
+workspaces, and of what it was the last to read: its largest block is its output, and so not among them.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipeprof.read.mindspore_ops import Execution, PoolSample
+    from pipeprof.read.spool.amounts import Amounts
     from pipeprof.read.spool.operators import Placed, Recorded
     from pipeprof.read.tables.rows import RankRows
 
@@ -47,10 +50,9 @@ class Block:
     evidence: str = "unseen"
 
 
-def add_blocks(out: RankRows, recorded: Recorded, placed: Sequence[Placed], op_ids: Sequence[int]) -> None:
-    """Write the lifetimes of blocks."""
-    executions = [item.execution for item in placed]
-    for block in reconstruct(recorded.pool, executions, sorted(recorded.windows)):
+def add_blocks(out: RankRows, blocks: Sequence[Block], op_ids: Sequence[int]) -> None:
+    """Write the lifetimes of blocks, whose owners are those of `op_ids`."""
+    for block in blocks:
         out.add(
             "allocation", bytes=block.size, produced_ns=out.at(block.produced_ns),
             released_ns=None if block.released_ns is None else out.at(block.released_ns),
@@ -58,15 +60,52 @@ def add_blocks(out: RankRows, recorded: Recorded, placed: Sequence[Placed], op_i
         )  # fmt: skip
 
 
+def of_operators(
+    placed: Sequence[Placed], recorded: Recorded, amounts: Amounts
+) -> tuple[list[Block], list[int | None]]:
+    """The blocks of a process, and the bytes that each execution took, None in a window without samples.
+
+    What it allocated counts, but for its workspaces: what it does not write, as far as that is known, and what was
+    gone before the next one began, but for a single block. As in torch, a tensor that is released between two
+    operators is of neither.
+    """
+    executions, windows = [item.execution for item in placed], sorted(recorded.windows)
+    writes = [amounts.written_by(item) for item in placed]
+    blocks = reconstruct(recorded.pool, executions, windows, writes)
+    begins, starts = [begin for begin, _ in windows], [execution.start_ns for execution in executions]
+    sampled = {bisect_right(begins, sample.t_ns) for sample in recorded.pool}
+    taken = [0 if bisect_right(begins, start) in sampled else None for start in starts]
+    made = Counter(block.owner for block in blocks)
+    for block in blocks:
+        if block.owner is None:
+            continue
+        is_output = made[block.owner] == 1 or block.size in map(_in_pool, writes[block.owner])
+        if is_output or not _is_gone(block, starts):
+            taken[block.owner] = (taken[block.owner] or 0) + block.size
+    return blocks, taken
+
+
+def _is_gone(block: Block, starts: Sequence[int]) -> bool:
+    """Whether a block was released before the operator behind its own began."""
+    following = (block.owner or 0) + 1
+    return block.released_ns is not None and (following == len(starts) or block.released_ns < starts[following])
+
+
 def reconstruct(
-    pool: Sequence[PoolSample], executions: Sequence[Execution], windows: Sequence[tuple[int, int]]
+    pool: Sequence[PoolSample],
+    executions: Sequence[Execution],
+    windows: Sequence[tuple[int, int]],
+    writes: Sequence[Sequence[int]] = (),
 ) -> list[Block]:
-    """The blocks of all windows; all in order of time. What was alive when a window but the last closed ends there."""
+    """The blocks of all windows; all in order of time. What was alive when a window but the last closed ends there.
+
+    `writes`: bytes of the tensors that each execution writes, as far as they are known.
+    """
     begins = [begin for begin, _ in windows]
     by_window: dict[int, list[PoolSample]] = defaultdict(list)
     for sample in pool:
         by_window[bisect_right(begins, sample.t_ns) - 1].append(sample)
-    owners, last = _Owners(executions), max(by_window, default=0)
+    owners, last = _Owners(executions, writes), max(by_window, default=0)
     all_blocks: list[Block] = []
     for number, samples in sorted(by_window.items()):
         blocks = _Window(samples, owners).read()
@@ -78,13 +117,14 @@ def reconstruct(
 
 
 class _Owners:
-    """Which operator ran, or was to run, at a time; and the sizes of what operators read."""
+    """Which operator ran, or was to run, at a time; and the sizes of what operators read and write."""
 
-    def __init__(self, executions: Sequence[Execution]) -> None:
+    def __init__(self, executions: Sequence[Execution], writes: Sequence[Sequence[int]] = ()) -> None:
         self.starts = [execution.start_ns for execution in executions]
         self.ends = [execution.start_ns + execution.dur_ns for execution in executions]
         self.reads = [_sizes(execution.shapes) for execution in executions]
         self.read_sizes = set().union(*self.reads)
+        self.writes = [{_in_pool(size) for size in sizes} for sizes in writes]
 
     def before(self, at: int) -> int:
         """The operator that began last; -1 when none has."""
@@ -100,6 +140,9 @@ class _Owners:
     def read(self, operator: int) -> set[int]:
         return self.reads[operator] if 0 <= operator < len(self.reads) else set()
 
+    def written(self, operator: int) -> set[int]:
+        return self.writes[operator] if 0 <= operator < len(self.writes) else set()
+
     def begins_between(self, at: int, then: int) -> bool:
         return self.before(at) < self.before(then)
 
@@ -114,6 +157,7 @@ class _Window:
         self.held = samples[0].allocated  # of before the window, as far as it has not been seen to go
 
     def read(self) -> list[Block]:
+        self._begin()
         releases = False  # whether the sample at hand is of a release
         for index in range(len(self.samples) - 1):
             change = self.samples[index + 1].allocated - self.samples[index].allocated
@@ -128,6 +172,15 @@ class _Window:
         if self.held > 0:
             self.blocks.append(Block(self.held, self.samples[0].t_ns))
         return self.blocks
+
+    def _begin(self) -> None:
+        """The first sample, if it is the only one before an operator whose output is known: of its allocation."""
+        at = self.samples[0].t_ns
+        size = max(self.owners.written(self.owners.of(at) or 0), default=0)
+        alone = len(self.samples) > 1 and self.owners.begins_between(at, self.samples[1].t_ns)
+        if alone and 0 < size <= self.held:
+            self.held -= size
+            self._allocate(0, size)
 
     def _is_release(self, index: int, change: int) -> bool:
         """Whether a fall behind a release is that alone, and the next sample that of another release.
@@ -160,6 +213,7 @@ class _Window:
         """The best (score, size) of the living sizes that may have been released, of equals the smallest."""
         operator = self.owners.before(self.samples[index].t_ns)
         read, next_read = self.owners.read(operator), self.owners.read(operator + 1)
+        written = self.owners.written(operator + 1)
         best = None
         for size, blocks in self.alive.items():
             then = size + change
@@ -167,7 +221,7 @@ class _Window:
                 continue
             score = 3 * (then in self.owners.read_sizes) + (then in next_read)
             score += 2 * (size in read) + (blocks[-1].owner in (operator, operator - 1))
-            score += (size == max(read, default=0)) + (then == max(next_read, default=0))
+            score += (size == max(read, default=0)) + (then == max(next_read, default=0)) + (then in written)
             if best is None or (score, -size) > (best[0], -best[1]):
                 best = (score, size)
         return best
@@ -189,10 +243,20 @@ class _Window:
             self._end(index, min(self.alive, key=lambda living: (abs(living - size), living)), "inferred")
 
     def _end(self, index: int, size: int, evidence: str) -> None:
-        block = self.alive[size].pop()
-        if not self.alive[size]:
+        """A block of this size is released: the oldest workspace of the operator before, else the newest of others."""
+        operator, alive = self.owners.before(self.samples[index].t_ns), self.alive[size]
+        own = [number for number, block in enumerate(alive) if block.owner == operator]
+        others = [number for number, block in enumerate(alive) if block.owner != operator]
+        is_workspace = own and (not others or size < self._largest(operator))
+        block = alive.pop(own[0] if is_workspace else others[-1])
+        if not alive:
             del self.alive[size]
         block.released_ns, block.evidence = self.samples[index].t_ns, evidence
+
+    def _largest(self, operator: int) -> int:
+        """Size of the largest block of the operator that allocated last."""
+        newest = takewhile(lambda block: block.owner is not None and block.owner >= operator, reversed(self.blocks))
+        return max((block.size for block in newest if block.owner == operator), default=0)
 
 
 def _sizes(shapes: str | None) -> set[int]:
@@ -200,4 +264,9 @@ def _sizes(shapes: str | None) -> set[int]:
     items = [
         prod(int(length) for length in shape.split(",") if length.strip()) for shape in _SHAPE.findall(shapes or "")
     ]
-    return {max(1, -(-count * _ITEM // _ALIGNED)) * _ALIGNED for count in items}
+    return {_in_pool(count * _ITEM) for count in items}
+
+
+def _in_pool(size: int) -> int:
+    """Bytes that the pool gives to so many."""
+    return max(1, -(-size // _ALIGNED)) * _ALIGNED

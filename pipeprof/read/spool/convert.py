@@ -10,14 +10,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import blocks, host, operators, pipelines, pool, records, sections, spans
+from pipeprof.read.spool import blocks, host, operators, pipelines, records, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
+from pipeprof.read.spool.cell_blocks import add_cell_blocks
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
-from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.owner import facts, is_of
@@ -210,13 +210,15 @@ def _add_process(
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
-    _add_pool(out, process, recorded)
-    blocks.add_blocks(out, recorded, placed, op_ids)
+    amounts = Amounts(process, placed)
+    held, taken = blocks.of_operators(placed, recorded, amounts)
+    op_ids = _add_operators(out, placed, sites, amounts, taken, first)
+    _add_pool(out, process, recorded, int(manifest.options.get("sample_rate") or 0))
+    blocks.add_blocks(out, held, op_ids)
     _add_lock(out, process)
     _add_stages(out, process, recognised.steps)
     _add_spans(out, process, recorded)
-    add_graph_cells(placed, out)
+    add_cell_blocks(process, placed, amounts, out)
     add_syncs(process, recognised.steps, out, first)
     process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}
     for note in process.notes.all:
@@ -319,21 +321,22 @@ def _add_operators(
 ) -> list[int]:
     """Write the executions; the operators they are of come back, in their order."""
     op_ids = []
-    for item, frames, change in zip(placed, sites, memory, strict=True):
+    for item, frames, taken in zip(placed, sites, memory, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         stack = out.stack_id(frames)
         flops, moved = amounts.of(item)
+        inputs, outputs = amounts.shapes_of(item)
         op_id = out.op_id(
-            item.name, item.phase, type=kind, device="CPU", in_shapes=amounts.shapes_of(item), stack_id=stack,
+            item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
             flops=flops, bytes=moved,
         )  # fmt: skip
         op_ids.append(op_id)
         start = out.at(execution.start_ns)
         out.add(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
-            track="CPU", memory_bytes=change, self_memory_bytes=change,
+            track="CPU", memory_bytes=taken, self_memory_bytes=taken,
         )  # fmt: skip
         if collective := graph_collective(kind):
             out.add(
@@ -343,8 +346,12 @@ def _add_operators(
     return op_ids
 
 
-def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded) -> None:
-    for sample in recorded.pool:
+def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded, rate: int) -> None:
+    """Write the pool's levels: all, or with a rate those at the begin of every so many operators."""
+    times = [sample.t_ns for sample in recorded.pool]
+    begins = [execution.start_ns for execution in recorded.executions[:: rate or 1]]
+    chosen = {bisect_right(times, begin) - 1 for begin in begins} if rate else range(len(times))
+    for sample in (recorded.pool[index] for index in sorted(chosen) if index >= 0):
         out.add(
             "memory", t_ns=out.at(sample.t_ns), device="CPU", pid=int(process.about["pid"]), name="pool",
             allocated_bytes=sample.allocated, reserved_bytes=sample.reserved, active_bytes=sample.active,

@@ -24,6 +24,7 @@ _ATTRIBUTES = ("kernel_size", "is_training")
 _GIVEN = {"BatchNorm": (5, "is_training")}  # attributes that are still inputs in a graph that has not run yet
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
+_LOAD = "Load"  # reads a parameter, and gives it on
 _DEEPEST = 20  # tuples in tuples
 
 # Field numbers of the messages.
@@ -54,6 +55,7 @@ def load_graphs(folder: Path, notes: SpoolNotes) -> dict[str, Call]:
 def read_graph(data: bytes) -> dict[str, Call]:
     """Operators of one graph by full name. Raises ValueError, IndexError or UnicodeDecodeError for anything else."""
     nodes: list[bytes] = []
+    parameters: dict[str, str] = {}  # by the name of what reads it as it is
     tensors: dict[str, tuple[Tensor, ...]] = {}
     constants: dict[str, Any] = {}
     for graph in _each(data, _MODEL_GRAPH):
@@ -62,14 +64,23 @@ def read_graph(data: bytes) -> dict[str, Call]:
                 nodes.append(value)
             elif number == _GRAPH_PARAMETER:
                 tensors[_text(value, _NAME)] = _typed(_first(value, _VALUE))
+                parameters[_text(value, _NAME)] = _text(value, _NAME)
             elif number == _GRAPH_CONSTANT:
                 tensors[_text(value, _NAME)] = _constant(_first(value, _VALUE))
                 constants[_text(value, _NAME)] = _plain(_first(value, _VALUE))
     tensors.update((_text(node, _NODE_NAME), _typed(_first(node, _NODE_OUTPUT))) for node in nodes)
-    return {name: _call(node, tensors, constants) for node in nodes if (name := _text(node, _NODE_FULL_NAME))}
+    for node in nodes:
+        read = next(_each(node, _NODE_INPUT), b"") if _text(node, _NODE_KIND) == _LOAD else b""
+        if read and (name := _text(read, _NAME)) in parameters:
+            parameters[_text(node, _NODE_NAME)] = parameters[name]
+    return {
+        name: _call(node, tensors, constants, parameters) for node in nodes if (name := _text(node, _NODE_FULL_NAME))
+    }
 
 
-def _call(node: bytes, tensors: dict[str, tuple[Tensor, ...]], constants: dict[str, Any]) -> Call:
+def _call(
+    node: bytes, tensors: dict[str, tuple[Tensor, ...]], constants: dict[str, Any], parameters: dict[str, str]
+) -> Call:
     kind, names = _text(node, _NODE_KIND), [_text(given, _NAME) for given in _each(node, _NODE_INPUT)]
     inputs = [tensor for name in names for tensor in tensors.get(name, ())]  # what is no tensor has none
     attributes = {
@@ -80,7 +91,8 @@ def _call(node: bytes, tensors: dict[str, tuple[Tensor, ...]], constants: dict[s
     at, given = _GIVEN.get(kind, (0, ""))
     if given and len(names) > at and names[at] in constants:
         attributes.setdefault(given, constants[names[at]])
-    return Call(kind, tuple(inputs), _typed(_first(node, _NODE_OUTPUT)), attributes)
+    read = tuple(parameters[name] for name in names if "." in parameters.get(name, ""))
+    return Call(kind, tuple(inputs), _typed(_first(node, _NODE_OUTPUT)), attributes, read)
 
 
 def _typed(message: bytes, depth: int = 0) -> tuple[Tensor, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import Execution, PoolSample, graph_collective, op_type, read_folder
+from pipeprof.read.spool.process import LATEST
 from pipeprof.read.spool.sections import last_update
 
 if TYPE_CHECKING:
@@ -67,16 +68,18 @@ def recorder_at_work(process: Process) -> list[tuple[int, int]]:
 def load_windows(process: Process) -> Recorded:
     """Executions of all complete windows without their warm-up steps, and of the script's own profile."""
     recorded = Recorded([], [], [], [])
-    warmup = {int(event["number"]): int(event["warmup"]) for event in process.all("window_open")}
+    opened = {int(event["number"]): event for event in process.all("window_open")}
     closed = {int(event["number"]): event for event in process.all("window")}
-    for event in process.all("window_open"):
-        if int(event["number"]) not in closed:
+    for number, event in opened.items():
+        if number not in closed:
             recorded.windows.append((int(event["begin"]), process.last_ns))
     for number, event in closed.items():
-        ticks, lead = event["ticks"], int(event.get("warmup", warmup.get(number, 0)))
+        begun = opened.get(number, {})
+        ticks, lead = event["ticks"], int(event.get("warmup", begun.get("warmup", 0)))
         recorded.windows.append((int(event["begin"]), int(event["end"])))
         skip_until = ticks[min(lead, len(ticks) - 1)]
-        problem = _load(process.folder / f"window-{number}", event, (skip_until, skip_until), recorded)
+        since = (skip_until, skip_until if begun.get("memory", True) else LATEST)
+        problem = _load(process.folder / f"window-{number}", event, since, recorded)
         if problem:
             process.notes.damaged(problem)
     ends = [int(event["t"]) for event in process.all("user_profile_end")]

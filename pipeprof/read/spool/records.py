@@ -95,7 +95,7 @@ _EVENTS = {
     "plan": _event({"epochs": Calls, "batches": Calls}),
     "closed": _event({"number": Id}),  # an iterator is gone
     # An op window begins; `began`: when it was open.
-    "window_open": _event({"number": Id, "warmup": Count, "begin": At}, {"began": At}),
+    "window_open": _event({"number": Id, "warmup": Count, "begin": At}, {"began": At, "memory": bool}),
     # An op window has ended; `closing`: when writing what it holds began.
     "window": _event(
         {

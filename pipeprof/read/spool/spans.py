@@ -30,19 +30,22 @@ def add_named(process: Process, out: RankRows) -> None:
 def add_cells(process: Process, out: RankRows) -> None:
     """Write one span per call of a cell, in the cells that called it, with where each is written."""
     for event in process.all("cells"):
-        paths: list[str] = []
         stacks: list[list[str]] = []
-        for name, around, frame in event["kinds"]:
-            outer = around if 0 <= around < len(paths) else None
-            paths.append(name if outer is None else f"{paths[outer]}/{name}")
-            stacks.append(([frame] if frame else []) + ([] if outer is None else stacks[outer]))
-        for kind, begin, end in event["rows"]:
-            if kind < len(paths):
-                scope, _, name = paths[kind].rpartition("/")
-                out.add(
-                    "span", track="main", category="cell", name=name, start_ns=out.at(begin),
-                    dur_ns=max(0, end - begin), stack_id=out.stack_id(stacks[kind]), scope=scope or None,
-                )  # fmt: skip
+        for _, around, frame in event["kinds"]:
+            stacks.append(([frame] if frame else []) + (stacks[around] if 0 <= around < len(stacks) else []))
+        for (kind, _, _), (path, begin, end) in zip(event["rows"], calls_of_cells(event), strict=True):
+            out.add(
+                "span", track="main", category="cell", name=path[-1], start_ns=out.at(begin),
+                dur_ns=max(0, end - begin), stack_id=out.stack_id(stacks[kind]), scope="/".join(path[:-1]) or None,
+            )  # fmt: skip
+
+
+def calls_of_cells(event: Mapping[str, Any]) -> list[tuple[tuple[str, ...], int, int]]:
+    """Of an event `cells`, the cells of each call, outermost first, its begin and its end."""
+    paths: list[tuple[str, ...]] = []
+    for name, around, _ in event["kinds"]:
+        paths.append((*(paths[around] if 0 <= around < len(paths) else ()), name))
+    return [(paths[kind], begin, end) for kind, begin, end in event["rows"]]
 
 
 def undisturbed(process: Process, steps: Sequence[Step], by_step: Mapping[int, Structure]) -> Mapping[int, Structure]:

@@ -99,13 +99,16 @@ def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
     from pipeprof.report.answer.since import course_of
     from pipeprof.report.charts import overtime, samples, steps
+    from pipeprof.report.ops.groups import OWN
     from pipeprof.report.sections.block import focus_of
 
     course = course_of(content) or {}
     shown = (course.get("rep"), course.get("rank")) == focus_of(content) and course["at_ns"] is not None
     slower_ns = course["at_ns"] - facts.origin_ns if shown else None
+    parts = {} if content["run"]["source"] in OWN else steps.curves(facts.steps, facts.communication)
     panels = {
         "Steps": steps.panel(facts.steps, facts.communication, slower_ns),
+        **parts,
         "Waits for a batch": samples.waits(facts.steps),
         "Queues": samples.queues(facts.fills),
         "Queues to the device": samples.sink(facts.sink),
@@ -113,15 +116,19 @@ def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
         "Memory": samples.memory(facts.memory),
     }
     outside = overtime.without_those_outside(panels, facts.steps)
+    sampled = {"Queues": (samples.queues, facts.fills), "Queues to the device": (samples.sink, facts.sink),
+               "Memory": (samples.memory, facts.memory)}  # fmt: skip
+    panels |= {name: draw(rows, apart=True) for name, (draw, rows) in sampled.items() if name in outside}
     why = {item["what"]: item["why"] for item in content["not_measured"]}
     absent = [f"{STEPS[:-1]}: {why['step']}." if "step" in why else STEPS] if not facts.steps else []
     recorded = [name for name, panel in panels.items() if panel is not None]
     if not facts.steps and recorded:
         absent.append(f"Without a step there is nothing to draw over: {', '.join(recorded)}. {_ELSEWHERE}")
+    absent += [
+        f"{name}: samples are from before the first or after the last step, on their own axis." for name in outside
+    ]
     for name, (said, what) in _PANELS.items():
-        if name in outside:
-            absent.append(f"{name}: all samples are from before the first or after the last step.")
-        elif panels[name] is None and (facts.steps or what != "fetch" or what in why):
+        if panels[name] is None and (facts.steps or what != "fetch" or what in why):
             absent.append(f"{said[:-1]}: {why[what]}." if what in why else said)
     return overtime.chart(panels, facts.steps, absent, origin)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 HEIGHT, HEIGHT_OF_STEPS, HEIGHT_OF_ALL = 90, 180, 40
-MOST = 4  # times the usual height: what is higher is cut off in the lowest chart
+MOST = 4  # times the usual height: what is higher is cut off, or would flatten the rest
 # What the brush chose; without one what the two sliders say.
 _CHOSEN = (
     "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end, min(begin, end) + pace)]"
@@ -27,7 +27,7 @@ class Panel(NamedTuple):
     drawn: Any  # Altair, without a width
     said: str  # what it shows
     notes: Sequence[str] = ()  # how it is drawn
-    times: tuple[float, float] | None = None  # of its first and last sample, s
+    times: Sequence[tuple[float, float]] = ()  # of the first and last sample of what must be seen, s
 
 
 def seconds(ns: float) -> float:
@@ -54,7 +54,7 @@ def chart(
     if not there or not steps:
         return Chart("chart-time", title, " ".join(absent))
     said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
-    notes = "; ".join([*(note for panel in there.values() for note in panel.notes), *_cut(steps)])
+    notes = "; ".join(dict.fromkeys([*(note for panel in there.values() for note in panel.notes), *_cut(steps)]))
     how = (
         f"Time is in seconds since {origin}. Drag over the lowest chart, or move the sliders, to see a part of it in "
         f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''}"
@@ -64,7 +64,7 @@ def chart(
 
 
 def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row]) -> list[str]:
-    """The panels that have nothing between the first step and the last: they are None from now on."""
+    """The panels of which a line has nothing between the first step and the last: they are None from now on."""
     if not steps:
         return []
     ends = [seconds(choose(row[f"{end}_ns"] for row in steps)) for choose, end in ((min, "start"), (max, "end"))]
@@ -74,7 +74,7 @@ def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row])
 
 
 def _within(panel: Panel, first: float, last: float) -> bool:
-    return panel.times is None or (panel.times[0] <= last and panel.times[1] >= first)
+    return all(begin <= last and end >= first for begin, end in panel.times)
 
 
 def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Any:

@@ -46,8 +46,11 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(fetched) else ())
 
 
-def queues(rows: Sequence[Row]) -> Panel | None:
-    """The fill of the queues of the training, from rows of queue/curve; None when none was sampled."""
+def queues(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
+    """The fill of the queues of the training, from rows of queue/curve; None when none was sampled.
+
+    `apart`, here and below: on an axis of its own, where all samples are from before the first or after the last step.
+    """
     of_training = [row for row in rows if row["role"] == "train"] or list(rows)
     sampled = [row for row in of_training if row["mean_ratio"] is not None]
     by_queue: dict[tuple[str, int], list[Row]] = defaultdict(list)
@@ -75,10 +78,10 @@ def queues(rows: Sequence[Row]) -> Panel | None:
         notes.append(f"the {MOST} emptiest of {len(by_queue)} queues")
     if any("low" in point for point in points):
         notes.append("a line is the mean of several samples, the band around it reaches from the least to the most")
-    return Panel(_lines(points, "fill", "full", "%"), said, notes, _ends(points))
+    return Panel(_lines(points, "fill", "full", "%", apart=apart), said, notes, _ends(points))
 
 
-def sink(rows: Sequence[Row]) -> Panel | None:
+def sink(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
     """Batches in the queues on the host and on the device, from rows of queue/sink_curve; None without times."""
     names = {"host_queue": "host queue", "data_queue": "data queue on the device"}
     timed = [row for row in rows if row["t_ns"] is not None]
@@ -93,7 +96,7 @@ def sink(rows: Sequence[Row]) -> Panel | None:
         for side in dict.fromkeys(row["side"] for row in timed)
     ]
     notes = [_BELOW] if any("low" in point for point in points) else []
-    return Panel(_lines(points, "depth", "batches"), "; ".join(means), notes, _ends(points))
+    return Panel(_lines(points, "depth", "batches", apart=apart), "; ".join(means), notes, _ends(points))
 
 
 def _down(row: Row) -> Row:
@@ -155,7 +158,7 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
     )
 
 
-def memory(rows: Sequence[Row]) -> Panel | None:
+def memory(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
     """The levels of one rank from rows of memory/curve, without the whole machine's; None when there are none."""
     levels: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -178,7 +181,8 @@ def memory(rows: Sequence[Row]) -> Panel | None:
     notes = [f"the {MOST} highest of {len(levels)} levels"] if len(levels) > MOST else []
     if any("low" in point for point in points):
         notes.append("a line of the memory is the most of several samples, the band below it reaches to the least")
-    return Panel(_lines(points, "level", unit), said, notes, _ends(points))
+    ends = _ends([point | {"of": ""} for point in points])  # processes may end before the first step
+    return Panel(_lines(points, "level", unit, apart=apart), said, notes, ends)
 
 
 def _level_name(row: Row) -> str:
@@ -186,8 +190,10 @@ def _level_name(row: Row) -> str:
     return line(f"{row['device']} {row['name']}".strip() + process)
 
 
-def _lines(points: Sequence[Row], field: str, title: str, form: str | None = None) -> Any:
+def _lines(points: Sequence[Row], field: str, title: str, form: str | None = None, *, apart: bool) -> Any:
     import altair as alt
+
+    along = alt.X("t:Q", title=None, scale=alt.Scale(nice=False, zero=False)) if apart else across("t")
 
     axis = alt.Axis(format=form, tickCount=4) if form else alt.Axis(tickCount=4)
     scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
@@ -195,13 +201,13 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     seen = alt.Legend(symbolOpacity=1)  # not as faint as the band
     kinds = alt.Color("of:N", title=None, scale=colours, legend=seen)
-    base = alt.Chart(inline(list(points))).encode(x=across("t"), color=kinds)
+    base = alt.Chart(inline(list(points))).encode(x=along, color=kinds)
     up = alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
     lines = base.mark_line(clip=True, interpolate="step-after").encode(y=up)
     single = alone(points, "of")
     if single:
         dots = alt.Chart(inline(single)).mark_point(clip=True, filled=True)
-        lines = alt.layer(lines, dots.encode(x=across("t"), y=up, color=kinds))
+        lines = alt.layer(lines, dots.encode(x=along, y=up, color=kinds))
     if not any("low" in point for point in points):
         return lines
     band = base.mark_area(clip=True, interpolate="step-after", opacity=0.15).encode(
@@ -210,9 +216,12 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     return alt.layer(band, lines)
 
 
-def _ends(points: Sequence[Row]) -> tuple[float, float]:
-    times = [point["t"] for point in points]
-    return min(times), max(times)
+def _ends(points: Sequence[Row]) -> list[tuple[float, float]]:
+    """First and last time of each line, s."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for point in points:
+        times[point["of"]].append(point["t"])
+    return [(min(own), max(own)) for own in times.values()]
 
 
 def _fill(rows: Sequence[Row]) -> float:

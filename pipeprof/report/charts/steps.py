@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
-from pipeprof.report.charts.overtime import Panel, across
+from pipeprof.report.charts.overtime import MOST, Panel, across
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
@@ -72,6 +72,37 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
         said += f"; slower from {format_ns(slower_ns)} on"
         notes.append("from the dashed line on steps are slower")
     return Panel(_drawn(rows, far, communication, slower_ns), said, notes)
+
+
+def curves(rows: Sequence[Row], communication: Sequence[Row] = ()) -> dict[str, Panel]:
+    """Each part of a step and its communication as a curve on an axis of its own, by title, as far as there are any.
+
+    A part of 0.2 ms cannot be seen in a stack of 205 ms. Rows are those of `panel`.
+    """
+    by_point = {row["point"]: row for row in rows}
+    beside = [by_point[row["point"]] | row for row in communication if row["point"] in by_point]
+    names = names_of(rows)
+    panels = {}
+    for part, (name, colour) in names.items():
+        points = [(row, row[f"{part}_ns"]) for row in (beside if part in COMMUNICATION else rows)]
+        if any(length > 0 for _, length in points):
+            panels[f"{name[:1].upper()}{name[1:]}"] = _curve(points, colour)
+    return panels if len(panels) > 1 else {}
+
+
+def _curve(points: Sequence[tuple[Row, float]], colour: str) -> Panel:
+    import altair as alt
+
+    lengths = [length for _, length in points]
+    usual, longest = median(lengths), max(lengths)
+    top = (min(longest, MOST * usual) if usual else longest) * 1.05 / NS_PER_MS
+    drawn = [{"t": _s(row["start_ns"]), "ms": round(min(length / NS_PER_MS, top), 6)} for row, length in points]
+    drawn.append(drawn[-1] | {"t": _s(points[-1][0]["end_ns"])})  # the last one has a width
+    up = alt.Y("ms:Q", title="ms", scale=alt.Scale(domain=[0, round(top, 6)], nice=False))
+    line = alt.Chart(inline(drawn)).mark_line(color=colour, interpolate="step-after", clip=True)
+    said = f"median {format_ns(usual)}, at most {format_ns(longest)}"
+    cut = [f"curves of parts are cut off at {MOST} times their median"] if longest > MOST * usual > 0 else []
+    return Panel(line.encode(x=across("t"), y=up), said, cut)
 
 
 def _communication(communication: Sequence[Row], steps: int) -> str:
@@ -160,4 +191,4 @@ def _top(rows: Sequence[Row]) -> float:
     """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
     usual: float = median(row["dur_ns"] for row in rows)
     longest: float = max(row["max_ns"] for row in rows)
-    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 6) or 1
+    return round(min(longest, MOST * usual) * 1.05 / NS_PER_MS, 6) or 1

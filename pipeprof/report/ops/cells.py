@@ -58,6 +58,29 @@ def share(value: float | None) -> str:
     return NOT_KNOWN if value is None else format_ratio(value)
 
 
+def torch_time(value: float | None) -> str:
+    """A duration as torch prints it: `184.000us`; `N/A` when it is not known."""
+    if value is None:
+        return NOT_KNOWN
+    unit, per = next(((unit, per) for unit, per in (("s", 1e9), ("ms", 1e6)) if value >= per), ("us", 1e3))
+    return f"{value / per:.3f}{unit}"
+
+
+def torch_share(value: float | None) -> str:
+    """A share as torch prints it: `6.44%`; `N/A` when it is not known."""
+    return NOT_KNOWN if value is None else f"{100 * value:.2f}%"
+
+
+def torch_size(value: float | None) -> str:
+    """Bytes as torch prints them: `94.85 MB`; `N/A` when it is not known."""
+    if value is None:
+        return NOT_KNOWN
+    for unit, per in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(value) >= per:
+            return f"{value / per:.2f} {unit}"
+    return f"{value:.0f} B"
+
+
 def shapes(text: str | None, strides: str | None = None) -> list[str]:
     """One shape each, as `{1,3,224,224}`, with ` -[strides]` when the input is not contiguous."""
     parsed = shapes_of(text) if text else []

@@ -43,6 +43,9 @@ _ACCELERATOR = re.compile(r"(?<![a-z])(?:cuda|xpu|npu|hpu|mtia|hip|privateuse1)(
 _NO_LETTER = re.compile(r"[^a-z0-9_+]+")
 
 
+_TORCH = re.compile(r"(?:^|_)(?:cpu|device)_(?:time|total|mem|memory)(?:_|$)|^self_(?:cpu|device)(?:_|$)")
+
+
 class Order(NamedTuple):
     """A column and a direction."""
 
@@ -56,11 +59,19 @@ def parse_order(text: str, columns: Sequence[str], elsewhere: Sequence[str] = ()
     Raises UsageError, listing the columns, for an unknown one. `elsewhere`: those that another table of the same
     command line is ordered by, which the list has, too.
     """
-    ascending = text.startswith("+")
-    wanted = text.removeprefix("+").lower().replace(" ", "_").replace("-", "_")
-    wanted = _ACCELERATOR.sub("device", _NO_LETTER.sub("", wanted).strip("_"))
+    ascending, wanted = text.startswith("+"), _word(text)
     for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
         if name in columns:
             return Order(name, ascending)
     names = dict.fromkeys([*columns, *elsewhere])
     raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, names))
+
+
+def is_torchs(text: str) -> bool:
+    """Whether a column is called as in torch's own table (`self_cuda_time_total`, `CPU Mem`)."""
+    return _TORCH.search(_word(text)) is not None
+
+
+def _word(text: str) -> str:
+    wanted = text.removeprefix("+").lower().replace(" ", "_").replace("-", "_")
+    return _ACCELERATOR.sub("device", _NO_LETTER.sub("", wanted).strip("_"))

@@ -24,7 +24,7 @@ class Question:
 
     `groups` asks for groups of executions also where single operators are usual, by what is usual then.
     `step` takes the executions of one training step alone, `rep` those of one repetition. `python_functions` None
-    counts them where the torch that wrote the trace does.
+    counts them where the torch that wrote the trace does. `torch` prints groups in torch's own columns and cells.
     """
 
     top: int | None = None
@@ -50,6 +50,7 @@ class Question:
     python_functions: bool | None = None
     step: int | None = None
     rep: int | None = None
+    torch: bool = False
 
     def grouped(self, text: str) -> Question:
         """The same question for groups by one of GROUPS; `stack N` also says how many frames make a stack.

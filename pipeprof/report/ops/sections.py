@@ -29,26 +29,42 @@ _SPARE = (
     "total_share", "cumulative_share", "max_ns", "device_mean_ns", "mean_ns", "self_device_memory_bytes",
     "device_memory_bytes", "computation",
 )  # fmt: skip
+# Of torch's own table, in its order, with its words; it has no others.
+_TORCH = {
+    "share": "Self CPU %", "self_ns": "Self CPU", "total_share": "CPU total %", "total_ns": "CPU total",
+    "mean_ns": "CPU time avg", "device_self_ns": "Self device", "device_share": "Self device %",
+    "device_total_ns": "device total", "device_mean_ns": "device time avg", "memory_bytes": "CPU Mem",
+    "self_memory_bytes": "Self CPU Mem", "device_memory_bytes": "device Mem",
+    "self_device_memory_bytes": "Self device Mem", "count": "# of Calls", "computation": "Total FLOPs",
+}  # fmt: skip
+_TORCH_TEXTS = {"name": "Name", "in_shapes": "Input Shapes", "stack": "Source Location"}
 _TEXTS = ("name", "side", "phase", "in_shapes", "stack")
 
 
-def document(content: Content, name: str, why: str) -> Document:
-    """The tables of what is called `name`; `why` says what is the matter where no operator is known."""
+def document(content: Content, name: str, why: str, *, torch: bool = False) -> Document:
+    """The tables of what is called `name`; `why` says what is the matter where no operator is known.
+
+    `torch`: groups have torch's own columns, and cells as it prints them.
+    """
     if not content.total.get("count"):
         return Document(f"no operators: {why}", [])
     summary = [[title, cells.time(value)] for title, value in content.summary.items()]
     blocks = [Block(("summary", "time"), summary, frozenset((1,)))] if summary else []
-    parts = [one for part in content.parts for one in _part(part, content)]
-    footer = [f"{title}: {cells.time(value)}" for title, value in content.footer.items()]
+    parts = [one for part in content.parts for one in _part(part, content, torch=torch)]
+    time = cells.torch_time if torch else cells.time
+    footer = [f"{title}: {time(value)}" for title, value in content.footer.items()]
     return Document(
         f"Operators of `{name}`",
         [Section("", notes=content.busy), Section("", blocks=blocks), *parts, Section("", notes=footer)],
     )
 
 
-def _part(part: Part, content: Content) -> tuple[Section, Section]:
+def _part(part: Part, content: Content, *, torch: bool) -> tuple[Section, Section]:
     """A table, and what is to be said of it."""
-    block = _single(part, aggregated=content.aggregated) if content.kind == "single" else _groups(part)
+    if content.kind == "single":
+        block = _single(part, aggregated=content.aggregated)
+    else:
+        block = _torch_groups(part) if torch else _groups(part)
     hidden = [f"{part.hidden} more: --top 0 shows all"] if part.hidden else []
     return Section("", blocks=[block]), Section("", notes=[*cells.partly_known(part.rows), *hidden])
 
@@ -157,6 +173,31 @@ def _groups(part: Part) -> Block:
     head = [_FIGURES.get(name, name.replace("_", " ")) for name in names]
     numbers = frozenset(index for index, name in enumerate(names) if name not in _TEXTS)
     return Block(head, rows, numbers, [names.index(name) for name in _SPARE if name in figures])
+
+
+def _torch_groups(part: Part) -> Block:
+    """Groups in the columns of torch that are known for any of them."""
+    measured = {name for row in part.rows for name, value in row.items() if value is not None}
+    places = ["rep", "rank"] if part.several else []
+    texts, figures = ([name for name in every if name in measured] for every in (_TORCH_TEXTS, _TORCH))
+    names = [*places, *texts[:1], *figures, *texts[1:]]
+    rows = [[_torch_cell(row.get(name), name) for name in names] for row in part.rows]
+    head = [(_TORCH | _TORCH_TEXTS).get(name, name) for name in names]
+    numbers = frozenset(index for index, name in enumerate(names) if name not in texts)
+    return Block(head, rows, numbers, [names.index(name) for name in _SPARE if name in figures])
+
+
+def _torch_cell(value: Any, column: str) -> str:
+    """A figure or text of a group as torch prints it."""
+    if column.endswith("_ns"):
+        return cells.torch_time(value)
+    if column.endswith("share"):
+        return cells.torch_share(value)
+    if column.endswith("_bytes"):
+        return cells.torch_size(value)
+    if column == "computation":
+        return "--" if value is None else cells.amount(value, "FLO")
+    return cells.NOT_KNOWN if value is None else str(value)
 
 
 def _word(row: dict[str, Any], name: str) -> str:

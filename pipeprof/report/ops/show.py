@@ -44,7 +44,7 @@ def show(run: Run, question: Question, form: str, output: Path | None, name: str
         write_text(texts.wiki_text(content), output)
     else:
         why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
-        document.show({}, lambda _: sections.document(content, name, why), form, output)
+        document.show({}, lambda _: sections.document(content, name, why, torch=question.torch), form, output)
 
 
 def _names(content: Content) -> str:

@@ -166,6 +166,7 @@ def forms():
     made = losses(train, iterator)
     FACTS["generated"] = [len(list(made(3))), made.profile.run.manifest.state, len(made.profile.run.step)]
     FACTS["pools"] = [pool_samples(train, iterator, number) for number in range(2)]
+    FACTS["inferred"] = inferred()
     with pipeprof.profile(out=OUT / "cut", schedule=pipeprof.schedule(active=4)) as cut:
         for _ in range(6):
             train(*next(iterator))
@@ -194,6 +195,22 @@ def pool_samples(train, iterator, number):
     pool, steps = p.run.memory[p.run.memory.device == "CPU"], p.run.step
     outside = (pool.t_ns < steps.start_ns.min()) | (pool.t_ns > steps.end_ns.max())
     return [len(pool), int(outside.sum())]
+
+
+def inferred():
+    """Memory by type of operator of two inferences, of the span around each, and of a profile without it behind that."""
+    net = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.MaxPool2d(2, 2), nn.Conv2d(8, 15, 3), nn.MaxPool2d(2, 2))
+    images = ms.Tensor(np.ones((32, 1, 32, 32), np.float32))
+    facts = []
+    for number, memory in enumerate((True, False)):
+        net(images).asnumpy()
+        with pipeprof.profile(out=OUT / f"inferred-{number}", profile_memory=memory) as p:
+            for _ in range(2):
+                with pipeprof.record_function("inference"):
+                    net(images).asnumpy()
+                p.step()
+        facts.append({row.name: row.self_memory_bytes or row.memory_bytes for row in p.key_averages()})
+    return facts
 
 
 def in_thread(number):

@@ -16,3 +16,15 @@ def test_only_what_differs_is_listed(ask):
         ("op c", "Add", None, "vanished"),
         ("op d", None, "Mul", "appeared"),
     ]
+
+
+def test_outputs_that_one_side_does_not_know_are_no_difference(ask):
+    rows = [
+        fact("base", "op a", "MatMul [8, 4] ->"),
+        fact("new", "op a", "MatMul [8, 4] -> [8, 2]"),
+        fact("base", "op b", "MatMul [8, 4] ->"),
+        fact("new", "op b", "MatMul [9, 4] -> [9, 2]"),
+        fact("base", "op c", "MatMul [8, 4] -> [8, 3]"),
+        fact("new", "op c", "MatMul [8, 4] -> [8, 2]"),
+    ]
+    assert [row[0] for row in ask("compare/fact_change", {"side_fact": rows}, give="name")] == ["op b", "op c"]

@@ -461,6 +461,27 @@ def test_the_lines_below_torchs_table_stand_below_the_groups_of_its_trace(call, 
     assert "time total" not in call("--group-by", "name")
 
 
+@pytest.mark.parametrize("words", [["--row-limit", "-1"], ["--sort-by", "self_cuda_time_total"]])
+def test_groups_are_printed_as_torch_does_where_it_is_asked_in_its_words(call, tmp_path, words):
+    host = trace_op("aten::mm", 0, 900, **{"External id": 1}), trace_op("aten::add", 1000, 2100)
+    kernel = trace_op("gemm", 3200, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1})
+    path = write_trace(tmp_path / "both.pt.trace.json", [*host, kernel])
+    lines = call("--group-by", "name", "--search", "aten", "--format", "markdown", *words, path=path).splitlines()
+    found = {
+        tuple(word.strip() for word in line.replace("\\", "").strip("|").split("|"))
+        for line in lines
+        if line.startswith("|")
+    }
+    assert {
+        ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self device", "Self device %",
+         "device total", "device time avg", "# of Calls"),
+        ("aten::add", "70.00%", "2.100ms", "70.00%", "2.100ms", "2.100ms", "0.000us", "0.00%", "0.000us", "0.000us", "1"),
+        ("aten::mm", "30.00%", "900.000us", "30.00%", "900.000us", "900.000us", "5.000us", "100.00%", "5.000us", "5.000us",
+         "1"),
+    } <= found  # fmt: skip
+    assert lines[-1].endswith("Self device time total: 5.000us")
+
+
 def test_search_and_excluded_types_choose_groups_too(call):
     assert {row["name"] for row in rows(call, "--group-by", "type", "--search", "co")} == {"ConvolutionForward", "Copy"}
     assert {row["name"] for row in rows(call, "--group-by", "type", "--exclude-type", "Copy")} == {

@@ -259,7 +259,7 @@ def test_memory_orders_the_rows_where_it_was_recorded_and_unknown_memory_is_last
     rows.append(Average("large", 1, 1, 1, memory_bytes=2048, self_memory_bytes=-1))
     lines = KeyAverages(rows).table(sort_by="cpu_memory_usage").splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["large", "small", "span"]
-    assert ("2.00 KiB" in lines[2], "-1 B" in lines[2], "N/A" in lines[4]) == (True, True, True)
+    assert ("2.00 KB" in lines[2], "-1 B" in lines[2], "N/A" in lines[4]) == (True, True, True)
 
 
 def test_frames_of_a_stack_have_lines_of_their_own():

@@ -231,6 +231,8 @@ def test_steps_may_come_from_another_thread(folder):
         ({"activities": ["tpu"]}, "unknown activity `tpu`"),
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "expected 1 to 60000"),
+        ({"sample_rate": -1}, "-1, expected a number of operators"),
+        ({"sample_rate": 0.5}, "0.5, expected a number of operators"),
         ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
         ({"queue_interval_ms": "100"}, "'100', expected 1 to 60000"),
         ({"queue_interval_ms": 1.5}, "1.5, expected 1 to 60000"),
@@ -403,7 +405,9 @@ def test_spans_of_repetitions_and_ranks_do_not_mix(folder):
         out = RankRows(rep, 0, 0)
         out.add("stack", stack_id=0, frame=frame)
         out.add("span", **at, name="part", stack_id=0)
-        out.add("op", op_id=0, start_ns=5, dur_ns=dur, self_ns=dur, track="CPU", memory_bytes=dur)
+        out.add("op", op_id=0, start_ns=5, dur_ns=dur, self_ns=dur, track="CPU")
+        out.add("allocation", bytes=2 * dur, produced_ns=-5, released_ns=50)
+        out.add("allocation", bytes=3 * dur, produced_ns=50)
         for table, rows in out.rows.items():
             store.write(run, table, rep, 0, rows)
     assert user_spans(run, 1) == {("part", "a.py(1): f"): (1, 90, 100, 10), ("part", "b.py(2): g"): (1, 70, 100, 30)}

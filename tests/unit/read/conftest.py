@@ -97,13 +97,14 @@ class HandMade:
         return loop(start, steps)
 
     @staticmethod
-    def window(folder, begin, end, executions, number=1):
+    def window(folder, begin, end, executions, number=1, **opening):
         """An op window with a clock that is REAL at ZERO; `executions` are (name, start, ns), on the monotonic clock."""
         place = folder / f"window-{number}"
         place.mkdir()
         text = "".join(f"{name};HostCpuOps;{REAL - ZERO + at},{ns / 1e6:.6f},0\n" for name, at, ns in executions)
         place.joinpath("cpu_op_execute_timestamp_0.txt").write_text(text, encoding="utf-8")
         opened = {"e": "window_open", "t": begin, "number": number, "warmup": 0, "begin": begin, "began": begin}
+        opened |= opening
         closed = {"e": "window", "t": end, "number": number, "ticks": [begin], "begin": begin, "end": end,
                   "executions": len(executions), "monotonic": ZERO, "realtime": REAL}  # fmt: skip
         with folder.joinpath("events.jsonl").open("a", encoding="utf-8") as file:

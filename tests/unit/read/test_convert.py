@@ -266,3 +266,35 @@ def test_a_training_that_outlives_the_command_counts_to_its_end(spooled):
     parts = store.read(spooled.run, "run_part").to_pylist()
     assert [rep.dur_ns for rep in spooled.run.manifest.reps] == [sum(row["dur_ns"] for row in parts)] == [605]
     assert {"first_steps", "training"} <= {row["part"] for row in parts}
+
+
+def pool(spooled, folder, number, begin, times):
+    """Samples of the pool in an op window, whose level is their time within it."""
+    realtime = json.loads(spooled.run.spool.joinpath("rep=0", "launch.json").read_text())["realtime"]
+    rows = "".join(f"{realtime - ZERO + begin + at},{at},4096,{at}\n" for at in times)
+    text = f"Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)\n{rows}"
+    folder.joinpath(f"window-{number}", "cpu_ms_memory_record_0.txt").write_text(text, encoding="utf-8")
+
+
+def test_samples_of_the_pool_that_were_not_asked_for_are_not_read(spooled):
+    """MindSpore goes on taking them once it was asked to."""
+    spooled.rep()
+    folder = spooled.process()
+    for number, asked in enumerate((False, True), 1):
+        begin = 1_300 + 100 * number
+        spooled.window(folder, begin, begin + 100, [("Default/net/Cast-op0", begin + 25, 10)], number, memory=asked)
+        pool(spooled, folder, number, begin, (20, 30, 40))
+    convert_rep(spooled.run, 0)
+    taken = [row["self_memory_bytes"] is not None for row in store.read(spooled.run, "op").to_pylist()]
+    assert taken == [False, True]
+    assert store.read(spooled.run, "memory").num_rows == 3
+
+
+def test_the_level_of_the_pool_is_kept_once_in_so_many_operators(spooled):
+    spooled.rep()
+    folder = spooled.process()
+    spooled.window(folder, 1_400, 1_500, [(f"Default/net/Cast-op{at}", 1_400 + at, 5) for at in (10, 20, 30, 40, 50)])
+    pool(spooled, folder, 1, 1_400, (5, 18, 19, 28, 38, 48, 60))
+    spooled.run.manifest.options["sample_rate"] = 2
+    convert_rep(spooled.run, 0)
+    assert store.read(spooled.run, "memory").column("allocated_bytes").to_pylist() == [5, 28, 48]

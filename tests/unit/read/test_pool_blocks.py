@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from pipeprof.read.mindspore_ops import Execution, PoolSample
 from pipeprof.read.spool import blocks as blocks_module
-from pipeprof.read.spool.blocks import reconstruct
+from pipeprof.read.spool.blocks import of_operators, reconstruct
+from pipeprof.read.spool.operators import Placed, Recorded
 
 BEGIN = [(0, 1_000_000)]
+LAYERS = [Execution("Default/a", 5, 5), Execution("Default/b", 15, 5)]
 
 
 def blocks(levels, executions=(), windows=BEGIN):
@@ -42,8 +46,40 @@ def test_blocks_of_before_the_window_are_there_from_its_begin():
     ]
 
 
-def test_the_newest_of_equal_blocks_is_released():
-    assert [row[2] for row in blocks([(1, 0), (2, 512), (3, 1024), (4, 1024), (5, 512)])] == [None, 4]
+def test_the_newest_of_equal_blocks_is_released_but_not_the_output_of_the_operator_that_ran():
+    levels = [(1, 0), (2, 512), (3, 1024), (4, 1024), (5, 512)]
+    assert [row[2] for row in blocks(levels)] == [None, 4]
+    assert [row[2] for row in blocks([(1, 0), (2, 512), (13, 1024), (24, 1024), (25, 512)], LAYERS)] == [24, None]
+
+
+def test_workspaces_of_an_operator_go_in_their_order_in_front_of_what_it_read():
+    levels = [(1, 0), (2, 512), (12, 1024), (13, 3072), (14, 3584), (24, 3584), (25, 3072), (26, 2560), (27, 2048)]
+    assert [row[:3] for row in blocks(levels, LAYERS)] == [
+        (512, 2, 26), (512, 12, 24), (2048, 13, None), (512, 14, 25),
+    ]  # fmt: skip
+
+
+def test_an_exchange_of_equal_levels_is_of_what_the_next_operator_writes():
+    levels = [(1, 0), (2, 512), (3, 4608), (13, 8704), (24, 8704), (25, 8704), (35, 8704)]
+    layers = [*LAYERS, Execution("Default/c", 30, 3)]
+    found = reconstruct([PoolSample(at, level, 0, 0) for at, level in levels], layers, BEGIN, [[], [], [4096]])
+    assert (4096, 25) in [(block.size, block.produced_ns) for block in found]
+
+
+def test_the_only_sample_before_an_operator_is_of_its_output():
+    found = reconstruct([PoolSample(at, level, 0, 0) for at, level in [(2, 4608), (12, 5120)]], LAYERS, BEGIN, [[4096]])
+    assert [(block.size, block.produced_ns, block.owner) for block in found][:2] == [(4096, 2, 0), (512, 12, 1)]
+
+
+def test_an_operator_took_what_it_allocated_and_kept_and_nothing_where_the_pool_was_not_read():
+    """Between the two the first one's workspace goes, behind the second one the output that it read."""
+    levels = [(2, 512), (3, 1024), (7, 4096), (12, 4096), (13, 5120), (24, 5120), (25, 2048)]
+    pool = [PoolSample(at, level, 0, 0) for at, level in levels]
+    executions = [*LAYERS, Execution("Default/c", 130, 3)]
+    placed = [Placed(execution, None, "forward", execution.name) for execution in executions]
+    recorded = Recorded(executions, pool, [(0, 100), (120, 140)], [])
+    _, taken = of_operators(placed, recorded, SimpleNamespace(written_by=lambda _: []))
+    assert taken == [3072, 1536, None]
 
 
 def test_what_is_held_when_a_window_closes_ends_there_but_in_the_last():

@@ -51,7 +51,7 @@ def test_the_sliders_of_a_short_run_reach_to_its_ends_and_not_far_beyond(drawn):
     assert 15e-6 <= values["end"] < 16e-6
 
 
-def test_samples_that_all_lie_before_the_steps_are_said_and_not_drawn_as_an_empty_chart(drawn):
+def test_samples_that_all_lie_before_the_steps_are_drawn_on_an_axis_of_their_own(drawn):
     late = [
         row | {"start_ns": row["start_ns"] + 900 * MS, "end_ns": row["end_ns"] + 900 * MS} for row in steps(10 * MS)
     ]
@@ -59,8 +59,24 @@ def test_samples_that_all_lie_before_the_steps_are_said_and_not_drawn_as_an_empt
         {"t_ns": n * MS, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": 1 << 20} for n in range(1, 5)
     ]
     chart = drawn({"step": late, "memory": memory})["chart-time"]
-    assert "Memory: all samples are from before the first or after the last step." in chart.caption
-    assert [panel["title"] for panel in chart.spec["vconcat"]] == ["Steps", "All of it: drag here"]
+    assert "Memory: samples are from before the first or after the last step" in chart.caption
+    panels = {panel["title"]: panel for panel in chart.spec["vconcat"]}
+    assert list(panels) == ["Steps", "Memory", "All of it: drag here"]
+    assert "domainRaw" not in json.dumps(panels["Memory"])
+
+
+def test_a_line_of_a_queue_that_no_step_overlaps_is_not_lost(drawn):
+    """The host queue of a sink is filled before the first step, the device takes from its own within them."""
+    fetches = [
+        {"fetch": n, "side": side, "depth": n, "capacity": 9, "start_ns": (n + at) * MS, "wait_ns": 0, "pipeline_id": 0}
+        for side, at in (("host_queue", 0), ("data_queue", 900)) for n in range(4)
+    ]  # fmt: skip
+    late = [
+        row | {"start_ns": row["start_ns"] + 900 * MS, "end_ns": row["end_ns"] + 900 * MS} for row in steps(10 * MS)
+    ]
+    panels = {panel["title"]: panel for panel in drawn({"step": late, "fetch": fetches})["chart-time"].spec["vconcat"]}
+    assert "domainRaw" not in json.dumps(panels["Queues to the device"])
+    assert "domainRaw" in json.dumps(panels["Steps"])
 
 
 def test_the_axis_of_time_says_what_it_counts_from(drawn):

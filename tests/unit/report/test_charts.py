@@ -96,6 +96,25 @@ def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
     assert "lowest chart is cut off at 40.0 ms" in chart.caption
 
 
+def test_each_part_of_an_imported_step_has_a_curve_on_an_axis_of_its_own(make_run):
+    rows = [
+        {"step": number, "kind_step": number, "kind": "train", "start_ns": 250 * MB * number,
+         "fp_ns": 250 * MB * number + gap, "bp_ns": 250 * MB * number + 205 * MB, "end_ns": 250 * (number + 1) * MB}
+        for number, gap in enumerate((200_000, 220_000, 9 * MB, 180_000, 200_000))
+    ]  # fmt: skip
+    panels = {}
+    for source in ("ascend", "collect"):
+        run = make_run({"step": rows})
+        run.manifest.source = source
+        panels[source] = {
+            panel["title"]: panel for panel in drawn(run)["chart-time"].spec["vconcat"] if "title" in panel
+        }
+    assert {"Before the forward pass", "Forward and backward", "Behind the backward pass"} <= panels["ascend"].keys()
+    assert "Forward and backward" not in panels["collect"]
+    gap = panels["ascend"]["Before the forward pass"]["encoding"]["y"]["scale"]["domain"]
+    assert gap == [0, pytest.approx(0.84)]  # four times the median, and not as far as the one of 9 ms
+
+
 def test_steps_of_one_length_are_not_cut_off(normal):
     chart = drawn(normal)["chart-time"]
     assert "layer" not in chart.spec["vconcat"][-1]

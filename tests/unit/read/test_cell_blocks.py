@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.graph_cells import TRACK, add_graph_cells, cells_of
+from pipeprof.read.spool.cell_blocks import TRACK, add_cell_blocks, cells_of
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 
+NONE: dict[str, tuple[str, ...]] = {}
 NET = "Default/network-WithLossCell/_backbone-Net"
 
 
-def spans(*operators):
+def phase_of(name):
+    return "backward" if name.startswith("Gradients") else "optimizer" if "Apply" in name else "forward"
+
+
+def spans(*operators, events=(), parameters=NONE):
     out = RankRows(0, 0, 0)
-    add_graph_cells([Placed(Execution(name, at, dur), step, "forward", name) for step, name, at, dur in operators], out)
+    placed = [Placed(Execution(name, at, dur), step, phase_of(name), name) for step, name, at, dur in operators]
+    process = SimpleNamespace(all=lambda _: events)
+    add_cell_blocks(process, placed, SimpleNamespace(parameters_of=lambda item: parameters.get(item.name, ())), out)
     rows = [dict(zip(BY_NAME["span"].column_names, row, strict=True)) for row in out.rows["span"]]
     assert all(row["track"] == TRACK and row["category"] == "cell" for row in rows)
     return sorted((row["start_ns"], -row["dur_ns"], row["scope"] or "", row["name"]) for row in rows)
@@ -43,6 +52,34 @@ def test_what_runs_side_by_side_is_cut_so_that_intervals_do_not_cross():
     assert [(start, -length) for start, length, _, _ in rows] == [(0, 4), (4, 10)]
 
 
+def test_operators_of_a_compiled_function_are_in_the_cells_whose_parameters_they_read():
+    rows = spans(
+        (0, "Default/Conv2D-op0", 0, 10), (0, "Default/BiasAdd-op0", 10, 2), (0, "Default/ReLU-op0", 12, 1),
+        (0, "Gradients/Default/Grad_Conv2D/Conv2DBackpropInput-op0", 20, 9), (0, "Default/ApplyMomentum-op0", 30, 1),
+        parameters={
+            "Default/Conv2D-op0": ("net.c1.weight",), "Default/BiasAdd-op0": ("net.c1.bias",),
+            "Gradients/Default/Grad_Conv2D/Conv2DBackpropInput-op0": ("net.c1.weight",),
+            "Default/ApplyMomentum-op0": ("net.c1.weight",),
+        },
+    )  # fmt: skip
+    assert rows == [
+        (0, -12, "", "net"), (0, -12, "net", "c1"),
+        (20, -9, "", "Gradients"), (20, -9, "Gradients", "net"), (20, -9, "Gradients/net", "c1"),
+    ]  # fmt: skip
+
+
+def test_pynative_steps_have_the_cells_of_the_step_whose_calls_were_recorded():
+    """The third step launches other operators, and has none."""
+    event = {"kinds": [("Net", -1, ""), ("fc-Dense", 0, "")], "rows": [(0, 0, 50), (1, 10, 30)]}
+    rows = spans(
+        (0, "ReLU#1", 5, 1), (0, "MatMul#1", 15, 5), (0, "Mul#1", 60, 5),
+        (1, "ReLU#1", 105, 1), (1, "MatMul#1", 115, 5), (1, "Mul#1", 160, 5),
+        (2, "ReLU#1", 205, 1), (2, "MatMul#1", 215, 5), (2, "MatMul#2", 225, 5),
+        events=[event],
+    )  # fmt: skip
+    assert rows == [(105, -15, "", "Net"), (115, -5, "Net", "fc-Dense")]
+
+
 @pytest.mark.parametrize(
     ("name", "cells"),
     [
@@ -52,6 +89,7 @@ def test_what_runs_side_by_side_is_cut_so_that_intervals_do_not_cross():
         ),
         ("Default/optimizer-Momentum/ApplyMomentum-op0", ["optimizer-Momentum"]),
         ("Default/BiasAdd-op0", []),
+        ("Gradients/Default/Grad_Conv2D/Conv2DBackpropInput-op0", []),
         ("MatMul#3", []),
     ],
 )
