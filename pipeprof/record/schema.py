@@ -168,7 +168,10 @@ TABLES: tuple[Table, ...] = (
             "phase",
             "varchar",
             "",
-            "forward | backward | gradients (before the update) | optimizer | after (it) | communication | other",
+            (
+                "forward | backward | gradients (before the update) | optimizer | after (it) | communication | "
+                "data (makes batches) | other"
+            ),
         ),
         ("device", "varchar", "", "where it ran, such as CPU"),
         ("in_shapes", "varchar", "", "input shapes and types as text"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeprof.read.chrome.ops import BACKWARD, FORWARD, HANDED_DOWN, OTHER, own_phase
+from pipeprof.read.chrome.ops import BACKWARD, DATA, FORWARD, HANDED_DOWN, OTHER, UNKNOWN, own_phase
 from pipeprof.read.chrome.spill import CALL, NONE
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Callers:
         self._gathered = gathered
         self._ops = ops
         self._facts = _Facts(gathered, ops)
+        self._loaders = gathered.loader_tracks
         self._open: dict[int, list[int]] = defaultdict(list)
         self._ends: list[int] = []
         self._names: list[int] = []
@@ -79,13 +80,13 @@ class Callers:
             ends.append(end)
             names.append(facts.names[info])
             parents.append(caller)
-            stacks.append(self._describe(info, caller, sequence, backward=bool(backward)))
+            stacks.append(self._describe(info, caller, track, sequence, backward=bool(backward)))
         self._gathered.overlaps += overlaps
         phases = np.array(self._phases, np.int64)
         infos = block["info"][block["kind"] == CALL]
         return Called(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
 
-    def _describe(self, info: int, caller: int, sequence: int, *, backward: bool) -> int:
+    def _describe(self, info: int, caller: int, track: int, sequence: int, *, backward: bool) -> int:
         """Note phase and sequence of a call; returns its source location, for backward work the forward operator's."""
         facts, forward = self._facts, None
         phase = facts.phases[info]
@@ -95,7 +96,7 @@ class Callers:
                 phase = self._phases[caller]
             forward = self._forward[caller]
         if phase == NONE:
-            phase = BACKWARD if backward else facts.defaults[info]
+            phase = DATA if track in self._loaders else BACKWARD if backward else facts.defaults[info]
         self._phases.append(phase)
         forward = sequence if backward else forward
         self._forward.append(forward)
@@ -166,7 +167,8 @@ class _Facts:
         self.names = [numbers.setdefault(info.name, len(numbers)) for info in infos]
         own = [own_phase(info) for info in infos]
         self.phases = [NONE if phase is None else phase for phase in own]
-        self.defaults = [FORWARD if info.category == "cpu_op" else OTHER for info in infos]
+        usual = UNKNOWN if gathered.dialect.lines else OTHER
+        self.defaults = [FORWARD if info.category == "cpu_op" else usual for info in infos]
         self.engines = [numbers.get(ENGINE + info.name, -2) if info.category == "cpu_op" else -2 for info in infos]
         stacks = [ops.stacks.number(info.stack) for info in infos]
         self.stacks = [NONE if stack is None else stack for stack in stacks]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.kinds import DEVICE, Info
-from pipeprof.read.chrome.ops import COMMUNICATION, OTHER, PHASES, collective_by_pattern, is_communication
+from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, collective_by_pattern, is_communication
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.tables.arrow import constant, numbers, optional, strings
 
@@ -118,12 +118,13 @@ class DeviceRows:
         """The operator of a row. Its source location is that of its launcher, which is given by number of its info."""
         if role == COLLECTIVE or self._is_communication(name):
             phase = COMMUNICATION
+        phase = phase if phase < DATA else OTHER  # a batch that is moved or made on the device is work of it
         device = self._device(category, role)
         stack = self._stack(launcher) if self.gathered.with_stacks else None
         key = (name, category, phase, device, stack)
         if key not in self._ops:
             info = Info(self.names[category] or self.gathered.tracks.process(track), self.names[name], b"", b"", b"")
-            self._ops[key] = self.file.rank.ops.number(info, phase if phase < len(PHASES) else OTHER, stack, device)
+            self._ops[key] = self.file.rank.ops.number(info, phase, stack, device)
         return self._ops[key]
 
     def _stack(self, launcher: int) -> int | None:

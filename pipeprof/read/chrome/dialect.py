@@ -22,11 +22,6 @@ class Dialect:
     step: re.Pattern[str] | None = None
     lines: bool = False
 
-    @property
-    def loop(self) -> bool:
-        """Whether steps are found by what computes."""
-        return self.lines and self.step is None
-
     def step_of(self, name: str) -> tuple[int | None, str] | None:
         """The number of the step that an event of this name is, and the name that all steps share; None for no step."""
         if self.step is None:

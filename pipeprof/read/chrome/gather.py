@@ -10,7 +10,7 @@ import numpy as np
 from pipeprof.read.chrome.container import scan
 from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_counters
 from pipeprof.read.chrome.flow_links import FlowLinks
-from pipeprof.read.chrome.kinds import Info, Marks
+from pipeprof.read.chrome.kinds import LOADER_THREAD, Info, Marks
 from pipeprof.read.chrome.launches import Launches
 from pipeprof.read.chrome.loop import LoopMarks
 from pipeprof.read.chrome.memory import MemoryEvents
@@ -46,7 +46,8 @@ class Gathered:
         self.memory = MemoryEvents()
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
-        self.loop = LoopMarks() if dialect.loop else None
+        self.loop = LoopMarks() if dialect.lines else None
+        self.loader_tracks: frozenset[int] = frozenset()  # whose calls make batches; known after the first pass
         self.with_stacks = False
         self.with_python_functions = False
         self.with_call_lines = False  # of Python functions: which line called them
@@ -74,11 +75,15 @@ class Gathered:
         if self.flow_links.any:
             self._add_tied_work()
         self.launches.finish(self.spill)
+        loaders = self.tracks.named(LOADER_THREAD)
         if self.loop is not None:
-            self.steps, self.loads = self.loop.steps(self.texts)
-            if others := self.loop.other_trainings():
-                self.dropped["steps of another process or thread that computes"] += others
+            loaders |= self.loop.loader_tracks()
+            if self.dialect.step is None:
+                self.steps, self.loads = self.loop.steps(self.texts)
+                if others := self.loop.other_trainings():
+                    self.dropped["steps of another process or thread that computes"] += others
             self.loop = None
+        self.loader_tracks = frozenset(loaders)
 
     def _add_tied_work(self) -> None:
         """Note the device work that only flows tie to its operator."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,12 @@ HOST_CALLS = ("_runtime", "_driver")
 LAUNCHER = "LaunchKernel_"  # torch_dipu's: what is called in it, such as the allocation of the result, is its callee
 STEP, STEPS, LOADER = "ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#"
 AHEAD = "_MultiProcessing"  # in a loader's name: it has worker processes, which make batches ahead
+# Calls of data loaders and readers: frames of torch's, and DLIO's and DFTracer's own names.
+LOADING = re.compile(
+    r"(?:\S*/)?torch/utils/data/\S+\.py\(|(?:\w*DataLoader|\w*Dataset|\w*Reader)\.\w|data(?:loader)?\.(?!py)\w"
+)
+LOADER_THREAD = re.compile(r"pt_data|pin_memory|data_?loader|prefetch", re.IGNORECASE)
+COMPUTING = re.compile(r"\w+\.compute|compute\.(?:step|compute|forward|backward)")  # of DLIO and DFTracer
 MEMORY = "[memory]"
 SIDES = {"s": 0, "t": 1, "f": 2}
 # What the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_name).

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pipeprof.read.chrome.texts import MOST, Numbers, shortened
 
 if TYPE_CHECKING:
+    import re
+
     from pipeprof.read.chrome.events import Event, Loose
 
 
@@ -41,6 +43,10 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
     def process(self, number: int) -> str:
         """Name of the process that a track belongs to; empty when unknown."""
         return self.processes.get(self.values[number][0], "")
+
+    def named(self, pattern: re.Pattern[str]) -> set[int]:
+        """The tracks whose thread has such a name."""
+        return {number for number, pair in enumerate(self.values) if pattern.search(self.threads.get(pair, ""))}
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer; equal names in a process with the number."""

@@ -439,6 +439,19 @@ def test_a_trace_without_python_functions_need_not_tell(read):
     assert "torch" not in read(training(), host_name="node").manifest.options
 
 
+def test_what_a_loader_calls_makes_batches_and_none_of_it_is_forward(read):
+    """In the training's thread, in a thread that has the name of one of torch's, and in its own frames."""
+    name = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "thread 3 (pt_data_pin)"}}
+    events = [
+        *training(1), op("aten::stack", 20, 50), op("aten::pin_memory", 20, 50, tid=3), name,
+        op("torch/utils/data/_utils/pin_memory.py(18): _pin_memory_loop", 5, 900, tid=4, cat="python_function"),
+        op("aten::copy_", 20, 50, tid=4), op("aten::relu", 20, 50, tid=5),
+    ]  # fmt: skip
+    phases = {name: ops[0]["phase"] for name, ops in ops_by_name(read(events)).items()}
+    assert {phases[f"aten::{loads}"] for loads in ("stack", "pin_memory", "copy_")} == {"data"}
+    assert {phases[f"aten::{works}"] for works in ("conv2d", "relu")} == {"forward"}
+
+
 @pytest.mark.parametrize(("loader", "expected"), [("_MultiProcessing", {"made_ahead": True}), ("_SingleProcess", {})])
 def test_whether_worker_processes_make_batches_ahead_is_noted(read, loader, expected):
     events = json.loads(json.dumps(training()).replace("_MultiProcessing", loader))
