@@ -465,7 +465,10 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "run_part",
-        "part of a rank's run; its rows add up to the time from the launch to the end of the command",
+        (
+            "part of a rank's run; its rows add up to the time from the launch to the end of the command; of a trace "
+            "to that of the steps and of what lies between them"
+        ),
         (
             "part",
             "varchar",

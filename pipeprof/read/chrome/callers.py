@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.read.chrome.spill import Columns
 
 _SEQUENCES = 100_000
+_BUILT_IN = "<built-in"  # functions that say no place, and often name an object by its address
 ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -47,6 +48,8 @@ class Callers:
         self._ends: list[int] = []
         self._names: list[int] = []
         self._phases: list[int] = []
+        self._frames: list[int | None] = []  # where no call has its stack: the innermost function of Python
+        self._by_functions = gathered.with_python_functions and not gathered.with_stacks
         self._forward: list[int | None] = []  # for backward work: number of its forward operator's sequence
         self._op_ids: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
@@ -100,14 +103,28 @@ class Callers:
         self._phases.append(phase)
         forward = sequence if backward else forward
         self._forward.append(forward)
-        if not self._gathered.with_stacks:
+        stack = self._stack(info, caller)
+        if stack is None:
             return NONE
         if forward is not None:
             return self._sequences.get(forward, NONE)
-        stack = facts.stacks[info]
         if sequence >= 0:
             self._remember(sequence, stack)
         return stack
+
+    def _stack(self, info: int, caller: int) -> int | None:
+        """The source location that a call has itself, or by the functions that it lies in; None: they are not noted."""
+        facts = self._facts
+        if self._gathered.with_stacks:
+            self._frames.append(None)
+            return facts.stacks[info]
+        above = self._frames[caller] if caller != NONE else None
+        if not self._by_functions:
+            self._frames.append(None)
+            return None
+        function = facts.functions[info]
+        self._frames.append(above if function is None else self._ops.stacks.inside(above, function))
+        return NONE if above is None or facts.is_python[info] else above
 
     def _remember(self, sequence: int, stack: int) -> None:
         self._sequences.setdefault(sequence, stack)
@@ -149,6 +166,7 @@ class Callers:
             for values in (self._ends, self._names, self._phases)
         )
         self._forward = [value for value, stays in zip(self._forward, staying, strict=True) if stays]
+        self._frames = [value for value, stays in zip(self._frames, staying, strict=True) if stays]
         for track in [track for track, stack in self._open.items() if not stack]:
             del self._open[track]
         for stack in self._open.values():
@@ -170,5 +188,10 @@ class _Facts:
         usual = UNKNOWN if gathered.dialect.lines else OTHER
         self.defaults = [FORWARD if info.category == "cpu_op" else usual for info in infos]
         self.engines = [numbers.get(ENGINE + info.name, -2) if info.category == "cpu_op" else -2 for info in infos]
+        self.is_python = [info.category == "python_function" for info in infos]
+        self.functions = [
+            info.name if is_python and not info.name.startswith(_BUILT_IN) else None
+            for info, is_python in zip(infos, self.is_python, strict=True)
+        ]
         stacks = [ops.stacks.number(info.stack) for info in infos]
         self.stacks = [NONE if stack is None else stack for stack in stacks]

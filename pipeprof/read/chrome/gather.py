@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,7 @@ class Gathered:
         self.memory = MemoryEvents()
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
+        self.device_steps: dict[int, list[Marks]] = defaultdict(list)  # by track
         self.loop = LoopMarks() if dialect.lines else None
         self.loader_tracks: frozenset[int] = frozenset()  # whose calls make batches; known after the first pass
         self.with_stacks = False
@@ -84,6 +85,8 @@ class Gathered:
                     self.dropped["steps of another process or thread that computes"] += others
             self.loop = None
         self.loader_tracks = frozenset(loaders)
+        if not self.steps and self.device_steps:
+            self.steps = max(self.device_steps.values(), key=len)
 
     def _add_tied_work(self) -> None:
         """Note the device work that only flows tie to its operator."""

@@ -29,6 +29,8 @@ LOADING = re.compile(
 LOADER_THREAD = re.compile(r"pt_data|pin_memory|data_?loader|prefetch", re.IGNORECASE)
 COMPUTING = re.compile(r"\w+\.compute|compute\.(?:step|compute|forward|backward)")  # of DLIO and DFTracer
 MEMORY = "[memory]"
+# Lines of a device as XLA names them: its steps, and its operators, which it has as streams, too, on a GPU.
+DEVICE_PROCESS, STEP_LINE, WORK_LINE, STREAM = "/device:", "Steps", "XLA Ops", "Stream"
 SIDES = {"s": 0, "t": 1, "f": 2}
 # What the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_name).
 UNLISTED = frozenset(

@@ -79,4 +79,8 @@ class Ops:
             ))  # fmt: skip
         return op_id
 
+    def stack_of(self, op_id: int) -> int | None:
+        """The source location of an operator; None where it is not known."""
+        return self.rows[op_id][self.COLUMNS.index("stack_id")]  # type: ignore[return-value]
+
     COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

@@ -22,7 +22,10 @@ from pipeprof.read.chrome.kinds import (
     PLAIN,
     SIDES,
     STEP,
+    STEP_LINE,
+    STREAM,
     UNLISTED,
+    WORK_LINE,
     Info,
     Marks,
 )
@@ -62,9 +65,12 @@ class BatchRows:
         """Route every event, then write the rows."""
         calls, others, flows, metas = self.calls, self.others, self.flows, []
         called = self.gathered.dialect.calls
+        devices = self.gathered.tracks.devices
         for number, event in enumerate(events):
             phase = event.ph
             if phase == "X":
+                if devices and not event.cat and event.pid in devices:
+                    event.cat = self._of_device(event)
                 category = event.cat
                 if (category not in PLAIN if called is None else category in called) and event.name not in UNLISTED:
                     calls.append(number)
@@ -83,6 +89,15 @@ class BatchRows:
                 self._moment(event, number)
         self._end(events, metas)
         self._write(events)
+
+    def _of_device(self, event: Event) -> str:
+        """The category of an event of a device's process, by its line. What other lines derive from it are ranges."""
+        line = self.gathered.tracks.threads.get((event.pid, event.tid), "")
+        if line == STEP_LINE and event.name.isdecimal():
+            event.name = f"{STEP}{event.name}"
+        streams = self.gathered.tracks.devices[event.pid]
+        works = line.startswith(STREAM) if streams else line == WORK_LINE
+        return "kernel" if works else "gpu_user_annotation"
 
     def _end(self, events: Sequence[Event], metas: Sequence[int]) -> None:
         """Ends of intervals; what has none is left out."""
@@ -217,6 +232,7 @@ class BatchRows:
         gathered, chosen = self.gathered, [events[number] for number in self.others]
         starts, ends, args = self.starts[self.others], self.ends[self.others], columns.arguments(chosen)
         tracks = columns.tracks(gathered, chosen)
+        self._mark_device_steps(chosen, starts, ends, tracks)
         links = columns.ids([one.old_external_id if one.external_id is None else one.external_id for one in args])
         correlations = columns.ids([one.correlation for one in args])
         categories = columns.texts(gathered, [event.cat or "" for event in chosen])
@@ -235,6 +251,15 @@ class BatchRows:
         gathered.launches.add(links[at], correlations[at], durations[at])
         at = np.array([word.endswith(HOST_CALLS) for word in words])[which]
         return [_launches(LAUNCH, starts[at], tracks[at], correlations[at])]
+
+    def _mark_device_steps(
+        self, events: Sequence[Event], starts: NDArray[np.int64], ends: NDArray[np.int64], tracks: NDArray[np.int64]
+    ) -> None:
+        """Note the steps that a device marks itself."""
+        for at, event in enumerate(events):
+            if event.cat == "gpu_user_annotation" and (step := self.gathered.dialect.step_of(event.name)) is not None:
+                number = NONE if step[0] is None else step[0]
+                self.gathered.device_steps[int(tracks[at])].append(Marks(number, int(starts[at]), int(ends[at])))
 
     def _flow_rows(self, events: Sequence[Event]) -> None:
         if not self.flows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pipeprof.read.chrome.kinds import DEVICE_PROCESS, STREAM
 from pipeprof.read.chrome.texts import MOST, Numbers, shortened
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         super().__init__(("(other)", "(other)"))
         self._plain = plain
         self.processes: dict[Loose, str] = {}
+        self.devices: dict[Loose, bool] = {}  # processes that are devices, and whether they have streams
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
 
@@ -34,11 +36,15 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         if args is None or len(self.threads) + len(self.processes) >= MOST:
             return
         if event.name == "process_name" and args.name is not None:
-            self.processes[event.pid] = shortened(str(args.name))
+            self.processes[event.pid] = name = shortened(str(args.name))
+            if name.startswith(DEVICE_PROCESS):
+                self.devices.setdefault(event.pid, False)
         elif event.name == "process_labels" and args.labels is not None:
             self.labels[event.pid] = shortened(str(args.labels))
         elif event.name == "thread_name" and args.name is not None:
-            self.threads[event.pid, event.tid] = shortened(str(args.name)).strip()
+            self.threads[event.pid, event.tid] = name = shortened(str(args.name)).strip()
+            if event.pid in self.devices:
+                self.devices[event.pid] |= name.startswith(STREAM)
 
     def process(self, number: int) -> str:
         """Name of the process that a track belongs to; empty when unknown."""
