@@ -18,6 +18,7 @@ OLD_CATEGORIES = {
     "runtime": "cuda_runtime", "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset",
 }  # fmt: skip
 OLD_PROCESSES = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
+API = frozenset({"hip_api", "rccl_api"})  # calls of rocprofv3, which launch work and are operators
 HOST_CALLS = ("_runtime", "_driver")
 LAUNCHER = "LaunchKernel_"  # torch_dipu's: what is called in it, such as the allocation of the result, is its callee
 STEP, STEPS, LOADER = "ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#"

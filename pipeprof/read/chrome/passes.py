@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof import processes
 from pipeprof.read.chrome.container import Batch, Trace
+from pipeprof.read.chrome.dialect import RECORDS
 from pipeprof.read.chrome.gather import Gathered
 from pipeprof.read.chrome.kinds import AHEAD
 from pipeprof.read.chrome.lines import AGAIN, Lines
+from pipeprof.read.chrome.rocprof_records import Records
 from pipeprof.read.chrome.spill import Spill
 from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
@@ -44,7 +46,7 @@ class Part(NamedTuple):
 class Parts:
     """Sorts the events of a trace by rank. Spills lie in a folder."""
 
-    def __init__(self, trace: Trace | Lines, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
+    def __init__(self, trace: Trace | Lines | Records, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
         self._dialect = dialect
         self._trace = trace
         self._folder = folder
@@ -168,7 +170,7 @@ class Written(NamedTuple):
 def read_file(file: File) -> list[Half]:
     """First pass: a half for each rank of the trace. Raises SourceError when it has no events."""
     check_folder(file.folder)
-    trace = Lines(file.path) if file.dialect.lines else Trace(file.path, is_open=file.dialect.calls is None)
+    trace = _opened(file)
     said = 0
     with without_collector(), ExitStack() as exits:
         own = Path(tempfile.mkdtemp(dir=file.folder))  # a lost node may have begun the same
@@ -183,7 +185,13 @@ def read_file(file: File) -> list[Half]:
         return [_half(file, trace, part.own, part.gathered) for part in found]
 
 
-def _half(file: File, trace: Trace | Lines, own: OwnRank | None, gathered: Gathered) -> Half:
+def _opened(file: File) -> Trace | Lines | Records:
+    if file.dialect.lines:
+        return Lines(file.path)
+    return Records(file.path) if file.dialect.form == RECORDS else Trace(file.path, is_open=file.dialect.calls is None)
+
+
+def _half(file: File, trace: Trace | Lines | Records, own: OwnRank | None, gathered: Gathered) -> Half:
     base = trace.header.base_ns
     return Half(
         path=file.path, waiting=Waiting(gathered, file.folder), header=trace.header, own=own,

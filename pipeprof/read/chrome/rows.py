@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
+from pipeprof.read.chrome.dialect import RECORDS
 from pipeprof.read.chrome.events import NOTHING, Args, identity, int64
 from pipeprof.read.chrome.flops import CONVOLUTION
 from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.kinds import (
+    API,
     CALLS,
     DEVICE,
     HOST_CALLS,
@@ -65,12 +67,10 @@ class BatchRows:
         """Route every event, then write the rows."""
         calls, others, flows, metas = self.calls, self.others, self.flows, []
         called = self.gathered.dialect.calls
-        devices = self.gathered.tracks.devices
+        self._name_device_events(events)
         for number, event in enumerate(events):
             phase = event.ph
             if phase == "X":
-                if devices and not event.cat and event.pid in devices:
-                    event.cat = self._of_device(event)
                 category = event.cat
                 if (category not in PLAIN if called is None else category in called) and event.name not in UNLISTED:
                     calls.append(number)
@@ -87,11 +87,28 @@ class BatchRows:
                 self.gathered.tracks.describe(event)
             elif phase != "C":
                 self._moment(event, number)
+        self._launch(events)
         self._end(events, metas)
         self._write(events)
 
+    def _name_device_events(self, events: Sequence[Event]) -> None:
+        """Give events of a device's process a category, where a program has none. Names of lines stand in front."""
+        if self.gathered.dialect.calls is not None:
+            return
+        tracks = self.gathered.tracks
+        for event in events:
+            if event.ph == "M":
+                tracks.describe(event)
+            elif event.ph == "X" and not event.cat and event.pid in tracks.devices:
+                event.cat = self._of_device(event)
+
+    def _launch(self, events: Sequence[Event]) -> None:
+        """Note the calls of rocprofv3's that launch work."""
+        if self.gathered.dialect.form == RECORDS:
+            self.launchers = [number for number in self.calls if events[number].cat in API]
+
     def _of_device(self, event: Event) -> str:
-        """The category of an event of a device's process, by its line. What other lines derive from it are ranges."""
+        """The category of an event by its line of a device. What other lines derive from these are ranges."""
         line = self.gathered.tracks.threads.get((event.pid, event.tid), "")
         if line == STEP_LINE and event.name.isdecimal():
             event.name = f"{STEP}{event.name}"
@@ -217,13 +234,14 @@ class BatchRows:
         return names
 
     def _launch_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
-        """Launches by calls that are operators themselves: the work belongs to who called them."""
+        """Launches by calls that are operators: the work belongs to who called them, of records to themselves."""
         if not self.launchers:
             return _NO_ROWS
         chosen = [events[number] for number in self.launchers]
         correlations = columns.ids([one.correlation for one in columns.arguments(chosen)])
         starts, tracks = self.starts[self.launchers], columns.tracks(self.gathered, chosen)
-        return _launches(LAUNCH_ABOVE, starts, tracks, correlations)
+        kind = LAUNCH if chosen[0].cat in API else LAUNCH_ABOVE
+        return _launches(kind, starts, tracks, correlations)
 
     def _other_rows(self, events: Sequence[Event]) -> list[NDArray[np.int64]]:
         """Write events that are no calls; returns the launches among them, as rows of `call`."""
