@@ -214,12 +214,14 @@ def foreign(kind, number):
         from minddata_files import write_feed, write_sink
         from minddata_files import write_gpu as write_gpu_sink
         from rocprof_files import write_results
+        from xplane_files import write_profile
 
         makers = {
             "ascend": [write_graph, write_output, write_prof, write_cpu, write_gpu, write_cluster],
             "minddata": [write_feed, write_sink, write_gpu_sink],
             "rocprof": [write_results],
             "dftracer": [write_lines],
+            "xplane": [write_profile],
         }
         if kind in makers:
             makers[kind][number % len(makers[kind])](folder)
@@ -270,6 +272,7 @@ FAMILIES = [
     "kineto",
     "rocprof",
     "dftracer",
+    "xplane",
 ]
 
 

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minddata_files import write_feed, write_sink
 from rocprof_files import write_results
+from xplane_files import write_profile
 
 from pipeprof.errors import PipeprofError
 from pipeprof.read.foreign import import_path
@@ -25,7 +26,13 @@ from pipeprof.report import build, json_text
 
 pytestmark = pytest.mark.slow  # makes up its input
 
-MAKERS = {"feed": write_feed, "sink": write_sink, "rocprof": write_results, "dftracer": write_lines}
+MAKERS = {
+    "feed": write_feed,
+    "sink": write_sink,
+    "rocprof": write_results,
+    "dftracer": write_lines,
+    "xplane": write_profile,
+}
 FILES = [
     ("feed", "pipeline_profiling_0.json"),
     ("feed", "minddata_cpu_utilization_0.json"),
@@ -36,6 +43,7 @@ FILES = [
     ("sink", "minddata_aicpu_0.txt"),
     ("rocprof", "7_results.json"),
     ("dftracer", "trace.pfw"),
+    ("xplane", "here.xplane.pb"),
 ]
 REPORTED = set()  # a report takes a second: one for each shape of run
 few = settings(max_examples=12, deadline=None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeprof.errors import BAD_PATTERN, UsageError
 from pipeprof.read.chrome.kinds import API, CALLS, STEP, STEPS
 
-LINES, RECORDS = "lines", "records"
+LINES, RECORDS, PLANES = "lines", "records", "planes"
 _LONGEST = 18  # digits of a step's number
 
 
@@ -17,7 +17,7 @@ class Dialect:
     """`calls`: the categories of what is called and calls; None: all that are not certainly others.
 
     `step`: what a step is named, if the user has said so. `form`: events | lines (each is an event, as DFTracer
-    writes them) | records (of rocprofv3).
+    writes them) | records (of rocprofv3) | planes (of XLA's profiler).
     """
 
     calls: frozenset[str] | None
@@ -60,6 +60,11 @@ def dftracer(step: str | None = None) -> Dialect:
 def rocprof(step: str | None = None) -> Dialect:
     """Traces of rocprofv3: calls of HIP and RCCL are operators of the host, and ranges of roctx their callers."""
     return Dialect(API | {"user_annotation"}, pattern(step), RECORDS)
+
+
+def xplane(step: str | None = None) -> Dialect:
+    """Profiles of JAX and TensorFlow: as of any other program."""
+    return Dialect(None, pattern(step), PLANES)
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:

@@ -85,7 +85,7 @@ class Gathered:
                     self.dropped["steps of another process or thread that computes"] += others
             self.loop = None
         self.loader_tracks = frozenset(loaders)
-        if not self.steps and self.device_steps:
+        if self.device_steps and (not self.steps or self.dialect.calls is None):  # XLA's host runs ahead of its device
             self.steps = max(self.device_steps.values(), key=len)
 
     def _add_tied_work(self) -> None:

@@ -14,7 +14,7 @@ from pipeprof.verdict.rules import HIGH_WAIT
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause
 
-TRACES = ("import:kineto", "import:chrome", "import:rocprof", "import:dftracer")
+TRACES = ("import:kineto", "import:chrome", "import:rocprof", "import:dftracer", "import:xplane")
 MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
 
 
