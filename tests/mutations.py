@@ -208,14 +208,20 @@ def foreign(kind, number):
 
     def make(folder):
         from ascend_files import write_cluster, write_cpu, write_gpu, write_graph, write_output, write_prof
+        from dftracer_files import write_lines
         from kineto_files import training, write_trace
         from megengine_files import profile
         from minddata_files import write_feed, write_sink
         from minddata_files import write_gpu as write_gpu_sink
+        from rocprof_files import write_results
+        from xplane_files import write_profile
 
         makers = {
             "ascend": [write_graph, write_output, write_prof, write_cpu, write_gpu, write_cluster],
             "minddata": [write_feed, write_sink, write_gpu_sink],
+            "rocprof": [write_results],
+            "dftracer": [write_lines],
+            "xplane": [write_profile],
         }
         if kind in makers:
             makers[kind][number % len(makers[kind])](folder)
@@ -264,6 +270,9 @@ FAMILIES = [
     "minddata",
     "megengine",
     "kineto",
+    "rocprof",
+    "dftracer",
+    "xplane",
 ]
 
 

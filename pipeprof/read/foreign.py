@@ -12,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
-from pipeprof.read.chrome import dftracer, other_traces
+from pipeprof.read.chrome import dftracer, other_traces, rocprof, xplane
 from pipeprof.read.chrome import reader as kineto
 from pipeprof.read.chrome.dialect import pattern
 from pipeprof.read.combine import combine
@@ -48,10 +48,12 @@ READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
     Reader(megengine.KIND, megengine.WHAT, megengine.recognise, megengine.add_files),
     Reader(kineto.KIND, kineto.WHAT, kineto.recognise, kineto.add_files),
     Reader(dftracer.KIND, dftracer.WHAT, dftracer.recognise, dftracer.add_files),
+    Reader(rocprof.KIND, rocprof.WHAT, rocprof.recognise, rocprof.add_files),
+    Reader(xplane.KIND, xplane.WHAT, xplane.recognise, xplane.add_files),
     Reader(other_traces.KIND, other_traces.WHAT, other_traces.recognise, other_traces.add_files),
 )
 _LAST = other_traces.KIND  # of a folder with other known files it takes none: these have the same in another form
-_TRACES = (kineto.KIND, dftracer.KIND, other_traces.KIND)  # whose steps a pattern can name
+_TRACES = (kineto.KIND, dftracer.KIND, rocprof.KIND, xplane.KIND, other_traces.KIND)  # whose steps a pattern can name
 KINDS = tuple(reader.kind for reader in READERS)
 
 

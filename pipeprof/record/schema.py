@@ -168,7 +168,10 @@ TABLES: tuple[Table, ...] = (
             "phase",
             "varchar",
             "",
-            "forward | backward | gradients (before the update) | optimizer | after (it) | communication | other",
+            (
+                "forward | backward | gradients (before the update) | optimizer | after (it) | communication | "
+                "data (makes batches) | other"
+            ),
         ),
         ("device", "varchar", "", "where it ran, such as CPU"),
         ("in_shapes", "varchar", "", "input shapes and types as text"),
@@ -462,7 +465,10 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "run_part",
-        "part of a rank's run; its rows add up to the time from the launch to the end of the command",
+        (
+            "part of a rank's run; its rows add up to the time from the launch to the end of the command; of a trace "
+            "to that of the steps and of what lies between them"
+        ),
         (
             "part",
             "varchar",

@@ -13,6 +13,7 @@ from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
+from pipeprof.verdict.fetch_calls import LISTED, QUERY, take_calls
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
@@ -92,6 +93,8 @@ def data_verdict(
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
         verdict = judge_fills(verdict, loads, cores)
+        if verdict["verdict"] == "input_bound" and verdict["op_id"] is None:
+            take_calls(verdict, engine.rows(QUERY, least=LISTED))
     return verdict
 
 

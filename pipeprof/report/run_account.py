@@ -27,7 +27,7 @@ def run_account_of(engine: Engine, run: Run, course: Sequence[dict[str, Any]]) -
             for rank in rep.ranks
             if rep.dur_ns is not None
         ]
-    large = run_account.judge_run(parts)
+    large = run_account.judge_run(parts, excerpt=run.manifest.source.startswith("import:"))
     return {
         "parts": parts,
         "large": large,

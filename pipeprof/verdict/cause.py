@@ -39,9 +39,9 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """An operator of the dataset pipeline."""
+    """An operator of the dataset pipeline, or, without a number, a call of the data loader of another framework."""
 
-    op_id: int
+    op_id: int | None
     op_type: str
     name: str | None = None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, Stage
+from pipeprof.verdict.fetch_calls import stage_of_call
 from pipeprof.verdict.suggest import BOUND
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def data_cause(diagnosis: Row) -> Cause | None:
 
 def stage_of(diagnosis: Row) -> Stage | None:
     """The operator that limits, where it is at work for a part of the time, or of the CPU, that matters."""
-    if diagnosis["op_id"] is None or not _matters(diagnosis):
+    if diagnosis["op_id"] is None:
+        return stage_of_call(diagnosis["fetch_call"])
+    if not _matters(diagnosis):
         return None
     return Stage(diagnosis["op_id"], diagnosis["op_type"], diagnosis["op_name"])
 

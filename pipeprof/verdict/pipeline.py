@@ -221,6 +221,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "doubts": [],
         "candidates": [],
         "place": None,
+        "fetch_call": None,
         "facts": None,
         "data_wait_share": share,
         "data_wait_share_all_steps": None,

@@ -20,19 +20,8 @@ LEAST_ENDING, LEAST_ENDING_NS = 0.25, 10_000_000_000  # of the training with it;
 LEAST_NS = 300_000_000  # of a run; less is nothing to speak of, whatever its share
 LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds may be anything's
 TRAINING = "training"
-RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap")
-ONCE = (
-    "start",
-    "import",
-    "set_up",
-    "dataset_build",
-    "look",
-    "compile",
-    "first_steps",
-    "between_steps",
-    "profiling",
-    "ending",
-)
+RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap", "between_steps")
+ONCE = ("start", "import", "set_up", "dataset_build", "look", "compile", "first_steps", "profiling", "ending")
 ENDING = "ending"
 
 
@@ -42,11 +31,12 @@ def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
     return row | {"start_ns": 0, "dur_ns": dur_ns, "share": 1.0 if dur_ns else None}
 
 
-def judge_run(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def judge_run(rows: Sequence[Row], *, excerpt: bool = False) -> list[dict[str, Any]]:
     """The parts that take a tenth of the run or more (in the median of the repetitions), largest first.
 
     `share`: of the run; `loop_share`: of the training steps and all that interrupts them, null for what happens once;
     `loop_ns`: that time; numbers are of the rank that spends most on the part, in the repetition in the middle.
+    `excerpt`: the rows are of a few steps of a training, of which short times tell, too.
     """
     parts = []
     for key in {_key(row) for row in rows}:
@@ -59,7 +49,8 @@ def judge_run(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 reps[one["rep"]] = one
         ordered = sorted(reps.values(), key=lambda one: (one["dur_ns"], one["rep"]))
         middle = ordered[(len(ordered) - 1) // 2]
-        if middle["dur_ns"] >= LEAST_NS and max(middle["share"], middle["loop_share"] or 0.0) >= LEAST_SHARE:
+        share = max(middle["share"], middle["loop_share"] or 0.0)
+        if (excerpt or middle["dur_ns"] >= LEAST_NS) and share >= LEAST_SHARE:
             parts.append(middle)
     return sorted(parts, key=lambda one: (-one["dur_ns"], one["part"], one["detail"], one["cause"]))
 

@@ -14,7 +14,7 @@
 --   op_id        bigint   the operator
 --   name         varchar  full name, scope included
 --   type         varchar  operator type
---   phase        varchar  forward | backward | gradients | optimizer | after | communication | other
+--   phase        varchar  forward | backward | gradients | optimizer | after | communication | data | other
 --   in_shapes    varchar  input shapes and types as text
 --   count        bigint   executions
 --   seen_steps   bigint   steps it was seen in

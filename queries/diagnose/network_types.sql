@@ -12,7 +12,7 @@
 --   rank         bigint   process rank
 --   position     bigint   1 has the most own time; of equals the first name
 --   type         varchar  operator type
---   phase        varchar  forward | backward | gradients | optimizer | after | communication | other
+--   phase        varchar  forward | backward | gradients | optimizer | after | communication | data | other
 --   operators    bigint   different operators of this type and phase
 --   count        bigint   executions
 --   all_count    bigint   executions of all operators of the rank, of whatever type

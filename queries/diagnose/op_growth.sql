@@ -12,7 +12,7 @@
 --   rank            bigint   process rank
 --   position        bigint   1 has the most own time; of equals the first name and phase
 --   name            varchar  full name, scope included; the op_id as text when it is not known
---   phase           varchar  forward | backward | gradients | optimizer | after | communication | other | null
+--   phase           varchar  forward | backward | gradients | optimizer | after | communication | data | other | null
 --   type            varchar  operator type
 --   shapes          bigint   different input shapes it was seen with
 --   steps           bigint   steps with recorded operators

@@ -14,7 +14,7 @@
 --   name              varchar  full name, scope included
 --   type              varchar  operator type
 --   scope             varchar  the path in front of the last part of the name
---   phase             varchar  forward | backward | gradients | optimizer | after | communication | other
+--   phase             varchar  forward | backward | gradients | optimizer | after | communication | data | other
 --   device            varchar  where it ran
 --   in_shapes         varchar  input shapes and types as text
 --   out_shapes        varchar  output shapes and types as text

@@ -22,7 +22,7 @@
 --   name           varchar  full name, scope included
 --   type           varchar  operator type, such as Conv2D
 --   scope          varchar  the path in front of the last part of the name
---   phase          varchar  forward | backward | gradients | optimizer | after | communication | other
+--   phase          varchar  forward | backward | gradients | optimizer | after | communication | data | other
 --   device         varchar  where it ran, such as CPU
 --   in_shapes      varchar  input shapes and types as text
 --   out_shapes     varchar  output shapes and types as text

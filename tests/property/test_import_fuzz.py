@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from dftracer_files import write_lines
 from fuzz_cases import places
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minddata_files import write_feed, write_sink
+from rocprof_files import write_results
+from xplane_files import write_profile
 
 from pipeprof.errors import PipeprofError
 from pipeprof.read.foreign import import_path
@@ -23,7 +26,13 @@ from pipeprof.report import build, json_text
 
 pytestmark = pytest.mark.slow  # makes up its input
 
-MAKERS = {"feed": write_feed, "sink": write_sink}
+MAKERS = {
+    "feed": write_feed,
+    "sink": write_sink,
+    "rocprof": write_results,
+    "dftracer": write_lines,
+    "xplane": write_profile,
+}
 FILES = [
     ("feed", "pipeline_profiling_0.json"),
     ("feed", "minddata_cpu_utilization_0.json"),
@@ -32,6 +41,9 @@ FILES = [
     ("sink", "minddata_pipeline_raw_0.csv"),
     ("sink", "device_queue_profiling_0.txt"),
     ("sink", "minddata_aicpu_0.txt"),
+    ("rocprof", "7_results.json"),
+    ("dftracer", "trace.pfw"),
+    ("xplane", "here.xplane.pb"),
 ]
 REPORTED = set()  # a report takes a second: one for each shape of run
 few = settings(max_examples=12, deadline=None)
@@ -128,11 +140,11 @@ def test_anything_may_stand_in_between(kind, name, noise, share):
         judge(source)
 
 
-@pytest.mark.parametrize("name", [name for _, name in FILES if name.endswith(".json")])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, name in FILES if name.endswith(".json")])
 @few
 @given(data=st.data())
-def test_any_value_may_be_missing_or_impossible(name, data):
-    with folder("feed") as source:
+def test_any_value_may_be_missing_or_impossible(kind, name, data):
+    with folder(kind) as source:
         path = source / name
         content = json.loads(path.read_text(encoding="utf-8"))
         for _ in range(data.draw(st.integers(1, 3))):

@@ -18,7 +18,7 @@ from mutations import FAMILIES, STUCK_S
 pytestmark = pytest.mark.slow  # makes up its input
 
 MUTATIONS = os.environ.get("PIPEPROF_MUTATIONS")
-CASES = int(MUTATIONS or 65) // len(FAMILIES)
+CASES = int(MUTATIONS or 72) // len(FAMILIES)
 SEED = os.environ.get("PIPEPROF_MUTATIONS_SEED", "1")
 SCRIPT = Path(__file__).parent.parent / "mutations.py"
 

@@ -48,6 +48,7 @@ def nasty_tables(seed=FULL):
         add_other_profiler(add, Random(10 * rep + rank), here)  # noqa: S311 - test data
         add_account(add, Random(rank), here)  # noqa: S311 - test data
         add_passes(add, here)
+        add_loading(add, here)
         add_syncs(add, Random(20 * rep + rank), here)  # noqa: S311 - test data
     add_facts(add, chance)
     add_fleet(add, Random(7))  # noqa: S311 - test data
@@ -71,6 +72,14 @@ def add_fleet(add, chance):
         }  # fmt: skip
         for rank in (0, 1):
             add("fleet_rank", rank=rank, median_ns=chance.choice([5.0, 5.0, 9.0]), **cause, **times, **job)
+
+
+def add_loading(add, here):
+    """Calls of a data loader, two of them at the same time."""
+    add("op_info", op_id=8, name="read", phase="data", **here)
+    for call in range(4):
+        op = {"op_id": 8, "step": call, "exec_id": call, "start_ns": 10 * (2 + call), "dur_ns": 14}
+        add("op", track=f"{call % 2}", **op, **here)
 
 
 def add_passes(add, here):
@@ -146,7 +155,7 @@ def add_pipelines(add, chance, here):
             add("queue", **op, depth=chance.choice([0, 0, 2, 4, None]), capacity=chance.choice([4, 4, 0]))
             add("op_service", **op, avg_ns=chance.choice([None, 0, 7, 7]), rows=chance.choice([0, 1, 4]))
             side = chance.choice(["iterator", "host_queue", "data_queue"])
-            times = {"fetch": fetch, "start_ns": 10 * fetch, "wait_ns": chance.choice([0, 5, 5])}
+            times = {"fetch": fetch, "step": fetch % 4, "start_ns": 10 * fetch, "wait_ns": chance.choice([0, 5, 5])}
             add("fetch", **pipeline, depth=chance.choice([0, 1, None]), side=side, **times)
 
 

@@ -1,6 +1,6 @@
 """Chrome traces of torch.profiler (Kineto) and of its relatives: torch_dipu, torch_npu, MindSpore's trace_view.
 
-dialect    what differs between the programs         other_traces   any other program
+dialect    what differs between the programs         dftracer, rocprof, xplane, other_traces   readers of other programs
 container  where the events lie in a file            events    one event, typed
 pairs      begin and end events to intervals         texts     texts as numbers
 gather     first pass: events to columns on disk     spill     these columns, by start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeprof.read.chrome.ops import BACKWARD, FORWARD, HANDED_DOWN, OTHER, own_phase
+from pipeprof.read.chrome.ops import BACKWARD, DATA, FORWARD, HANDED_DOWN, OTHER, UNKNOWN, own_phase
 from pipeprof.read.chrome.spill import CALL, NONE
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.read.chrome.spill import Columns
 
 _SEQUENCES = 100_000
+_BUILT_IN = "<built-in"  # functions that say no place, and often name an object by its address
 ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -42,10 +43,13 @@ class Callers:
         self._gathered = gathered
         self._ops = ops
         self._facts = _Facts(gathered, ops)
+        self._loaders = gathered.loader_tracks
         self._open: dict[int, list[int]] = defaultdict(list)
         self._ends: list[int] = []
         self._names: list[int] = []
         self._phases: list[int] = []
+        self._frames: list[int | None] = []  # where no call has its stack: the innermost function of Python
+        self._by_functions = gathered.with_python_functions and not gathered.with_stacks
         self._forward: list[int | None] = []  # for backward work: number of its forward operator's sequence
         self._op_ids: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
@@ -79,13 +83,13 @@ class Callers:
             ends.append(end)
             names.append(facts.names[info])
             parents.append(caller)
-            stacks.append(self._describe(info, caller, sequence, backward=bool(backward)))
+            stacks.append(self._describe(info, caller, track, sequence, backward=bool(backward)))
         self._gathered.overlaps += overlaps
         phases = np.array(self._phases, np.int64)
         infos = block["info"][block["kind"] == CALL]
         return Called(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
 
-    def _describe(self, info: int, caller: int, sequence: int, *, backward: bool) -> int:
+    def _describe(self, info: int, caller: int, track: int, sequence: int, *, backward: bool) -> int:
         """Note phase and sequence of a call; returns its source location, for backward work the forward operator's."""
         facts, forward = self._facts, None
         phase = facts.phases[info]
@@ -95,18 +99,32 @@ class Callers:
                 phase = self._phases[caller]
             forward = self._forward[caller]
         if phase == NONE:
-            phase = BACKWARD if backward else facts.defaults[info]
+            phase = DATA if track in self._loaders else BACKWARD if backward else facts.defaults[info]
         self._phases.append(phase)
         forward = sequence if backward else forward
         self._forward.append(forward)
-        if not self._gathered.with_stacks:
+        stack = self._stack(info, caller)
+        if stack is None:
             return NONE
         if forward is not None:
             return self._sequences.get(forward, NONE)
-        stack = facts.stacks[info]
         if sequence >= 0:
             self._remember(sequence, stack)
         return stack
+
+    def _stack(self, info: int, caller: int) -> int | None:
+        """The source location that a call has itself, or by the functions that it lies in; None: they are not noted."""
+        facts = self._facts
+        if self._gathered.with_stacks:
+            self._frames.append(None)
+            return facts.stacks[info]
+        above = self._frames[caller] if caller != NONE else None
+        if not self._by_functions:
+            self._frames.append(None)
+            return None
+        function = facts.functions[info]
+        self._frames.append(above if function is None else self._ops.stacks.inside(above, function))
+        return NONE if above is None or facts.is_python[info] else above
 
     def _remember(self, sequence: int, stack: int) -> None:
         self._sequences.setdefault(sequence, stack)
@@ -148,6 +166,7 @@ class Callers:
             for values in (self._ends, self._names, self._phases)
         )
         self._forward = [value for value, stays in zip(self._forward, staying, strict=True) if stays]
+        self._frames = [value for value, stays in zip(self._frames, staying, strict=True) if stays]
         for track in [track for track, stack in self._open.items() if not stack]:
             del self._open[track]
         for stack in self._open.values():
@@ -166,7 +185,13 @@ class _Facts:
         self.names = [numbers.setdefault(info.name, len(numbers)) for info in infos]
         own = [own_phase(info) for info in infos]
         self.phases = [NONE if phase is None else phase for phase in own]
-        self.defaults = [FORWARD if info.category == "cpu_op" else OTHER for info in infos]
+        usual = UNKNOWN if gathered.dialect.lines else OTHER
+        self.defaults = [FORWARD if info.category == "cpu_op" else usual for info in infos]
         self.engines = [numbers.get(ENGINE + info.name, -2) if info.category == "cpu_op" else -2 for info in infos]
+        self.is_python = [info.category == "python_function" for info in infos]
+        self.functions = [
+            info.name if is_python and not info.name.startswith(_BUILT_IN) else None
+            for info, is_python in zip(infos, self.is_python, strict=True)
+        ]
         stacks = [ops.stacks.number(info.stack) for info in infos]
         self.stacks = [NONE if stack is None else stack for stack in stacks]

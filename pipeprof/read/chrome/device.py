@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.kinds import DEVICE, Info
-from pipeprof.read.chrome.ops import COMMUNICATION, OTHER, PHASES, collective_by_pattern, is_communication
+from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, collective_by_pattern, is_communication
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.tables.arrow import constant, numbers, optional, strings
 
@@ -73,12 +73,12 @@ class DeviceRows:
     def _write_ops(self, rows: dict[str, NDArray[np.int64]], role: int) -> None:
         file, launches = self.file, self.gathered.launches
         slots = launches.slots(rows["link"] if launches.by_link else self.gathered.flow_links.operators(rows))
-        parents, phases, infos = self._launchers(slots)
+        parents, phases, launchers = self._launchers(slots)
         steps = self._steps(rows, slots)
-        keys = (rows["name"], rows["category"], phases, rows["track"], infos)
+        keys = (rows["name"], rows["category"], phases, rows["track"], launchers)
         op_ids = [
-            self._op(name, category, phase, track, info, role)
-            for name, category, phase, track, info in zip(*(column.tolist() for column in keys), strict=True)
+            self._op(name, category, phase, track, launcher, role)
+            for name, category, phase, track, launcher in zip(*(column.tolist() for column in keys), strict=True)
         ]
         count = len(op_ids)
         columns = {
@@ -97,7 +97,7 @@ class DeviceRows:
         self._write_collectives(rows, steps, role)
 
     def _launchers(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Execution, phase and number of the info of what launched each row; NONE, OTHER, NONE for nothing."""
+        """Execution, phase and operator of what launched each row; NONE, OTHER, NONE for nothing."""
         launches = self.gathered.launches
         if not len(launches.keys):
             return slots, np.full(len(slots), OTHER), slots
@@ -105,7 +105,7 @@ class DeviceRows:
         return (
             np.where(linked, launches.execs[slots], NONE),
             np.where(linked, launches.phases[slots], OTHER),
-            np.where(linked, launches.infos[slots], NONE),
+            np.where(linked, launches.op_ids[slots], NONE),
         )
 
     def _steps(self, rows: dict[str, NDArray[np.int64]], slots: NDArray[np.int64]) -> pa.Array:
@@ -115,21 +115,17 @@ class DeviceRows:
         return optional(file.rank.steps.of(file.at(np.where(begun == NONE, rows["start"], begun))))
 
     def _op(self, name: int, category: int, phase: int, track: int, launcher: int, role: int) -> int:
-        """The operator of a row. Its source location is that of its launcher, which is given by number of its info."""
+        """The operator of a row. Its source location is that of the operator that launched it."""
         if role == COLLECTIVE or self._is_communication(name):
             phase = COMMUNICATION
+        phase = phase if phase < DATA else OTHER  # a batch that is moved or made on the device is work of it
         device = self._device(category, role)
-        stack = self._stack(launcher) if self.gathered.with_stacks else None
+        stack = None if launcher == NONE else self.file.rank.ops.stack_of(launcher)
         key = (name, category, phase, device, stack)
         if key not in self._ops:
             info = Info(self.names[category] or self.gathered.tracks.process(track), self.names[name], b"", b"", b"")
-            self._ops[key] = self.file.rank.ops.number(info, phase if phase < len(PHASES) else OTHER, stack, device)
+            self._ops[key] = self.file.rank.ops.number(info, phase, stack, device)
         return self._ops[key]
-
-    def _stack(self, launcher: int) -> int | None:
-        return (
-            None if launcher == NONE else self.file.rank.ops.stacks.number(self.gathered.infos.values[launcher].stack)
-        )
 
     def _write_collectives(self, rows: dict[str, NDArray[np.int64]], steps: pa.Array, role: int) -> None:
         chosen = [role == COLLECTIVE or self._is_communication(name) for name in rows["name"].tolist()]

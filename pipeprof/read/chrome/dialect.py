@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from pipeprof.errors import BAD_PATTERN, UsageError
-from pipeprof.read.chrome.kinds import CALLS, STEP, STEPS
+from pipeprof.read.chrome.kinds import API, CALLS, STEP, STEPS
 
+LINES, RECORDS, PLANES = "lines", "records", "planes"
 _LONGEST = 18  # digits of a step's number
 
 
@@ -15,17 +16,18 @@ _LONGEST = 18  # digits of a step's number
 class Dialect:
     """`calls`: the categories of what is called and calls; None: all that are not certainly others.
 
-    `step`: what a step is named, if the user has said so. `lines`: every line is an event, as DFTracer writes them.
+    `step`: what a step is named, if the user has said so. `form`: events | lines (each is an event, as DFTracer
+    writes them) | records (of rocprofv3) | planes (of XLA's profiler).
     """
 
     calls: frozenset[str] | None
     step: re.Pattern[str] | None = None
-    lines: bool = False
+    form: str = "events"
 
     @property
-    def loop(self) -> bool:
-        """Whether steps are found by what computes."""
-        return self.lines and self.step is None
+    def lines(self) -> bool:
+        """Whether it is DFTracer's, whose steps are found by what computes."""
+        return self.form == LINES
 
     def step_of(self, name: str) -> tuple[int | None, str] | None:
         """The number of the step that an event of this name is, and the name that all steps share; None for no step."""
@@ -52,7 +54,17 @@ def generic(step: str | None = None) -> Dialect:
 
 def dftracer(step: str | None = None) -> Dialect:
     """Traces of DFTracer: as of any other program, an event a line."""
-    return Dialect(None, pattern(step), lines=True)
+    return Dialect(None, pattern(step), LINES)
+
+
+def rocprof(step: str | None = None) -> Dialect:
+    """Traces of rocprofv3: calls of HIP and RCCL are operators of the host, and ranges of roctx their callers."""
+    return Dialect(API | {"user_annotation"}, pattern(step), RECORDS)
+
+
+def xplane(step: str | None = None) -> Dialect:
+    """Profiles of JAX and TensorFlow: as of any other program."""
+    return Dialect(None, pattern(step), PLANES)
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:

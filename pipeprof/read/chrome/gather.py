@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from pipeprof.read.chrome.container import scan
 from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_counters
 from pipeprof.read.chrome.flow_links import FlowLinks
-from pipeprof.read.chrome.kinds import Info, Marks
+from pipeprof.read.chrome.kinds import LOADER_THREAD, Info, Marks
 from pipeprof.read.chrome.launches import Launches
 from pipeprof.read.chrome.loop import LoopMarks
 from pipeprof.read.chrome.memory import MemoryEvents
@@ -46,7 +46,9 @@ class Gathered:
         self.memory = MemoryEvents()
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
-        self.loop = LoopMarks() if dialect.loop else None
+        self.device_steps: dict[int, list[Marks]] = defaultdict(list)  # by track
+        self.loop = LoopMarks() if dialect.lines else None
+        self.loader_tracks: frozenset[int] = frozenset()  # whose calls make batches; known after the first pass
         self.with_stacks = False
         self.with_python_functions = False
         self.with_call_lines = False  # of Python functions: which line called them
@@ -74,11 +76,17 @@ class Gathered:
         if self.flow_links.any:
             self._add_tied_work()
         self.launches.finish(self.spill)
+        loaders = self.tracks.named(LOADER_THREAD)
         if self.loop is not None:
-            self.steps, self.loads = self.loop.steps(self.texts)
-            if others := self.loop.other_trainings():
-                self.dropped["steps of another process or thread that computes"] += others
+            loaders |= self.loop.loader_tracks()
+            if self.dialect.step is None:
+                self.steps, self.loads = self.loop.steps(self.texts)
+                if others := self.loop.other_trainings():
+                    self.dropped["steps of another process or thread that computes"] += others
             self.loop = None
+        self.loader_tracks = frozenset(loaders)
+        if self.device_steps and (not self.steps or self.dialect.calls is None):  # XLA's host runs ahead of its device
+            self.steps = max(self.device_steps.values(), key=len)
 
     def _add_tied_work(self) -> None:
         """Note the device work that only flows tie to its operator."""

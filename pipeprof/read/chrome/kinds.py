@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,11 +18,20 @@ OLD_CATEGORIES = {
     "runtime": "cuda_runtime", "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset",
 }  # fmt: skip
 OLD_PROCESSES = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
+API = frozenset({"hip_api", "rccl_api"})  # calls of rocprofv3, which launch work and are operators
 HOST_CALLS = ("_runtime", "_driver")
 LAUNCHER = "LaunchKernel_"  # torch_dipu's: what is called in it, such as the allocation of the result, is its callee
 STEP, STEPS, LOADER = "ProfilerStep#", "ProfilerStep*", "enumerate(DataLoader)#"
 AHEAD = "_MultiProcessing"  # in a loader's name: it has worker processes, which make batches ahead
+# Calls of data loaders and readers: frames of torch's, and DLIO's and DFTracer's own names.
+LOADING = re.compile(
+    r"(?:\S*/)?torch/utils/data/\S+\.py\(|(?:\w*DataLoader|\w*Dataset|\w*Reader)\.\w|data(?:loader)?\.(?!py)\w"
+)
+LOADER_THREAD = re.compile(r"pt_data|pin_memory|data_?loader|prefetch", re.IGNORECASE)
+COMPUTING = re.compile(r"\w+\.compute|compute\.(?:step|compute|forward|backward)")  # of DLIO and DFTracer
 MEMORY = "[memory]"
+# Lines of a device as XLA names them: its steps, and its operators, which it has as streams, too, on a GPU.
+DEVICE_PROCESS, STEP_LINE, WORK_LINE, STREAM = "/device:", "Steps", "XLA Ops", "Stream"
 SIDES = {"s": 0, "t": 1, "f": 2}
 # What the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_name).
 UNLISTED = frozenset(

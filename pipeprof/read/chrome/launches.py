@@ -29,7 +29,7 @@ class Launches:
         self.unlinked = 0
         self.by_link = True
         none = np.zeros(0, np.int64)
-        self.keys = self.durations = self.execs = self.starts = self.infos = self.calls = self.call_starts = none
+        self.keys = self.durations = self.execs = self.starts = self.op_ids = self.calls = self.call_starts = none
         self.phases = np.zeros(0, np.int8)
 
     def add(self, links: NDArray[np.int64], correlations: NDArray[np.int64], durations: NDArray[np.int64]) -> None:
@@ -53,7 +53,7 @@ class Launches:
         self.execs = np.full(len(self.keys), NONE, np.int64)
         self.phases = np.zeros(len(self.keys), np.int8)
         self.starts = np.full(len(self.keys), NONE, np.int64)
-        self.infos = np.full(len(self.keys), NONE, np.int64)
+        self.op_ids = np.full(len(self.keys), NONE, np.int64)
 
     def _find_calls(self, correlations: NDArray[np.int64], spill: Spill) -> None:
         """Starts of the runtime calls that launched something."""

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pipeprof.read.chrome.kinds import Marks
+from pipeprof.read.chrome.kinds import COMPUTING, LOADING, Marks
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.tables.steps import outermost
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from pipeprof.read.chrome.texts import Texts
 
-_COMPUTING = re.compile(r"\w+\.compute|compute\.(?:step|compute|forward|backward)")
 _FETCH = re.compile(r"dataloader\.fetch(?:\.iter)?")
-_LOADING = re.compile(r"\w*DataLoader\..*|\w*Dataset\..*|\w*Reader\..*|data(?:loader)?\..*")
 _PAUSE = re.compile(r"\w+\.checkpoint|checkpoint\..*|.*\beval(?:uate|uation)?\b.*")
 _LOADER = "data loader"
 
@@ -33,18 +31,24 @@ class LoopMarks:
         self._fetches: dict[int, list[Marks]] = defaultdict(list)
         self._pauses: list[Marks] = []
         self._loading_from: int | None = None
+        self._loading: set[int] = set()  # tracks
 
     def add(self, name: str, start: int, end: int, track: int) -> None:
         """Note an event, if its name tells what it is to the loop."""
         mark = Marks(NONE, start, end)
-        if _COMPUTING.fullmatch(name):
+        if COMPUTING.fullmatch(name):
             self._computing[track].append(mark)
         elif _PAUSE.fullmatch(name):
             self._pauses.append(mark)
-        elif _LOADING.fullmatch(name):
+        elif LOADING.match(name):
+            self._loading.add(track)
             self._loading_from = start if self._loading_from is None else min(start, self._loading_from)
             if _FETCH.fullmatch(name):
                 self._fetches[track].append(mark)
+
+    def loader_tracks(self) -> set[int]:
+        """Threads that load data, and compute nothing."""
+        return self._loading - self._computing.keys()
 
     def other_trainings(self) -> int:
         """Threads that compute, too, beside the one whose steps are told."""

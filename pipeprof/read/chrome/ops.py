@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.read.chrome.flops import flops_of
-from pipeprof.read.chrome.kinds import LOADER, shapes_shown, shown
+from pipeprof.read.chrome.kinds import COMPUTING, LOADER, LOADING, shapes_shown, shown
 from pipeprof.read.chrome.texts import MOST
 
 if TYPE_CHECKING:
     from pipeprof.read.chrome.kinds import Info
     from pipeprof.read.chrome.stacks import Stacks
 
-OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
-PHASES = ("other", "forward", "backward", "optimizer", "communication", "other")
+OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA, UNKNOWN = range(7)
+PHASES = ("other", "forward", "backward", "optimizer", "communication", "data", None)
 HANDED_DOWN = frozenset({BACKWARD, OPTIMIZER, COMMUNICATION, DATA})
 _COMMUNICATION = re.compile(r"(?:^|[^a-z])(?:nccl|rccl|hccl|gloo|c10d|oneccl)|record_param_comms|^hcom_", re.IGNORECASE)
 COLLECTIVE_KINDS = tuple(
@@ -41,8 +41,10 @@ def collective_by_pattern(name: str) -> str | None:
 def own_phase(info: Info) -> int | None:
     """The phase that an operator's name tells; None when it tells none."""
     name = info.name
-    if name.startswith(LOADER):
+    if name.startswith(LOADER) or LOADING.match(name):
         return DATA
+    if info.category != "cpu_op" and COMPUTING.fullmatch(name):
+        return OTHER
     if info.category != "python_function" and is_communication(name):
         return COMMUNICATION
     if name.startswith("Optimizer."):
@@ -76,5 +78,9 @@ class Ops:
                 stack_id, info.category or None, flops_of(info),
             ))  # fmt: skip
         return op_id
+
+    def stack_of(self, op_id: int) -> int | None:
+        """The source location of an operator; None where it is not known."""
+        return self.rows[op_id][self.COLUMNS.index("stack_id")]  # type: ignore[return-value]
 
     COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

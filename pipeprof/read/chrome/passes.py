@@ -13,24 +13,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof import processes
 from pipeprof.read.chrome.container import Batch, Trace
+from pipeprof.read.chrome.dialect import LINES, PLANES, RECORDS
 from pipeprof.read.chrome.gather import Gathered
 from pipeprof.read.chrome.kinds import AHEAD
 from pipeprof.read.chrome.lines import AGAIN, Lines
+from pipeprof.read.chrome.rocprof_records import Records
 from pipeprof.read.chrome.spill import Spill
 from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
+from pipeprof.read.chrome.xplane_wire import Space
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.tables.halfway import Waiting
 from pipeprof.read.tables.share import folder_alone
 from pipeprof.read.tables.workers import check_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pipeprof.read.chrome.container import Header, OwnRank
     from pipeprof.read.chrome.dialect import Dialect
     from pipeprof.read.chrome.events import Event, Loose
 
+Source = Trace | Lines | Records | Space  # what a file is read with
 _STRANGE = "a process that is none of its ranks"
 
 
@@ -44,7 +48,7 @@ class Part(NamedTuple):
 class Parts:
     """Sorts the events of a trace by rank. Spills lie in a folder."""
 
-    def __init__(self, trace: Trace | Lines, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
+    def __init__(self, trace: Source, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
         self._dialect = dialect
         self._trace = trace
         self._folder = folder
@@ -168,7 +172,7 @@ class Written(NamedTuple):
 def read_file(file: File) -> list[Half]:
     """First pass: a half for each rank of the trace. Raises SourceError when it has no events."""
     check_folder(file.folder)
-    trace = Lines(file.path) if file.dialect.lines else Trace(file.path, is_open=file.dialect.calls is None)
+    trace = _opened(file)
     said = 0
     with without_collector(), ExitStack() as exits:
         own = Path(tempfile.mkdtemp(dir=file.folder))  # a lost node may have begun the same
@@ -183,7 +187,13 @@ def read_file(file: File) -> list[Half]:
         return [_half(file, trace, part.own, part.gathered) for part in found]
 
 
-def _half(file: File, trace: Trace | Lines, own: OwnRank | None, gathered: Gathered) -> Half:
+def _opened(file: File) -> Source:
+    forms: dict[str, Callable[[Path], Source]] = {LINES: Lines, RECORDS: Records, PLANES: Space}
+    form = forms.get(file.dialect.form)
+    return Trace(file.path, is_open=file.dialect.calls is None) if form is None else form(file.path)
+
+
+def _half(file: File, trace: Source, own: OwnRank | None, gathered: Gathered) -> Half:
     base = trace.header.base_ns
     return Half(
         path=file.path, waiting=Waiting(gathered, file.folder), header=trace.header, own=own,

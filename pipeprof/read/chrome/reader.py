@@ -52,6 +52,11 @@ _MISSING = {
     "queue": "a trace has no queues of the dataset pipeline",
     "cpu": "a trace has no CPU samples",
 }
+_MISSING_OF_OTHERS = {
+    "step": "no event is named as a step: name them with --step PATTERN",
+    "memory": "such a trace has no memory",
+    "stack": "such a trace has no call stacks",
+}
 
 
 def recognise(path: Path) -> bool:
@@ -191,7 +196,7 @@ def _decide(manifest: Manifest, read: Sequence[Half], overlaps: Counter[int]) ->
     _note_torch(manifest, read)
     if any(one.is_made_ahead for one in read):
         manifest.options["made_ahead"] = True
-    note_missing(manifest, _MISSING)
+    note_missing(manifest, _MISSING if manifest.source == f"import:{KIND}" else _MISSING | _MISSING_OF_OTHERS)
 
 
 def _note_torch(manifest: Manifest, read: Sequence[Half]) -> None:

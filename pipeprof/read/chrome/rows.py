@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
+from pipeprof.read.chrome.dialect import RECORDS
 from pipeprof.read.chrome.events import NOTHING, Args, identity, int64
 from pipeprof.read.chrome.flops import CONVOLUTION
 from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.kinds import (
+    API,
     CALLS,
     DEVICE,
     HOST_CALLS,
@@ -22,7 +24,10 @@ from pipeprof.read.chrome.kinds import (
     PLAIN,
     SIDES,
     STEP,
+    STEP_LINE,
+    STREAM,
     UNLISTED,
+    WORK_LINE,
     Info,
     Marks,
 )
@@ -62,6 +67,7 @@ class BatchRows:
         """Route every event, then write the rows."""
         calls, others, flows, metas = self.calls, self.others, self.flows, []
         called = self.gathered.dialect.calls
+        self._name_device_events(events)
         for number, event in enumerate(events):
             phase = event.ph
             if phase == "X":
@@ -81,8 +87,34 @@ class BatchRows:
                 self.gathered.tracks.describe(event)
             elif phase != "C":
                 self._moment(event, number)
+        self._launch(events)
         self._end(events, metas)
         self._write(events)
+
+    def _name_device_events(self, events: Sequence[Event]) -> None:
+        """Give events of a device's process a category, where a program has none. Names of lines stand in front."""
+        if self.gathered.dialect.calls is not None:
+            return
+        tracks = self.gathered.tracks
+        for event in events:
+            if event.ph == "M":
+                tracks.describe(event)
+            elif event.ph == "X" and not event.cat and event.pid in tracks.devices:
+                event.cat = self._of_device(event)
+
+    def _launch(self, events: Sequence[Event]) -> None:
+        """Note the calls of rocprofv3's that launch work."""
+        if self.gathered.dialect.form == RECORDS:
+            self.launchers = [number for number in self.calls if events[number].cat in API]
+
+    def _of_device(self, event: Event) -> str:
+        """The category of an event by its line of a device. What other lines derive from these are ranges."""
+        line = self.gathered.tracks.threads.get((event.pid, event.tid), "")
+        if line == STEP_LINE and event.name.isdecimal():
+            event.name = f"{STEP}{event.name}"
+        streams = self.gathered.tracks.devices[event.pid]
+        works = line.startswith(STREAM) if streams else line == WORK_LINE
+        return "kernel" if works else "gpu_user_annotation"
 
     def _end(self, events: Sequence[Event], metas: Sequence[int]) -> None:
         """Ends of intervals; what has none is left out."""
@@ -202,13 +234,14 @@ class BatchRows:
         return names
 
     def _launch_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
-        """Launches by calls that are operators themselves: the work belongs to who called them."""
+        """Launches by calls that are operators: the work belongs to who called them, of records to themselves."""
         if not self.launchers:
             return _NO_ROWS
         chosen = [events[number] for number in self.launchers]
         correlations = columns.ids([one.correlation for one in columns.arguments(chosen)])
         starts, tracks = self.starts[self.launchers], columns.tracks(self.gathered, chosen)
-        return _launches(LAUNCH_ABOVE, starts, tracks, correlations)
+        kind = LAUNCH if chosen[0].cat in API else LAUNCH_ABOVE
+        return _launches(kind, starts, tracks, correlations)
 
     def _other_rows(self, events: Sequence[Event]) -> list[NDArray[np.int64]]:
         """Write events that are no calls; returns the launches among them, as rows of `call`."""
@@ -217,6 +250,7 @@ class BatchRows:
         gathered, chosen = self.gathered, [events[number] for number in self.others]
         starts, ends, args = self.starts[self.others], self.ends[self.others], columns.arguments(chosen)
         tracks = columns.tracks(gathered, chosen)
+        self._mark_device_steps(chosen, starts, ends, tracks)
         links = columns.ids([one.old_external_id if one.external_id is None else one.external_id for one in args])
         correlations = columns.ids([one.correlation for one in args])
         categories = columns.texts(gathered, [event.cat or "" for event in chosen])
@@ -235,6 +269,15 @@ class BatchRows:
         gathered.launches.add(links[at], correlations[at], durations[at])
         at = np.array([word.endswith(HOST_CALLS) for word in words])[which]
         return [_launches(LAUNCH, starts[at], tracks[at], correlations[at])]
+
+    def _mark_device_steps(
+        self, events: Sequence[Event], starts: NDArray[np.int64], ends: NDArray[np.int64], tracks: NDArray[np.int64]
+    ) -> None:
+        """Note the steps that a device marks itself."""
+        for at, event in enumerate(events):
+            if event.cat == "gpu_user_annotation" and (step := self.gathered.dialect.step_of(event.name)) is not None:
+                number = NONE if step[0] is None else step[0]
+                self.gathered.device_steps[int(tracks[at])].append(Marks(number, int(starts[at]), int(ends[at])))
 
     def _flow_rows(self, events: Sequence[Event]) -> None:
         if not self.flows:

@@ -39,16 +39,20 @@ class Stacks:
             self._texts[raw] = self._add([frame for frame in frames if frame and not _hidden(frame)])
         return self._texts[raw]
 
+    def inside(self, at: int | None, frame: str) -> int | None:
+        """The number of a frame that another one called; the caller's where there are too many."""
+        key = (at, frame)
+        if key not in self._numbers:
+            if len(self.rows) >= MOST:
+                return at
+            self._numbers[key] = len(self.rows)
+            self.rows.append((len(self.rows), at, frame))
+        return self._numbers[key]
+
     def _add(self, frames: Sequence[str]) -> int | None:
         at: int | None = None
         for frame in reversed(frames):
-            key = (at, shortened(frame))
-            if key not in self._numbers:
-                if len(self.rows) >= MOST:
-                    return at
-                self._numbers[key] = len(self.rows)
-                self.rows.append((len(self.rows), at, key[1]))
-            at = self._numbers[key]
+            at = self.inside(at, shortened(frame))
         return at
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,23 @@ class Steps:
             return np.full(len(times), NONE, np.int64)
         at = np.searchsorted(self.starts, times, "right") - 1
         return np.where((at >= 0) & (times < self.ends[np.maximum(at, 0)]), at, NONE)
+
+    def part_rows(self) -> list[dict[str, object]]:
+        """Rows of `run_part`: the steps, and what lies between those that follow each other; none without such gaps.
+
+        Between two steps whose numbers do not follow each other the profiler was off.
+        """
+        pairs = [(last, mark) for last, mark in pairwise(self.marks) if mark.number in (NONE, last.number + 1)]
+        gaps = [(last.end, mark.start - last.end) for last, mark in pairs if mark.start > last.end]
+        if not gaps:
+            return []
+        lasted = sum(mark.end - mark.start for mark in self.marks)
+        lasted -= sum(max(0, last.end - mark.start) for last, mark in pairs)
+        times = {"training": (len(self.marks), self.marks[0].start, lasted)}
+        times["between_steps"] = (len(gaps), gaps[0][0], sum(gap for _, gap in gaps))
+        return [
+            dict(zip(("part", "count", "start_ns", "dur_ns"), (part, *row), strict=True)) for part, row in times.items()
+        ]
 
     def step_rows(self) -> list[dict[str, object]]:
         """Rows of `step`. Only recorded steps are in a trace: all count as training."""

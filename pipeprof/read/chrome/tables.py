@@ -66,6 +66,7 @@ class RankTables(ExitStack):
             "stack", [dict(zip(("stack_id", "parent_id", "frame"), row, strict=True)) for row in self.stacks.rows]
         )
         self._write("step", self.steps.step_rows())
+        self._write("run_part", self.steps.part_rows())
         self._write("pipeline", self.steps.pipeline_rows())
         self._write("fetch", self.steps.fetch_rows())
         self.counts |= {table: writer.rows for table, writer in self.out.items()}

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pipeprof.read.chrome.kinds import DEVICE_PROCESS, STREAM
 from pipeprof.read.chrome.texts import MOST, Numbers, shortened
 
 if TYPE_CHECKING:
+    import re
+
     from pipeprof.read.chrome.events import Event, Loose
 
 
@@ -18,6 +21,7 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         super().__init__(("(other)", "(other)"))
         self._plain = plain
         self.processes: dict[Loose, str] = {}
+        self.devices: dict[Loose, bool] = {}  # processes that are devices, and whether they have streams
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
 
@@ -32,15 +36,23 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         if args is None or len(self.threads) + len(self.processes) >= MOST:
             return
         if event.name == "process_name" and args.name is not None:
-            self.processes[event.pid] = shortened(str(args.name))
+            self.processes[event.pid] = name = shortened(str(args.name))
+            if name.startswith(DEVICE_PROCESS):
+                self.devices.setdefault(event.pid, False)
         elif event.name == "process_labels" and args.labels is not None:
             self.labels[event.pid] = shortened(str(args.labels))
         elif event.name == "thread_name" and args.name is not None:
-            self.threads[event.pid, event.tid] = shortened(str(args.name)).strip()
+            self.threads[event.pid, event.tid] = name = shortened(str(args.name)).strip()
+            if event.pid in self.devices:
+                self.devices[event.pid] |= name.startswith(STREAM)
 
     def process(self, number: int) -> str:
         """Name of the process that a track belongs to; empty when unknown."""
         return self.processes.get(self.values[number][0], "")
+
+    def named(self, pattern: re.Pattern[str]) -> set[int]:
+        """The tracks whose thread has such a name."""
+        return {number for number, pair in enumerate(self.values) if pattern.search(self.threads.get(pair, ""))}
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer; equal names in a process with the number."""

@@ -141,7 +141,7 @@ class Tree:
         free = launches.starts[slots] == NONE
         slots, places = slots[free], places[free]
         launches.starts[slots], launches.phases[slots] = pool["start"][places], phases[places]
-        launches.infos[slots] = pool["info"][places]
+        launches.op_ids[slots] = pool["op_id"][places]
         np.add.at(pool["device_own"], places, launches.durations[slots])
         self._taken = np.concatenate([self._taken, np.stack([slots, places])], axis=1)
 

@@ -96,6 +96,17 @@ class Scan:
             yield self._key()
         self._take(b"}")
 
+    def items(self) -> Iterator[None]:
+        """Entries of the list at hand, one by one. The caller takes each value before it asks for the next."""
+        self._take(b"[")
+        first = True
+        while self.peek() != b"]":
+            if not first:
+                self._take(b",")
+            first = False
+            yield
+        self._take(b"]")
+
     def entries(self, decoder: msgspec.json.Decoder[Any], one: msgspec.json.Decoder[Any]) -> Iterator[Any]:
         """Batches (dicts or lists) of the map or list at hand, each decoded whole.
 
@@ -168,7 +179,7 @@ class Scan:
             if wanted > LARGEST:
                 raise SourceError(
                     f"an entry larger than {LARGEST >> 20} MiB in `{self._path}` near byte {self._base + self._at}",
-                    "this is not a file of MegEngine's profiler",
+                    "this is not what a profiler writes",
                 )
             wanted *= 4
 

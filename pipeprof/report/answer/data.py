@@ -28,10 +28,13 @@ from pipeprof.verdict.data_cause import (
     estimated,
     nearly_equal,
 )
+from pipeprof.verdict.fetch_calls import OWN, STORAGE
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain
 
+ITS_OWN = "The training itself makes each batch (num_workers=0)"
+OWN_WORKERS = "Give the DataLoader worker processes (num_workers), which make batches while the training computes."
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
 UNPREDICTED = "What this change brings cannot be predicted from the recording"
 _UNKNOWN = {
@@ -47,7 +50,9 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given = Answer(_sentence(content), confidence=diagnosis["confidence"])
     given.confidence_reason = _reason(content)
     feeder = process.feeder(content)
-    if lead.stage is not None:
+    if lead.stage is not None and lead.stage.op_id is None:
+        given.cause, given.action = _called(diagnosis["fetch_call"])
+    elif lead.stage is not None:
         given.place = _place(diagnosis)
         given.cause = _cause(
             diagnosis, " (storage, network or sleep)" if feeder is None else f", perhaps for {_busy(feeder)}"
@@ -77,6 +82,7 @@ def _busy(feeder: dict[str, Any]) -> str:
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
     """Cause and action where no operator can be named: of what was seen of the dataset, and by whom."""
+    diagnosis = content["diagnosis"]
     # The loader of a trace of another framework is a pipeline of one operator.
     trace = any(kind in content["run"]["source"] for kind in ("kineto", "dftracer"))
     if not trace and any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
@@ -84,9 +90,32 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
             "A MindSpore dataset was seen, but neither times nor queues of its operators.",
             "Record more steps; what was not recorded, and why, stands in `--section not-measured`.",
         )
+    call = diagnosis["fetch_call"]
+    if call is not None and call["loader"] == OWN:
+        return (
+            f"{ITS_OWN}; what takes long in it was not recorded.",
+            OWN_WORKERS,
+        )
     kind = "import:kineto" if trace else content["run"]["source"]
     slow = "part of the DataLoader" if trace else "dataset operator"
     return f"Which {slow} is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])
+
+
+def _called(call: dict[str, Any]) -> tuple[str, str]:
+    """Cause and action where a trace has the call that the loading is spent on."""
+    short = call["name"].rpartition(": ")[2]
+    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
+    of_what = "each fetch" if call["loader"] == OWN else "the loading"
+    cause = f"`{call['name']}` takes {percent(call['share'])} of {of_what}{inside}."
+    if call["kind"] == STORAGE:
+        cause = f"The data loader reads files: {cause}"
+        action = "Read from faster storage (local disk, memory), or store the samples so that less has to be read."
+    else:
+        action = f"Make `{short}` cheaper, or do it once, before the training."
+    if call["loader"] == OWN:
+        cause = f"{cause} {ITS_OWN}."
+        return cause, f"{OWN_WORKERS} {action}"
+    return cause, action
 
 
 def _sentence(content: dict[str, Any]) -> str:

@@ -125,6 +125,9 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "fills_alone": lambda doubt: (
         f"neither batches nor steps were recorded: the fill of the queues is all there is ({_few_samples(doubt)})"
     ),
+    "waits_uncovered": lambda doubt: (
+        f"calls of the loader were recorded in only {percent(doubt['covered'])} of the waits"
+    ),
     "no_pipeline": lambda _: "no dataset operator was recorded, so none can be named",
     "few_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be used",
     "no_batches": lambda _: "no batch was recorded, and the time before the forward pass may also be work on the host",

@@ -14,6 +14,9 @@ from pipeprof.verdict.rules import HIGH_WAIT
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause
 
+TRACES = ("import:kineto", "import:chrome", "import:rocprof", "import:dftracer", "import:xplane")
+MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
+
 
 def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
@@ -99,7 +102,7 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         given.cause = sentence(said[0]) if said else ""
     if not timing and ops:
         given.sentence = "Not measured: what limits a step. The profile has operators, but no steps."
-        given.cause = _largest(ops)
+        given.cause = f"{_largest(ops)} {_busy(content['op_busy'])}".strip()
     given.action = _missing(content["run"]["source"], steps=bool(timing), ops=bool(ops))
 
 
@@ -109,6 +112,10 @@ def _missing(source: str, *, steps: bool, ops: bool) -> str:
         return "See which operators take longest. Such a profile has no steps; MegEngine's Profiler records them."
     if source == "import:megengine" and steps:
         return "Let load_and_run write its operators too (`--profile FILE`), and import that file."
+    if source in TRACES and ops and not steps:
+        return (
+            "Name the steps: call step() of the profiler after every batch, or import the trace with `--step PATTERN`."
+        )
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
     return "Profile a command that trains a MindSpore network for at least 20 steps."
@@ -118,4 +125,14 @@ def _largest(ops: list[dict[str, Any]]) -> str:
     best = max(ops, key=lambda row: row["share"] or 0.0)
     name = best.get("type") or best.get("name")
     share = percent(best["share"] or 0.0)
-    return f"Of the operators `{name}` takes the most time: {share} of all." if name and best["share"] else ""
+    what = ", which is communication" if best.get("phase") == "communication" else ""
+    return f"Of the operators `{name}` takes the most time: {share} of all{what}." if name and best["share"] else ""
+
+
+def _busy(rows: list[dict[str, Any]]) -> str:
+    """How much of the time the device that works most is at work, where that is a part of it."""
+    shares = [row["busy_share"] for row in rows if row["busy_share"] is not None and row["device"] != "CPU"]
+    busy = max(shares, default=1.0)
+    if busy >= MOSTLY_BUSY:
+        return ""
+    return f"The device works {percent(busy)} of the time; else it waits, for the host or for what was not recorded."

@@ -37,12 +37,22 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
             section.blocks.append(_tree(row["ops"], said))
         else:
             section.notes += said
+    call = content["diagnosis"]["fetch_call"]
     if section.blocks:
         section.notes.append(
             "fill: mean of depth / capacity; empty, full: share of the samples; per row: one worker; per batch: all "
             "workers together; cores: mean CPU"
         )
+    if call is not None:
+        section.blocks.append(_calls(call))
     return section
+
+
+def _calls(call: dict[str, Any]) -> Block:
+    """What a trace has within the waits for its data loader, callers in front of what they call."""
+    rows = [[row["name"], str(row["threads"]), format_ratio(row["share"])] for row in call["calls"]]
+    caption = [f"Calls of the loader within the waits; they cover {format_ratio(call['covered'])} of these."]
+    return Block(("call", "threads", "of the loading"), rows, frozenset({1, 2}), caption=caption)
 
 
 def _queues(state: str | None) -> list[str]:

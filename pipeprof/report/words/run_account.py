@@ -44,6 +44,7 @@ _SENTENCES = {
     "checkpoint": "Writing checkpoints takes",
     "callback": "The callback `{detail}` takes",
     "epoch_gap": "The gaps between epochs take",
+    "between_steps": "What lies between the steps takes",
     "ending": "What follows the last training step takes",
 }
 _ADVICE = {
@@ -56,6 +57,9 @@ _ADVICE = {
     "checkpoint": "Write checkpoints less often (`CheckpointConfig(save_checkpoint_steps=...)`), or with `async_save`.",
     "callback": "Call what it does less often, or not in the training's own thread.",
     "epoch_gap": "Make one iterator for all epochs, so that the data pipeline is not started anew.",
+    "between_steps": (
+        "See what runs between two steps: the data loader, evaluation, checkpoints, logging, or a host that comes late."
+    ),
     "ending": (
         "See what the script does after its last step. With `take` behind `map` or `batch` MindSpore still works off "
         "the rest of the epoch: take rows in front of them."

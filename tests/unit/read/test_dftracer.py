@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
+from dftracer_files import DLIO, event, written
 from stored_rows import rows
 
+from pipeprof.query.engine import Engine
 from pipeprof.read.chrome.kinds import Marks
 from pipeprof.read.chrome.loop import without
 from pipeprof.read.foreign import import_path, recognise
+from pipeprof.report.run_verdict import verdict_of
+from pipeprof.verdict.fetch_calls import STORAGE
 
 CAPTURE = Path(__file__).parents[2] / "real" / "dftracer" / "threads.pfw.gz"
 WAITED, COMPUTED = 0.3732, 0.1383  # seconds, as the recorded script's own clock had them
-
-
-def event(number, name, start, end, category="reader", tid=1):
-    return {
-        "id": f"{number}", "name": name, "cat": category, "pid": "0", "tid": f"{tid}", "ts": f"{start}",
-        "dur": f"{end - start}", "ph": "X", "args": {"hostname": "h"},
-    }  # fmt: skip
-
-
-# Of DLIO: a reader of its own thread, two blocks of computing, a checkpoint between them. Microseconds.
-DLIO = [
-    event(1, "TorchDataLoader.read", 100, 110, "data_loader"),
-    event(1, "NPZReader.open", 120, 480, tid=2),
-    event(2, "TorchFramework.compute", 500, 600, "ai_framework"),
-    event(3, "TorchFramework.checkpoint", 650, 700, "ai_framework"),
-    event(2, "NPZReader.open", 610, 900, tid=2),
-    event(4, "TorchFramework.compute", 1000, 1100, "ai_framework"),
-]
-
-
-def written(path, lines, ending=",\n"):
-    path.write_bytes(gzip.compress(("[\n" + ending.join(map(json.dumps, lines)) + "\n").encode()))
-    return path
 
 
 def steps(run):
@@ -63,9 +43,27 @@ def test_what_a_forked_process_wrote_again_counts_once_and_is_told(tmp_path):
     assert "3 with the id of an earlier one" in run.manifest.warnings[0].message
 
 
-def test_the_reader_is_no_part_of_the_forward_pass(tmp_path):
+def test_what_runs_in_a_reader_makes_batches_and_what_is_around_the_computing_is_no_work_of_it(tmp_path):
+    around = [
+        event(5, "DLIOBenchmark.run", 50, 1200, "dlio_benchmark"),
+        event(9, "read", 700, 800, "POSIX", tid=2),
+        event(8, "read", 920, 980, "POSIX", tid=2),  # of a call that was cut off
+    ]
+    run = import_path(written(tmp_path / "trace.pfw.gz", [*DLIO, *around]), tmp_path / "run")
+    phases = dict(rows(run, "op_info", "name", "phase"))
+    assert (phases["NPZReader.open"], phases["read"]) == ("data", "data")
+    assert (phases["TorchFramework.compute"], phases["DLIOBenchmark.run"]) == ("other", None)
+    with Engine.open(run) as engine:
+        shares = {row["part"]: row["share"] for row in engine.rows("diagnose/network_phase")}
+    assert shares["other"] == pytest.approx(200 / 1000)
+    assert shares["data_wait"] == pytest.approx(750 / 1000)
+
+
+def test_a_training_that_waits_for_its_readers_is_told_what_they_do(tmp_path):
     run = import_path(written(tmp_path / "trace.pfw.gz", DLIO), tmp_path / "run")
-    assert dict(rows(run, "op_info", "name", "phase"))["NPZReader.open"] == "other"
+    found = verdict_of(run)
+    assert found.verdict.lead.stage.name == "NPZReader.open"
+    assert found.diagnosis["fetch_call"]["kind"] == STORAGE
 
 
 @pytest.mark.parametrize("ending", ["\n", ",\n", "\r\n"])

@@ -9,6 +9,7 @@ from pipeprof.errors import RunError, SourceError
 from pipeprof.read.chrome import reader
 from pipeprof.read.foreign import import_path
 from pipeprof.record.run import Manifest, Run
+from pipeprof.report.run_verdict import verdict_of
 
 US = 1000
 
@@ -439,7 +440,61 @@ def test_a_trace_without_python_functions_need_not_tell(read):
     assert "torch" not in read(training(), host_name="node").manifest.options
 
 
+def test_where_no_operator_has_its_stack_the_functions_around_it_are_its_stack(read):
+    events = [
+        op("train.py(9): main", 0, 100, cat="python_function"), op("net.py(3): forward", 5, 60, cat="python_function"),
+        op("<built-in method relu at 0x7f>", 6, 40, cat="python_function"),
+        op("aten::relu", 10, 20, **{"External id": 7, "Sequence number": 3}), op("aten::add", 70, 5),
+        op("ReluBackward0", 80, 9, tid=2, **{"Fwd thread id": 1, "Sequence number": 3}),
+        op("relu_kernel", 30, 9, cat="kernel", tid=9, **{"External id": 7, "correlation": 70}),
+    ]  # fmt: skip
+    run = read(events)
+    frames = {row["stack_id"]: row for row in rows(run, "stack")}
+    found = {name: ops[0]["stack_id"] for name, ops in ops_by_name(run).items()}
+    assert frames[found["aten::relu"]]["frame"] == "net.py(3): forward"
+    assert frames[frames[found["aten::relu"]]["parent_id"]]["frame"] == "train.py(9): main"
+    assert frames[found["aten::add"]]["frame"] == "train.py(9): main"
+    assert found["relu_kernel"] == found["ReluBackward0"] == found["aten::relu"]
+    assert found["net.py(3): forward"] is None
+
+
+def test_what_a_loader_calls_makes_batches_and_none_of_it_is_forward(read):
+    """In the training's thread, in a thread that has the name of one of torch's, and in its own frames."""
+    name = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "thread 3 (pt_data_pin)"}}
+    events = [
+        *training(1), op("aten::stack", 20, 50), op("aten::pin_memory", 20, 50, tid=3), name,
+        op("torch/utils/data/_utils/pin_memory.py(18): _pin_memory_loop", 5, 900, tid=4, cat="python_function"),
+        op("aten::copy_", 20, 50, tid=4), op("aten::relu", 20, 50, tid=5),
+    ]  # fmt: skip
+    phases = {name: ops[0]["phase"] for name, ops in ops_by_name(read(events)).items()}
+    assert {phases[f"aten::{loads}"] for loads in ("stack", "pin_memory", "copy_")} == {"data"}
+    assert {phases[f"aten::{works}"] for works in ("conv2d", "relu")} == {"forward"}
+
+
 @pytest.mark.parametrize(("loader", "expected"), [("_MultiProcessing", {"made_ahead": True}), ("_SingleProcess", {})])
 def test_whether_worker_processes_make_batches_ahead_is_noted(read, loader, expected):
     events = json.loads(json.dumps(training()).replace("_MultiProcessing", loader))
     assert read(events).manifest.options == expected
+
+
+def test_what_lies_between_steps_is_told_and_where_it_costs_most_it_leads(read):
+    """Steps 16 ms long and 19 ms apart; between two whose numbers do not follow each other the profiler was off."""
+    starts = [0, 19_000, 38_000, 900_000, 919_000]
+    run = read([step(number, start, 16_000) for number, start in zip((0, 1, 2, 7, 8), starts, strict=True)])
+    parts = {row["part"]: (row["count"], row["dur_ns"]) for row in rows(run, "run_part")}
+    assert parts == {"training": (5, 80_000_000), "between_steps": (3, 9_000_000)}
+    lead = verdict_of(run).verdict.lead
+    assert (lead.code, lead.detail, lead.share) == ("part", "between_steps", pytest.approx(9 / 89))
+
+
+def test_steps_that_follow_each_other_without_a_gap_have_nothing_between_them(read):
+    assert rows(read([step(number, number * 16_000, 16_000) for number in range(4)]), "run_part") == []
+
+
+@pytest.mark.parametrize(("host", "numbers", "at"), [([], [1, 2], [0, 1]), ([step(0, 0, 500)], [0], [0, 0])])
+def test_where_the_host_has_no_steps_those_of_the_device_are_steps(read, host, numbers, at):
+    marks = [op(f"ProfilerStep#{n}", 100 * n, 80, cat="gpu_user_annotation", tid=7) for n in (1, 2)]
+    work = [op("kernel", 100 * n + 5, 60, cat="kernel", tid=7, correlation=n) for n in (1, 2)]
+    run = read([*host, *marks, *work])
+    assert [row["source_step"] for row in rows(run, "step")] == numbers
+    assert [row["step"] for row in ops_by_name(run)["kernel"]] == at

@@ -14,6 +14,8 @@ from pipeprof.errors import SourceError, UsageError
 from pipeprof.read.chrome.events import decode
 from pipeprof.read.chrome.pairs import Pairs
 from pipeprof.read.foreign import import_path, recognise
+from pipeprof.record import store
+from pipeprof.report.run_verdict import verdict_of
 
 
 def event(ph, name, ts, tid=1, **more):
@@ -274,3 +276,32 @@ def test_a_trace_by_itself_gives_the_same_rows_by_import_and_by_ops(tmp_path, mo
     one, other = import_path(path, tmp_path / "run"), imported(path)
     assert one.manifest.tables == other.manifest.tables
     assert one.manifest.source == other.manifest.source == "import:kineto"
+
+
+def device_trace(streams=()):
+    """As JAX and TensorFlow write it for a device: lines of steps, modules and operators, 16 ms of each 19 ms."""
+    threads = {1: "Steps", 2: "XLA Modules", 3: "XLA Ops"} | {4 + n: name for n, name in enumerate(streams)}
+    named = [{"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "/device:TPU:0"}}]
+    named += [{"ph": "M", "name": "thread_name", "pid": 3, "tid": t, "args": {"name": n}} for t, n in threads.items()]
+    named += [{"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "/host:CPU"}}]
+    events = [{"ph": "X", "name": "train.py:7 main", "pid": 9, "tid": 1, "ts": 0, "dur": 60_000}]
+    for number in range(3):
+        names = {1: f"{number}", 2: "jit_step(7)", 3: "fusion.1"} | {4 + n: "fusion_1" for n in range(len(streams))}
+        events += [
+            {"ph": "X", "name": n, "pid": 3, "tid": t, "ts": 19_000 * number, "dur": 16_000} for t, n in names.items()
+        ]
+    return [*named, *events]
+
+
+@pytest.mark.parametrize(("streams", "operator"), [((), "fusion.1"), (["Stream #13(Compute)"], "fusion_1")])
+def test_the_lines_of_a_device_are_its_steps_and_its_work(tmp_path, streams, operator):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": device_trace(streams)}))
+    run = import_path(path, tmp_path / "run")
+    assert [(row["source_step"], row["end_ns"] - row["start_ns"]) for row in store.read(run, "step").to_pylist()] == [
+        (number, 16_000_000) for number in range(3)
+    ]
+    infos = {row["op_id"]: row for row in store.read(run, "op_info").to_pylist()}
+    work = [infos[row["op_id"]]["name"] for row in store.read(run, "op").to_pylist() if row["side"] == "device"]
+    assert work == [operator] * 3
+    assert verdict_of(run).verdict.lead.detail == "between_steps"

@@ -22,7 +22,7 @@ from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer, limit_label, measured, op_label
-from pipeprof.report.answer.unknown import _missing
+from pipeprof.report.answer.unknown import MOSTLY_BUSY, _missing
 from pipeprof.report.diagnosis import in_words, judged
 from pipeprof.report.ranks import rank_verdicts, ranks_of
 from pipeprof.report.sections import storage
@@ -30,6 +30,7 @@ from pipeprof.report.words import causes as words
 from pipeprof.verdict import rules
 from pipeprof.verdict.cause import Cause
 from pipeprof.verdict.data_cause import by_not_waiting, data_cause, is_little, nearly_equal
+from pipeprof.verdict.fetch_calls import OWN
 from pipeprof.verdict.replay import causes
 
 AUGMENT = {"op_id": 2, "op_type": "MapOp", "name": "augment"}
@@ -275,6 +276,8 @@ def test_the_loader_of_a_trace_is_no_mindspore_dataset(make_run, source):
     answer = answered(given)
     assert answer.cause == "Which part of the DataLoader is slow was not recorded."
     assert answer.action.startswith("Give the DataLoader more workers (num_workers)")
+    given["diagnosis"]["fetch_call"] = {"name": None, "loader": OWN}
+    assert "num_workers=0" in answered(given).cause
 
 
 @pytest.mark.parametrize(
@@ -575,3 +578,15 @@ def test_a_long_command_is_broken_only_where_an_option_begins_or_words_without_o
     for line, following in pairwise(words):
         assert not line[-1].startswith("-") or following[0].startswith("--"), shown
         assert line[-2:] != ["--", "python"], shown
+
+
+def test_operators_without_steps_say_how_much_the_device_works_and_what_takes_most(make_run):
+    given = content(make_run, {}, source="import:rocprof", command=[])
+    given["ops"] = [{"type": "ncclDevKernel", "share": 0.9, "phase": "communication"}]
+    given["op_busy"] = [{"device": "CPU", "busy_share": 1.0}, {"device": "GPU", "busy_share": 0.28}]
+    answer = answered(given)
+    assert "90 % of all, which is communication" in answer.cause
+    assert "works 28 % of the time" in answer.cause
+    assert "--step" in answer.action
+    given["op_busy"][1]["busy_share"] = MOSTLY_BUSY
+    assert "works" not in answered(given).cause

@@ -1,0 +1,231 @@
+"""The planes of an XSpace, to the events that the other traces have.
+
+The numbers of fields are those of tsl/profiler/protobuf/xplane.proto, the form of values protobuf's wire format. A
+plane has the names of its events behind them, so that it is held as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.read.chrome.container import CHUNK, Batch, Header
+from pipeprof.read.chrome.events import Args, Event
+from pipeprof.read.chrome.kinds import DEVICE_PROCESS, STEP
+from pipeprof.read.source.content import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LARGEST = 1 << 30  # bytes of a file
+HOST = "/host:CPU"
+_PLANE, _HOSTNAME = 1, 4  # of an XSpace
+_NAME, _LINE, _EVENT_NAMES, _STAT_NAMES = 2, 3, 4, 5  # of an XPlane
+_LINE_ID, _LINE_NAME, _LINE_START, _EVENT, _LINE_SHOWN = 1, 2, 3, 4, 11  # of an XLine
+_META, _OFFSET, _DURATION, _STAT = 1, 2, 3, 4  # of an XEvent
+_VALUES = (3, 4)  # of an XStat: uint64 and int64
+_SHOWN = 4  # of an XEventMetadata: a shorter name than that of field 2
+_BATCH = 20_000
+_LONGEST_VARINT = 10
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+BAD = (ValueError, IndexError)
+Field = tuple[int, int | bytes]
+
+
+class _Names(NamedTuple):
+    """Of a plane: names of events and of their stats, by number."""
+
+    events: dict[int, str]
+    stats: dict[int, str]
+
+
+def is_space(head: bytes) -> bool:
+    """Whether a file begins as an XSpace: with a plane whose name is a path, or what the task ran in."""
+    try:
+        tag, at = _varint(head, 0)
+        _, at = _varint(head, at)
+        while tag == _PLANE << 3 | _BYTES:
+            key, at = _varint(head, at)
+            value, at = _varint(head, at)
+            if key == _NAME << 3 | _BYTES:
+                return head[at : at + value].startswith((b"/host:", b"/device:", b"Task Environment", b"#Chip"))
+            if key != 1 << 3:
+                return False
+    except BAD:
+        pass
+    return False
+
+
+class Space:
+    """One file, read once; as `container.Trace`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = Header({})
+        self.damage: list[str] = []
+        self.damaged = 0
+        self.mended = 0
+
+    def batches(self) -> Iterator[Batch]:
+        """The events. Raises SourceError when the file cannot be opened, or is larger than LARGEST."""
+        data = self._read()
+        part = 1
+        try:
+            for field, value in _fields(data):
+                part += 1
+                if field == _HOSTNAME and isinstance(value, bytes):
+                    self.header.fields.setdefault("host_name", _text(value))
+                elif field == _PLANE and isinstance(value, bytes):
+                    yield from self._plane(value)
+        except BAD:
+            self._note(f"the file is damaged, or ends too early, in its part {part}")
+
+    def _read(self) -> bytes:
+        parts, size = [], 0
+        with Content(self.path) as file:
+            while True:
+                try:
+                    part = file.read(CHUNK)
+                except SourceError as error:  # what stands in front of the damage is read
+                    self._note(f"the file ends too early or is damaged ({error.__cause__})")
+                    break
+                if not part:
+                    break
+                parts.append(part)
+                size += len(part)
+                if size > LARGEST:
+                    raise SourceError(
+                        f"`{self.path}` is larger than {LARGEST >> 20} MiB",
+                        "profile fewer steps, or import its trace.json.gz",
+                    )
+        return b"".join(parts)
+
+    def _plane(self, data: bytes) -> Iterator[Batch]:
+        """The events of a plane of the host or of a device; others hold programs and settings."""
+        lines: list[bytes] = []
+        names = _Names({}, {})
+        plane = ""
+        for field, value in _fields(data):
+            if field == _NAME and isinstance(value, bytes):
+                plane = _text(value)
+            elif field == _LINE and isinstance(value, bytes):
+                lines.append(value)
+            elif field in (_EVENT_NAMES, _STAT_NAMES) and isinstance(value, bytes):
+                _name(names.events if field == _EVENT_NAMES else names.stats, value)
+        if plane == HOST or plane.startswith(DEVICE_PROCESS):
+            yield Batch([Event(ph="M", name="process_name", pid=plane, args=Args(name=plane))], b"")
+            for number, line in enumerate(lines):
+                yield from _line(line, number, plane, names)
+
+    def _note(self, what: str) -> None:
+        self.damaged += 1
+        self.damage.append(what)
+
+
+def _line(data: bytes, number: int, plane: str, names: _Names) -> Iterator[Batch]:
+    """The events of a thread of the host, or of a line of a device."""
+    about: dict[int, int | bytes] = {}
+    found: list[bytes] = []
+    for field, value in _fields(data):
+        if field == _EVENT and isinstance(value, bytes):
+            found.append(value)
+        else:
+            about[field] = value
+    shown = about.get(_LINE_SHOWN) or about.get(_LINE_NAME) or b""
+    start = about.get(_LINE_START, 0)
+    if not isinstance(shown, bytes) or not isinstance(start, int):
+        raise ValueError  # noqa: TRY004 - it is the file that is damaged
+    yield Batch([Event(ph="M", name="thread_name", pid=plane, tid=number, args=Args(name=_text(shown)))], b"")
+    for at in range(0, len(found), _BATCH):
+        events = [_event(one, _signed(start) * 1000, plane, names) for one in found[at : at + _BATCH]]
+        for event in events:
+            event.tid = number
+        yield Batch(events, b"")
+
+
+def _event(data: bytes, start_ps: int, plane: str, names: _Names) -> Event:
+    """An event; those of the host that are no operator of XLA have a category that says so."""
+    about: dict[int, int] = {}
+    stats: dict[str, int] = {}
+    for field, value in _fields(data):
+        if field == _STAT and isinstance(value, bytes):
+            stat = dict(_fields(value))
+            number = stat.get(_META)
+            known = next((one for kind in _VALUES if isinstance(one := stat.get(kind), int)), 0)
+            stats[names.stats.get(number, "") if isinstance(number, int) else ""] = known
+        elif isinstance(value, int):
+            about[field] = value
+    begin = start_ps + _signed(about.get(_OFFSET, 0))
+    end = begin + _signed(about.get(_DURATION, 0))
+    name = names.events.get(about.get(_META, 0), "")
+    category: str | None = None
+    if plane == HOST:
+        category = "xla_op" if "hlo_op" in stats else "python_function" if name.startswith("$") else "user_annotation"
+        if "step_num" in stats:
+            name = f"{STEP}{stats['step_num']}"
+    return Event(
+        ph="X" if end > begin else "i", cat=category, name=name.removeprefix("$"), pid=plane, ts=_us(begin // 1000),
+        dur=_us(end // 1000 - begin // 1000),
+    )  # fmt: skip
+
+
+def _name(names: dict[int, str], entry: bytes) -> None:
+    """Take in an entry of a map of names: number, and a message with the name."""
+    pair = dict(_fields(entry))
+    number, about = pair.get(1, 0), pair.get(2)
+    if isinstance(number, int) and isinstance(about, bytes):
+        fields = dict(_fields(about))
+        name = fields.get(_SHOWN) or fields.get(2) or b""
+        names[number] = _text(name) if isinstance(name, bytes) else ""
+
+
+def _fields(data: bytes) -> Iterator[Field]:
+    """Numbers and values of a message's fields, those of fixed size left out. Raises one of BAD for what is none."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == _VARINT:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+        elif kind == _BYTES:
+            size, at = _varint(data, at)
+            if at + size > end:
+                raise ValueError
+            yield key >> 3, data[at : at + size]
+            at += size
+        elif kind in (_FIXED64, _FIXED32):
+            at += 8 if kind == _FIXED64 else 4
+        else:
+            raise ValueError
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and where it ends. Raises IndexError at the end of the data, ValueError for one that is too long."""
+    byte = data[at]
+    if byte < 128:
+        return byte, at + 1
+    value = shift = 0
+    for end in range(at, at + _LONGEST_VARINT):
+        byte = data[end]
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, end + 1
+        shift += 7
+    raise ValueError
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _us(ns: int) -> msgspec.Raw:
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    return msgspec.Raw(f"{sign}{ns // 1000}.{ns % 1000:03d}".encode())

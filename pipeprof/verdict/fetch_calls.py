@@ -1,0 +1,132 @@
+"""Which call a data loader's time is spent on, from the calls that a trace has within the waits for it. Pure.
+
+The call that is named is the innermost one of the user's, or of what the user chose, that takes half of the loading or
+more: not one of the loader itself, and none of a library for arrays, images or files, which is told beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict import evidence as shown
+from pipeprof.verdict.cause import Stage
+from pipeprof.verdict.grade import graded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+HOT = 0.50  # of the loading: two calls that do not lie in each other cannot both have more
+COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
+LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
+MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
+QUERY = "diagnose/fetch_call"
+OWN, WORKERS, THREADS = "own", "workers", "threads"  # who makes the batches
+STORAGE, OTHER = "storage", "other"
+
+_LOADER = re.compile(r"enumerate\(DataLoader\)#_?(Single|Multi)?")
+_LOADERS = re.compile(
+    r"enumerate\(DataLoader\)#|torch/utils/data/(?:dataloader|_utils/(?:fetch|worker|pin_memory))\.py\("
+)
+_INSTALLED = re.compile(r".*?(?:site-packages|dist-packages|lib/python3[.\d]*)/")
+_LIBRARIES = frozenset(
+    {
+        "PIL", "albumentations", "av", "cv2", "decord", "h5py", "imageio", "librosa", "lmdb", "numpy", "pandas",
+        "scipy", "skimage", "sklearn", "soundfile", "tensorflow", "torch", "torchaudio", "torchvision", "zarr",
+    }
+)  # fmt: skip
+_FILE_CALLS = frozenset({"POSIX", "STDIO"})  # categories
+_FILES = re.compile(
+    r"(?:\b|_)(?:p?read(?:v|64|into|line|_array|_bytes)?|f?open(?:64)?|fread|l?seek(?:64)?|__fxstat64|imread)\b"
+)
+_WAITS = re.compile(r"\b(?:acquire|poll|select|sleep|wait|recv_bytes|_recv)\b")
+
+
+def take_calls(diagnosis: dict[str, Any], rows: Sequence[Row]) -> None:
+    """Put the call that limits into `fetch_call` of a verdict that names no operator; rows of QUERY.
+
+    Also what is known of the loader where no call can be named.
+    """
+    found = _named(_worst(rows))
+    diagnosis["fetch_call"] = found
+    if found is None or found["name"] is None:
+        return
+    diagnosis["doubts"] = [doubt for doubt in diagnosis["doubts"] if doubt["code"] != "no_pipeline"]
+    if found["covered"] < MOSTLY_COVERED:
+        diagnosis["doubts"].append({"code": "waits_uncovered", "covered": found["covered"]})
+    diagnosis["confidence"] = graded(diagnosis["doubts"])
+    on = shown.on("loading", threads=found["threads"])
+    diagnosis["evidence"].append(shown.evidence("fetch_call", found["share"], "share", QUERY, on, name=found["name"]))
+
+
+def stage_of_call(call: Row | None) -> Stage | None:
+    """The call as the stage that limits."""
+    return None if call is None or call["name"] is None else Stage(None, "call", call["name"])
+
+
+def _worst(rows: Sequence[Row]) -> list[Row]:
+    """Of the rank that waits longest."""
+    worst = max(((row["wait_ns"], -row["rep"], -row["rank"]) for row in rows), default=None)
+    return [row for row in rows if (row["wait_ns"], -row["rep"], -row["rank"]) == worst]
+
+
+def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """`name`, its `share` of the loading, and the library's call `inside` it with `inside_share`; else None.
+
+    `kind`: storage | other; `loader`: own (the training's own thread) | workers (processes that were not traced) |
+    threads; `covered`: the part of the waits in which anything was called; `calls`: what takes most of the loading, the
+    outermost first.
+    """
+    hot = [row for row in rows if row["loading_ns"] and row["busy_ns"] >= HOT * row["loading_ns"]]
+    if not hot:
+        return None
+    loader = next((_by_whom(row["name"]) for row in rows if row["name"].startswith("enumerate(DataLoader)#")), THREADS)
+    covered = hot[0]["covered_ns"] / hot[0]["wait_ns"]
+    call = {
+        "name": None, "share": None, "inside": None, "inside_share": None, "kind": OTHER, "loader": loader,
+        "threads": max(row["tracks"] for row in hot), "covered": covered, "calls": _listed(rows),
+    }  # fmt: skip
+    calls = [
+        row for row in hot if not _LOADERS.match(row["name"]) and not row["name"].startswith("<built-in function next")
+    ]
+    libraries = [row for row in calls if _is_library(row)]
+    own = [row for row in calls if not _is_library(row)]
+    if covered < COVERED or not calls or any(_WAITS.search(row["name"]) for row in libraries):
+        return call
+    chosen = max(own or calls, key=lambda row: row["depth"])
+    below = [row for row in libraries if row["depth"] > chosen["depth"]]
+    inside = min(below, key=lambda row: row["depth"], default=None)
+    reads = any(row["category"] in _FILE_CALLS or _FILES.search(row["name"]) for row in (chosen, *below))
+    call |= {"name": chosen["name"], "share": _share(chosen), "kind": STORAGE if reads else OTHER}
+    return call if inside is None else call | {"inside": inside["name"], "inside_share": _share(inside)}
+
+
+def _listed(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    most = sorted(rows, key=lambda row: (-row["busy_ns"], row["depth"], row["name"]))[:MOST_LISTED]
+    calls = [
+        {"name": row["name"], "depth": row["depth"], "threads": row["tracks"], "share": _share(row)} for row in most
+    ]
+    return sorted(calls, key=lambda call: (call["depth"], -call["share"], call["name"]))
+
+
+def _by_whom(name: str) -> str:
+    match = _LOADER.match(name)
+    return {"Single": OWN, "Multi": WORKERS}.get(match[1] or "", THREADS) if match else THREADS
+
+
+def _share(row: Row) -> float:
+    return float(row["busy_ns"] / row["loading_ns"])
+
+
+def _is_library(row: Row) -> bool:
+    """Whether a call is one for arrays, images or files, or of Python itself: no place where a user could change it."""
+    name = row["name"]
+    if row["category"] in _FILE_CALLS or name.startswith("<built-in"):
+        return True
+    if ".py(" not in name:
+        return False
+    first = _INSTALLED.sub("", name).partition(".py(")[0].partition("/")[0]
+    return first in _LIBRARIES or first in sys.stdlib_module_names

@@ -1,0 +1,40 @@
+import pytest
+
+WAITS = [{"pipeline_id": 0, "fetch": n, "step": n, "start_ns": 1000 * n, "wait_ns": 400, "side": "iterator"}
+         for n in (0, 1)]  # fmt: skip
+STEPS = [{"step": n, "kind_step": n, "kind": "train", "start_ns": 1000 * n, "end_ns": 1000 * n + 1000} for n in (0, 1)]
+GIVE = "depth name tracks busy_ns loading_ns covered_ns wait_ns"
+
+
+def tables(*calls, phase="data"):
+    """Calls as (name, track, start, end); callers stand in front of what they call."""
+    names = list(dict.fromkeys(call[0] for call in calls))
+    ops = [
+        {"op_id": names.index(name), "exec_id": number, "track": track, "start_ns": start, "dur_ns": end - start}
+        for number, (name, track, start, end) in enumerate(calls)
+    ]
+    infos = [{"op_id": number, "name": name, "phase": phase} for number, name in enumerate(names)]
+    return {"step": STEPS, "fetch": WAITS, "op": ops, "op_info": infos}
+
+
+def test_only_what_lies_in_a_wait_counts_and_calls_in_each_other_count_once(ask):
+    run = tables(
+        ("next", "main", 0, 400), ("resize", "main", 100, 300), ("resize", "main", 150, 250),
+        ("next", "main", 1000, 1400), ("resize", "main", 1300, 1500),
+    )  # fmt: skip
+    rows = ask("diagnose/fetch_call", run, least=0.0, give=GIVE)
+    assert rows == [
+        (1.0, "next", 1, 800, 800, 800, 800),
+        (pytest.approx(2.0), "resize", 1, 300, 800, 800, 800),
+    ]
+
+
+def test_threads_that_load_at_the_same_time_add_up_and_cover_a_wait_once(ask):
+    run = tables(("read", "a", 0, 300), ("read", "b", 100, 400), ("read", "b", 500, 900))
+    assert ask("diagnose/fetch_call", run, least=0.0, give=GIVE) == [(1.0, "read", 2, 600, 600, 400, 800)]
+
+
+def test_what_takes_less_than_the_least_is_left_out_and_what_makes_no_batch_is_none(ask):
+    run = tables(("next", "main", 0, 400), ("open", "main", 0, 40))
+    assert [row["name"] for row in ask("diagnose/fetch_call", run, least=0.2)] == ["next"]
+    assert ask("diagnose/fetch_call", tables(("conv", "main", 0, 400), phase="forward"), least=0.0) == []

@@ -1,0 +1,77 @@
+"""Which call of a data loader is named: the innermost hot one that a user could change."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.data_cause import data_cause
+from pipeprof.verdict.fetch_calls import COVERED, HOT, MOSTLY_COVERED, OTHER, OWN, STORAGE, THREADS, WORKERS, take_calls
+from pipeprof.verdict.pipeline import diagnose
+
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+SEVERAL = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+WAITING = {"rep": 0, "rank": 0, "kind": "train", "steps": 30, "data_wait_share": 0.6}
+
+
+def call(name, depth, share, category="python_function", rank=0, wait=1000, covered=1.0):
+    return {
+        "rep": 0, "rank": rank, "name": name, "depth": float(depth), "category": category, "tracks": 1,
+        "busy_ns": share * 2000, "loading_ns": 2000, "covered_ns": covered * wait, "wait_ns": wait,
+    }  # fmt: skip
+
+
+def judged(*rows):
+    diagnosis = diagnose([WAITING], [], [])
+    take_calls(diagnosis, rows)
+    return diagnosis
+
+
+def named(*rows):
+    found = judged(*rows)["fetch_call"]
+    return found["name"], found["inside"], found["kind"], found["loader"]
+
+
+def test_of_nested_calls_the_innermost_of_the_users_is_named_and_the_library_beside_it():
+    rows = [
+        call(SINGLE, 2, 1.0, "user_annotation"), call("torch/utils/data/_utils/fetch.py(25): fetch", 4, 0.99),
+        call("data/set.py(3): __getitem__", 5, 0.9), call("data/set.py(30): resize", 6, 0.8),
+        call("scipy/ndimage/_interpolation.py(7): zoom", 7, 0.7), call("<built-in function zoom_shift>", 8, 0.69),
+    ]  # fmt: skip
+    assert named(*rows) == ("data/set.py(30): resize", "scipy/ndimage/_interpolation.py(7): zoom", OTHER, OWN)
+    cause = data_cause(judged(*rows))
+    assert (cause.code, cause.stage.op_id, cause.stage.name) == ("input_bound", None, "data/set.py(30): resize")
+
+
+def test_calls_of_files_are_storage_and_stand_beside_the_reader():
+    rows = [call("NPZReader.open", 3, 0.9, "reader"), call("read", 3.9, 0.6, "POSIX")]
+    assert named(*rows) == ("NPZReader.open", "read", STORAGE, THREADS)
+
+
+def test_work_that_is_spread_names_nothing_but_who_makes_the_batches():
+    assert named(call(SINGLE, 1, 1.0), call("a.py(1): f", 2, HOT - 0.01)) == (None, None, OTHER, OWN)
+    assert judged()["fetch_call"] is None
+
+
+@pytest.mark.parametrize("wait", ["threading.py(355): wait", "<built-in method poll of select.poll object at 0x7>"])
+def test_a_loader_that_waits_for_its_workers_is_not_what_is_slow(wait):
+    rows = [call(SEVERAL, 1, 1.0), call("torch/utils/data/dataloader.py(1): _get_data", 2, 1.0), call(wait, 3, 0.9)]
+    assert named(*rows) == (None, None, OTHER, WORKERS)
+
+
+@pytest.mark.parametrize(
+    ("covered", "name", "doubts"),
+    [
+        (COVERED - 0.01, None, ["no_pipeline"]),
+        (COVERED, "NPZReader.open", ["waits_uncovered"]),
+        (MOSTLY_COVERED, "NPZReader.open", []),
+    ],
+)
+def test_what_covers_few_of_the_waits_explains_nothing(covered, name, doubts):
+    diagnosis = judged(call("NPZReader.open", 1, 0.9, "reader", covered=covered))
+    assert diagnosis["fetch_call"]["name"] == name
+    assert [doubt["code"] for doubt in diagnosis["doubts"]] == doubts
+
+
+def test_the_rank_that_waits_longest_is_the_one_that_counts():
+    rows = [call("a.py(1): f", 1, 0.9, wait=10), call("b.py(1): g", 1, 0.9, rank=1, wait=90)]
+    assert named(*rows)[0] == "b.py(1): g"
