@@ -29,6 +29,7 @@ from pipeprof.verdict.data_cause import (
     nearly_equal,
     stage_freed,
 )
+from pipeprof.verdict.facts import ITERABLE
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain
@@ -139,6 +140,8 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     """`for_what`: what a stage that waits may wait for."""
     facts = diagnosis["facts"] or {}
     who = capital(_label(diagnosis))
+    if diagnosis["op_type"] == ITERABLE:
+        return f"{who} makes the batches. How long the loop waited for them was sampled; of its parts nothing is known."
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
