@@ -331,6 +331,13 @@ FILES = {
                 getattr(manager, name)(Context())
             return "model"
 
+        def batches():
+            for number in range(8):
+                time.sleep(0.06)
+                yield number, number
+
+        for row in batches():
+            step(row)
         for number in range(40):
             epoch(list(range(number, number + 8)))
             if number < 3:

@@ -134,6 +134,12 @@ TABLES: tuple[Table, ...] = (
             "op | update (optimizer is called) | call (what makes the gradients returns) | share (as in op windows)",
         ),
         ("bp_error_ns", "bigint", "ns", "how much later it may be; of share, how far off either way; null: not known"),
+        (
+            "called_ns",
+            "bigint",
+            "ns",
+            "the network was first called in it, of a step whose batch came from nothing that was recorded; else null",
+        ),
     ),
     _table(
         "op",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+ITERABLE = "Iterable"  # a stage: all of a loader without hooks
+
 
 @dataclass(frozen=True)
 class StageFacts:
@@ -244,7 +246,9 @@ class Facts:
 
     @property
     def best_guess(self) -> StageFacts | None:
-        """The busiest operator, without times the one with the largest drop."""
+        """The busiest operator, without times the one with the largest drop; what makes the batches alone is it."""
+        if len(self.operators) == 1 and self.operators[0].op_type == ITERABLE:
+            return self.operators[0]
         return self.busiest if self.busy > 0 else self.drop_stage
 
     @cached_property

@@ -36,9 +36,10 @@ INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outsi
 
 RECORDED = "diagnose/network_phase"
 
+OTHER_LOADER = "other_loader"  # what made the batches is not known, nor how long the step waited for it
 PARTS = (
     "forward", "backward", "gradients", "optimizer", "after", "other", "communication_exposed", "communication_tail",
-    "host_gap", "data_wait",
+    "host_gap", "other_loader", "data_wait",
 )  # fmt: skip
 LIMITS = {
     "compute": advice.COMPUTING,
@@ -47,6 +48,7 @@ LIMITS = {
     "optimizer": ("optimizer",),
     "after": ("after",),
     "host_gap": ("host_gap",),
+    OTHER_LOADER: ("other_loader",),
 }
 LIMIT_OF = {part: limit for limit, parts in LIMITS.items() for part in parts}
 
@@ -147,7 +149,7 @@ def _confidence(diagnosis: Row, share: float) -> str:
     """`share` is the limit's share of the work, 0 when it is not clearly ahead."""
     inflation, steps = diagnosis["inflation"], diagnosis["steps"]
     typical = inflation is None or inflation < MUCH_INFLATED
-    if not share or not typical or steps < LEAST_STEPS:
+    if not share or not typical or steps < LEAST_STEPS or diagnosis["limit"] == OTHER_LOADER:
         return "low"
     sure = share >= STRONG and steps >= ENOUGH_STEPS and inflation is not None and inflation < INFLATED
     return "high" if sure else "medium"
@@ -158,8 +160,8 @@ def _doubts(diagnosis: Row, share: float, next_share: float) -> list[dict[str, A
 
     `share`: the limit's, of the work; `next_share`: of the next part.
     """
-    doubts: list[dict[str, Any]] = []
     limit, second = list(diagnosis["weights"])[:2]
+    doubts: list[dict[str, Any]] = [{"code": OTHER_LOADER}] if limit == OTHER_LOADER else []
     following = {"limit": second, "share": diagnosis["weights"][second]}
     if share - next_share < LEAD:
         doubts.append({"code": "second_close", **following})

@@ -60,7 +60,7 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None
         return beside(limit, share, ops)
     if limit == "host_gap":
         return host_gap(share, mode_of(mode, ops), diagnosis["device"])
-    return compute(share, diagnosis["top_types"], ops)
+    return [Advice("make_batches_seen")] if limit == "other_loader" else compute(share, diagnosis["top_types"], ops)
 
 
 def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:

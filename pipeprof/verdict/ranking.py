@@ -14,6 +14,7 @@ from pipeprof.verdict import run_account
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause
+from pipeprof.verdict.network import OTHER_LOADER
 from pipeprof.verdict.rules import MODERATE_WAIT
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER = (
     "failed", "hang", "process", "part", "drift", "rank_cause", "straggler",
 )  # fmt: skip
 IN_TIME, NOT_MEASURED = "in_time", "not_measured"
-COSTS = ("communication", "host_gap", "after", "imbalance")  # limits of a step that a training could do without
+COSTS = (
+    "communication",
+    "host_gap",
+    OTHER_LOADER,
+    "after",
+    "imbalance",
+)  # limits of a step that a training could do without
 WORK = ("compute", "gradients", "optimizer", "compile")  # what a training is for, or pays once
 CODES = (
     FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
@@ -191,6 +198,7 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     advice = None
     if action is not None:
         most = share if action["share"] in (None, network["limit_share"]) else action["share"]
+        most = None if limit == OTHER_LOADER else most
         gain = Gain("bound", high=1 / (1 - most)) if share is not None and most is not None and most < 1 else None
         advice = Advice(action["code"], gain=gain)
     slow = network["slowest_rank"] or {}

@@ -9,7 +9,8 @@
 --   rep              bigint   repetition
 --   rank             bigint   process rank
 --   part             varchar  after | backward | communication_exposed | communication_overlapped |
---                             communication_tail | data_wait | forward | gradients | host_gap | optimizer | other
+--                             communication_tail | data_wait | forward | gradients | host_gap | optimizer | other |
+--                             other_loader (the host before the first call, where no batch was seen to be fetched)
 --   adds_up          boolean  false for communication_overlapped
 --   kind             varchar  train, or warmup when the rank has no step of kind train
 --   steps            bigint   steps with recorded operators
@@ -24,7 +25,7 @@
 WITH part_name AS (
   SELECT unnest([
     'after', 'backward', 'communication_exposed', 'communication_overlapped', 'communication_tail', 'data_wait',
-    'forward', 'gradients', 'host_gap', 'optimizer', 'other'
+    'forward', 'gradients', 'host_gap', 'optimizer', 'other', 'other_loader'
   ]) AS part
 ),
 
@@ -40,8 +41,9 @@ piece AS (
       WHEN 'data_wait' THEN step_part.data_wait_ns
       WHEN 'forward' THEN step_part.forward_ns
       WHEN 'gradients' THEN step_part.gradients_ns
-      WHEN 'host_gap' THEN step_part.host_gap_ns
+      WHEN 'host_gap' THEN step_part.host_gap_ns - step_part.unknown_ns
       WHEN 'optimizer' THEN step_part.optimizer_ns
+      WHEN 'other_loader' THEN step_part.unknown_ns
       ELSE step_part.other_ns
     END AS part_ns
   FROM step_part

@@ -26,6 +26,7 @@
 --   tail_ns        bigint   ns    exposed communication behind bp_ns
 --   data_wait_ns   bigint   ns    inside the dataset iterator, while no operator and no communication ran
 --   host_gap_ns    bigint   ns    the rest: Python, framework and callbacks; of a device, idle time
+--   unknown_ns     bigint   ns    part of host_gap_ns that a loader may have taken which was not recorded
 --   overlapped_ns  bigint   ns    communication beside other operators; inside the parts above, no part of its own
 WITH recorded AS (
   SELECT
@@ -40,7 +41,7 @@ picked AS (
   SELECT
     rep, rank, step, train_step.kind_step, train_step.kind,
     train_step.end_ns - train_step.dur_ns AS begin_ns,
-    train_step.bp_ns, train_step.end_ns, train_step.dur_ns
+    train_step.bp_ns, train_step.called_ns, train_step.end_ns, train_step.dur_ns
   FROM train_step
   INNER JOIN recorded USING (rep, rank, step)
 ),
@@ -125,7 +126,8 @@ inside AS (
   WHERE event.is_device AND event.stop_ns > event.start_ns
 ),
 
--- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.
+-- What begins (or, negative, ends) at a moment. With nothing begin the step, its tail and what follows the first call,
+-- so that no time is left out.
 edge AS (
   SELECT
     rep, rank, step,
@@ -154,6 +156,14 @@ edge AS (
     0 AS others
   FROM picked
   WHERE bp_ns < end_ns
+  UNION ALL
+  SELECT
+    rep, rank, step,
+    greatest(called_ns, begin_ns) AS at_ns,
+    0 AS operators,
+    0 AS others
+  FROM picked
+  WHERE called_ns < end_ns
   UNION ALL
   SELECT
     rep, rank, step,
@@ -198,6 +208,7 @@ named AS (
       WHEN stretch.others >= 32768 AND stretch.at_ns >= picked.bp_ns THEN 'tail'
       WHEN stretch.others >= 32768 THEN 'exposed'
       WHEN stretch.others > 0 THEN 'data_wait'
+      WHEN stretch.at_ns < picked.called_ns THEN 'unknown'
       ELSE 'host_gap'
     END AS part
   FROM stretch
@@ -216,7 +227,8 @@ summed AS (
     CAST(sum(CASE WHEN part = 'exposed' THEN dur_ns ELSE 0 END) AS BIGINT) AS exposed_ns,
     CAST(sum(CASE WHEN part = 'tail' THEN dur_ns ELSE 0 END) AS BIGINT) AS tail_ns,
     CAST(sum(CASE WHEN part = 'data_wait' THEN dur_ns ELSE 0 END) AS BIGINT) AS data_wait_ns,
-    CAST(sum(CASE WHEN part = 'host_gap' THEN dur_ns ELSE 0 END) AS BIGINT) AS host_gap_ns,
+    CAST(sum(CASE WHEN part IN ('host_gap', 'unknown') THEN dur_ns ELSE 0 END) AS BIGINT) AS host_gap_ns,
+    CAST(sum(CASE WHEN part = 'unknown' THEN dur_ns ELSE 0 END) AS BIGINT) AS unknown_ns,
     CAST(sum(CASE WHEN overlapped THEN dur_ns ELSE 0 END) AS BIGINT) AS overlapped_ns
   FROM named
   GROUP BY ALL
@@ -225,6 +237,6 @@ summed AS (
 SELECT
   rep, rank, step, picked.kind_step, picked.kind, picked.dur_ns, summed.forward_ns, summed.backward_ns,
   summed.optimizer_ns, summed.other_ns, summed.gradients_ns, summed.after_ns, summed.exposed_ns, summed.tail_ns,
-  summed.data_wait_ns, summed.host_gap_ns, summed.overlapped_ns
+  summed.data_wait_ns, summed.host_gap_ns, summed.unknown_ns, summed.overlapped_ns
 FROM picked
 INNER JOIN summed USING (rep, rank, step)

@@ -16,6 +16,7 @@
 --   end_ns         bigint   ns    end of the step
 --   dur_ns         bigint   ns    the whole step
 --   fetch_wait_ns  bigint   ns    time inside the dataset iterator; null when the step fetched nothing
+--   called_ns      bigint   ns    the network was first called; null unless no loader of its was recorded
 --   in_window      boolean  operators were being recorded, so the step time is inflated
 --   timed          boolean  its time counts: it is outside a window, or every one of these steps is in one
 SELECT
@@ -25,7 +26,7 @@ SELECT
   CASE WHEN coalesce(step.bp_source, 'op') = 'op' THEN step.bp_ns END AS bp_ns,
   step.end_ns,
   step.end_ns - step.start_ns AS dur_ns,
-  step.fetch_wait_ns,
+  step.fetch_wait_ns, step.called_ns,
   coalesce(step.in_window, FALSE) AS in_window,
   train_kind.all_in_window OR NOT coalesce(step.in_window, FALSE) AS timed
 FROM step

@@ -14,6 +14,7 @@ user's training. It writes to the spool and nowhere else.
     stand_in, kept_rows, order   operators replaced, cached or moved, for runs that measure what that would buy
     digest, chance, constant   fingerprints of the first batches: whether a changed pipeline hands out the same
     slow          every step takes a share longer: for runs that measure what the gate sees
+    iterables     looks at where the training waits for what has no hooks: a generator, another library's loader
     loop, stop    counts the steps; the process ends after so many of them: for runs of an experiment
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     delay, gil    how long threads waited for a core, and how long Python code held the interpreter's lock

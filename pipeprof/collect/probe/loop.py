@@ -1,9 +1,10 @@
 """Counts the steps of a training while it runs, with the rules that the reader applies afterwards."""
 
 import _thread
+import sys
 import threading
 
-from . import recorder, windows
+from . import iterables, recorder, windows
 
 FETCHED_AHEAD = (
     "another thread than the one that trains reads batches: the time that this takes counts as waiting for data, "
@@ -28,6 +29,7 @@ class Loop:
         self.closing = None  # the unit that ends a step when no fetch separates steps
         self.open = []  # how the trainings and evaluations of Model that go on will end
         self.left = []  # how those end that an exception has left: told once the process goes on
+        self.looks = None  # at what is fetched from that has no hooks
 
     def called(self, updates):
         """The network or an optimizer is called: the thread that updates trains, before that any one that calls."""
@@ -69,11 +71,20 @@ class Loop:
         if self.model:
             return
         self.updates_seen = True
+        if not self.fetched:
+            self._unfed()
         self.feeding |= self.since
         if unit in self.pending:
             self.closing = self.last
             self._boundary()
         self.pending.add(unit)
+
+    def _unfed(self):
+        """No batch came from a loader with hooks since the last step: the training may have another one."""
+        rec = recorder.REC
+        if self.looks is None or self.looks.rec is not rec:
+            self.looks = iterables.Looks(rec)
+        self.looks.update(sys._getframe(1))
 
     def after_update(self, unit):
         """It has returned. Without fetches the step is over with the update that ended the one before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -20,6 +20,7 @@ from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
+from pipeprof.read.spool.looks import called_first, with_sampled_fetches
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
@@ -184,6 +185,8 @@ def _add_process(
     """Add the rows of one process; its steps come back. `trains`: whether any process of the command was seen to."""
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
+    looks = [look for event in process.all("looks") for look in event["samples"]]
+    process.marks = with_sampled_fetches(process.marks, looks)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process), beside_training=trains)
     given_up = [] if recognised.evidence == "named" else _given_up(process)
@@ -205,7 +208,8 @@ def _add_process(
         {index: bp for index, (_, bp) in at.items() if bp is not None},
         is_named=points["bp"] is not None,
     )
-    _add_steps(out, recognised, recorded, at, tree, spans.undisturbed(process, recognised.steps, structures), ends)
+    apart = spans.undisturbed(process, recognised.steps, structures)
+    _add_steps(out, recognised, called_first(process.marks), recorded, at, tree, apart, ends)
     passes = {int(event["number"]): event for event in process.all("pass")}
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
@@ -262,6 +266,7 @@ def _points(
 def _add_steps(
     out: RankRows,
     recognised: Steps,
+    calls: Sequence[int],
     recorded: operators.Recorded,
     points: Mapping[int, tuple[int | None, int | None]],
     tree: Mapping[int, pipelines.Pipeline],
@@ -280,6 +285,7 @@ def _add_steps(
         group = "eval" if step.kind == "eval" else "train"
         lengths = structures[index].lengths() if index in structures else {}  # what a PyNative step did
         first = step.fetches[0].subject if step.fetches else None
+        called = None if step.fetches else next(iter(calls[bisect_left(calls, step.start) :][:1]), None)
         out.add(
             "step", step=out.steps, kind_step=out.kind_steps[group], kind=step.kind, epoch=step.epoch,
             pipeline_id=tree[first].pipeline_id if first in tree and first is not None else None,
@@ -290,6 +296,7 @@ def _add_steps(
             fp_source=source, bp_source=None if bp is None else bp.source,
             bp_error_ns=None if bp is None else bp.error_ns, in_window=in_windows[index],
             updates=step.updates or None, input_ns=step.input_ns,
+            called_ns=None if called is None or called > step.end else out.at(called),
             **{f"{name}_ns": length for name, length in lengths.items()},
         )  # fmt: skip
         out.steps += 1

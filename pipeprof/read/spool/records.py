@@ -85,6 +85,8 @@ _EVENTS = {
             "again": bool | None,
         },
     ),
+    # Looks at where the training was: time, what was found (1: it waits for a loader without hooks), and for which one.
+    "looks": _event({"samples": list[tuple[At, Id, Id]]}),
     "first_batch": _event({"number": Id, "bytes": Count}),  # how many bytes the first batch of an iterator holds
     "import": _event({}, {"begin": At | None, "end": At | None, "version": str | None}),  # of MindSpore
     # What the training runs on.

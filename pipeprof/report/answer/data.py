@@ -28,6 +28,7 @@ from pipeprof.verdict.data_cause import (
     estimated,
     nearly_equal,
 )
+from pipeprof.verdict.facts import ITERABLE
 from pipeprof.verdict.fetch_calls import OWN, STORAGE
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     """`for_what`: what a stage that waits may wait for."""
     facts = diagnosis["facts"] or {}
     who = capital(_label(diagnosis))
+    if diagnosis["op_type"] == ITERABLE:
+        return f"{who} makes the batches. How long the loop waited for them was sampled; of its parts nothing is known."
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"

@@ -132,6 +132,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "few_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be used",
     "no_batches": lambda _: "no batch was recorded, and the time before the forward pass may also be work on the host",
     "few_queue_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} could be seen in the queues",
+    "other_loader": lambda _: "the loop was not seen to wait for an iterable or a queue",
     "second_close": _near,
     "none_large": _none_large,
     "not_most": lambda doubt: f"it takes only {percent(doubt['share'])} of the step (wait for data left out)",

@@ -25,6 +25,7 @@ LIMITS = {
     "optimizer": "The optimizer takes {} of the step time.",
     "after": "What follows the optimizer takes {} of the step time.",
     "host_gap": "Host-bound: during {} of the step time no operator runs, only Python and framework code.",
+    "other_loader": "Another loader was used, and its wait is not known: up to {} of the step time.",
     "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of the step time.",
     "compile": "Warm-up takes {} of the time in training steps.",
 }
@@ -104,6 +105,8 @@ def _cause(network: dict[str, Any], limit: str, mode: str | None = None) -> str:
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
+    if limit == "other_loader":
+        return "So much passes before the network is called, in the loader or in the loop's own code."
     return _launches(network, mode) if limit == "host_gap" else ""
 
 
@@ -168,7 +171,8 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         given.gain = f"A step would run {at_most(most)}"
     limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
-    given.then = f"{PHASES[others[0]]} is the bottleneck" if others and whole and limit != "compile" else ""
+    if others and whole and limit not in ("compile", "other_loader"):
+        given.then = f"{PHASES[others[0]]} is the bottleneck"
 
 
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:

@@ -189,5 +189,9 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "(load, heat)"
     ),
     "operator_grows": _grows,
+    "make_batches_seen": lambda _: (
+        "iterate over what makes the batches, with `for` or `next`, and train for some 100 steps: then the wait is "
+        "measured"
+    ),
     "record_more": lambda _: "record the operators of more steps: a longer run, or collect --ops all",
 }

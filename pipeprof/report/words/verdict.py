@@ -24,6 +24,7 @@ PHRASES = {
     "straggler": "{rank} is a straggler",
     "communication": "communication",
     "host_gap": "host-bound",
+    "other_loader": "another loader, whose wait is not known",
     "after": "work behind the optimizer",
     "imbalance": "{rank} is a straggler",
     "compute": "compute-bound",

@@ -33,6 +33,7 @@ def test_shares_of_the_steps_with_operators_add_up(ask):
         ("host_gap", True, 2, 90, 200, 45.0, 0.45),
         ("optimizer", True, 2, 0, 200, 0.0, 0.0),
         ("other", True, 2, 0, 200, 0.0, 0.0),
+        ("other_loader", True, 2, 0, 200, 0.0, 0.0),
     ]
     assert sum(row[3] for row in rows if row[1]) == 200
 
@@ -68,3 +69,10 @@ def test_executions_on_a_device_are_counted(ask):
     assert set(rows) == {(2, 12)}
     rows = ask("diagnose/network_phase", {"step": [step(0, 0, 90)], "op": [op(0, 0, 0, 5)]}, give="device_ops")
     assert set(rows) == {(None,)}
+
+
+def test_the_host_before_the_first_call_may_be_a_loader_where_no_batch_was_seen(ask):
+    steps = [step(0, 0, 100, called_ns=70), step(1, 100, 200)]
+    tables = {"step": steps, "op": [op(0, 0, 80, 10), op(0, 0, 20, 5), op(0, 1, 100, 40)], "op_info": INFO}
+    rows = dict(ask("diagnose/network_phase", tables, give="part total_ns"))
+    assert (rows["other_loader"], rows["host_gap"], rows["forward"]) == (65, 80, 55)

@@ -68,6 +68,13 @@ def test_the_largest_part_is_the_limit(parts, limit):
     assert found["evidence"][0]["measured_on"]["steps"] == 20
 
 
+def test_a_loader_that_was_not_seen_is_named_with_low_confidence_and_no_gain():
+    found = diagnose_network(phases(other_loader=700))
+    assert (found["limit"], found["limit_share"], found["confidence"]) == ("other_loader", 0.7, "low")
+    assert [doubt["code"] for doubt in found["doubts"]] == ["other_loader"]
+    assert [action["share"] for action in found["actions"]] == [None]
+
+
 def test_without_operators_nothing_is_measured():
     found = diagnose_network([])
     assert (found["limit"], found["confidence"], found["shares"], found["growing_ops"]) == (

@@ -1,0 +1,33 @@
+"""A training that no dataset of MindSpore's feeds: its wait is found in its own loop, or said not to be known."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pipeprof.report.run_verdict import verdict_of
+
+pytestmark = pytest.mark.mindspore
+STEPS = "60"
+
+
+@pytest.mark.parametrize("kind", ["generator", "own", "next"])
+def test_the_wait_for_an_iterable_is_the_cause(recorded, kind):
+    run = recorded("iterables.py", kind, STEPS).run
+    lead = verdict_of(run).verdict.lead
+    assert (lead.code, lead.stage.op_type) == ("input_bound", "Iterable")
+    assert lead.stage.name.rpartition(".")[2] in ("batches", "__next__")
+
+
+def test_a_function_that_makes_the_batches_is_never_called_the_hosts_work(recorded):
+    found = verdict_of(recorded("iterables.py", "function", STEPS).run)
+    assert (found.verdict.lead.code, found.verdict.lead.confidence) == ("other_loader", "low")
+    assert found.verdict.lead.advice.gain is None
+
+
+def test_the_steps_are_those_of_the_loop(recorded):
+    steps = recorded("iterables.py", "generator", STEPS).training()
+    assert len(steps) == int(STEPS)
+    assert all(one["end_ns"] <= other["start_ns"] for one, other in pairwise(steps))
+    assert sum(row["fetch_wait_ns"] is not None for row in steps) == int(STEPS) - 1
