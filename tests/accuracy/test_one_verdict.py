@@ -45,7 +45,8 @@ def test_all_screens_of_a_run_say_one_verdict():
 
 
 @pytest.mark.slow
-def test_all_screens_of_all_captures_say_one_verdict():
+def test_all_screens_of_stored_captures_say_one_verdict():
+    """Every fourth capture; PIPEPROF_ALL_CAPTURES=1 takes all, which is 20 minutes of CPU time."""
     names = sorted(path.name.removesuffix(".tar.xz") for path in STORED.glob("*.tar.xz"))
     assert len(names) > 200
-    assert all_compared(names) == []
+    assert all_compared(names if "PIPEPROF_ALL_CAPTURES" in os.environ else names[::4]) == []
