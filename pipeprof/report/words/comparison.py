@@ -73,7 +73,7 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
     one, word = lead(verdict), verdict.verdict.capitalize()
     if one is None:
         return f"{word}: no primary metric could be judged"
-    name, reason = METRICS.get(one.name, one.name), gate.reason(one.reasons)
+    name, reason = metric_name(one.name), gate.reason(one.reasons)
     if one.ratio is None:
         levels = [format_value(one.name, level) for level in (one.base, one.new) if level is not None]
         name += f" {levels[0]} -> {levels[1]}" if len(levels) > 1 else ""
@@ -86,16 +86,16 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
 def _beside(verdict: Verdict) -> str:
     """What is worse and not part of the verdict."""
     worse = [one for one in verdict.metrics if one.family == "informing" and one.verdict == "regressed"]
-    names = " and ".join(METRICS.get(one.name, one.name) for one in worse)
+    names = " and ".join(metric_name(one.name) for one in worse)
     return f"{names} regressed (for information, not part of the verdict)" if worse else ""
 
 
 def _moved(one: MetricVerdict, ratio: float) -> str:
     if one.ci_low is None or one.ci_high is None:
         return format_change(ratio)
-    low, high = format_changes(one.ci_low, one.ci_high)
+    change, low, high = format_changes(ratio, one.ci_low, one.ci_high)
     unit = "" if high.endswith("x") else " %"
-    return f"{format_change(ratio)} (95 % interval {low} to {high}{unit})"
+    return f"{change} (95 % interval {low} to {high}{unit})"
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:

@@ -27,7 +27,7 @@ def data(verdict="input_bound", wait=0.3, rule="utilisation", **more):
 
 def network(limit, share, inflation=None, waiting=0.0):
     return {"limit": limit, "limit_share": share, "actions": [{"code": "x", "share": share}], "inflation": inflation,
-            "shares": {"data_wait": waiting}, "slowest_rank": None, "confidence": "medium"}  # fmt: skip
+            "shares": {"data_wait": waiting}, "slowest_rank": None, "confidence": "medium", "doubts": []}  # fmt: skip
 
 
 def part(name="evaluation", share=0.4):
