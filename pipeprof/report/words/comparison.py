@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
-from pipeprof.report.words.phases import COMPARED
+from pipeprof.report.words.phases import INTERVALS, PHASES
 from pipeprof.units import format_change, format_changes
 from pipeprof.verdict.gate.causes import lead, stated_cause
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 METRICS = {
-    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
+    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": PHASES["data_wait"],
     "first_step_time": "time to first step", "peak_memory": "peak memory",
     "communication/exposed": "exposed communication",
     "communication/tail": "exposed communication behind the backward pass",
@@ -50,8 +50,8 @@ def metric_name(code: str) -> str:
     family, _, name = code.partition("/")
     if code in _COUNTED:
         return _COUNTED[code]
-    if family == "phase" and name in COMPARED:
-        return COMPARED[name]
+    if family == "phase" and name in INTERVALS:
+        return INTERVALS[name]
     if family in _FAMILIES and name:
         return "all other operators" if name == OTHERS else _FAMILIES[family].format(name)
     return METRICS.get(code, code)
@@ -132,7 +132,7 @@ def _what(entry: Mapping[str, Any]) -> str:
     """What the line is about; with what came of it when that is not a number."""
     kind, name = entry["kind"], entry["name"]
     if kind == "phase":
-        return COMPARED.get(name, str(name))
+        return INTERVALS.get(name, str(name))
     if kind == "pipeline_op":
         return f"work of `{name}` per batch" if entry["measure"] == "work" else f"the wait for `{name}`"
     return f"{_structure(entry)} {entry['change']}" if kind == "structure" else _operator(entry)

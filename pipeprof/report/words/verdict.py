@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeprof.report.words.phases import PHASES, title
 from pipeprof.report.words.run_account import PARTS
 from pipeprof.units import format_count, percent
 
@@ -22,13 +23,13 @@ PHRASES = {
     "shared_cpu": "short of CPU",
     "balanced": "balanced",
     "straggler": "{rank} is a straggler",
-    "communication": "communication",
+    "communication": PHASES["communication"],
     "host_gap": "host-bound",
-    "after": "work behind the optimizer",
+    "after": PHASES["after"],
     "imbalance": "{rank} is a straggler",
     "compute": "compute-bound",
-    "gradients": "work on the gradients",
-    "optimizer": "optimizer",
+    "gradients": PHASES["gradients"],
+    "optimizer": title("optimizer"),
     "compile": "warm-up",
     "in_time": "not input-bound",
     "not_measured": "not measured",
