@@ -102,6 +102,21 @@ def format_bytes(count: float | None) -> str:
     return f"{value:.1f} TiB"
 
 
+def format_bytes_apart(base: float, new: float) -> tuple[str, str]:
+    """Two sizes for people, in as many digits as tell them apart; where few do not, the new one by its difference.
+
+    `505.02 MiB` and `505.09 MiB`; `505 MiB` and `505 MiB + 64 B`.
+    """
+    texts = format_bytes(base), format_bytes(new)
+    unit, size = byte_unit(max(abs(base), abs(new)))
+    for digits in range(1, MOST_DIGITS - 1):
+        if texts[0] != texts[1] or base == new:
+            return texts
+        texts = f"{base / size:.{digits}f} {unit}", f"{new / size:.{digits}f} {unit}"
+    least = format_bytes(base)
+    return least, f"{least} {'+' if new > base else '-'} {format_bytes(abs(new - base))}"
+
+
 def percent(share: float) -> str:
     """A share in a sentence: `79 %`, `0.4 %`, `<0.1 %`; a whole number where that is enough."""
     return f"{share * 100:.0f} %" if share >= 0.1 or share == 0 else format_ratio(share)
@@ -140,11 +155,15 @@ def format_above(value: float, limit: float) -> tuple[str, str]:
     return f"just above {limit:.2g}", f"{limit:.2g}"
 
 
-def format_changes(low: float, high: float) -> tuple[str, str]:
-    """The ends of an interval, both in one unit: `+6.9` and `+9.8` in per cent, or `7.6x` and `18x`."""
-    if high < MANY_TIMES:
-        return format_change(low).removesuffix(" %"), format_change(high).removesuffix(" %")
-    return (format_change(low) if low >= MANY_TIMES else f"{low:.1f}x"), format_change(high)
+def format_changes(ratio: float, low: float, high: float) -> tuple[str, str, str]:
+    """A change and the ends of its interval, all in one unit.
+
+    `+8.3 %`, `+6.9` and `+9.8` in per cent, or `9.2x`, `7.6x` and `18x`.
+    """
+    if max(high, ratio) < MANY_TIMES:
+        return format_change(ratio), format_change(low).removesuffix(" %"), format_change(high).removesuffix(" %")
+    change, least, most = (format_change(one) if one >= MANY_TIMES else f"{one:.1f}x" for one in (ratio, low, high))
+    return change, least, most
 
 
 def format_count(number: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import format_change, format_count, format_ratio
 from pipeprof.verdict.gate.policy import Policy
 
@@ -35,7 +35,7 @@ def _row(one: Row) -> list[str]:
 
 
 def _sentences(content: Row) -> Iterator[str]:
-    metric = METRICS.get(content["metric"], content["metric"])
+    metric = metric_name(content["metric"])
     if content["verdict"] == "no_change":
         yield (
             f"No change: {metric} is the same at {_named(content['good'])} and at {_named(content['bad'])} "

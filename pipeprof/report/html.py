@@ -17,8 +17,9 @@ from pipeprof.report.kept import stored
 from pipeprof.report.page import CHARTS, page
 from pipeprof.report.section_html import STYLE, section_lines
 from pipeprof.report.sections import sections
-from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
+from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.sections.run import shown_of
+from pipeprof.report.words.phases import INTERVALS, TRACE
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _pictures(content: dict[str, Any], *, curve: bool) -> list[str]:
 
 def _phases(rows: Sequence[Row]) -> list[str]:
     """The mean step as a bar; the parts add up to the step."""
-    names = {**PHASES, **TRACE} if any("measured" in row for row in rows) else PHASES
+    names = {**INTERVALS, **TRACE} if any("measured" in row for row in rows) else INTERVALS
     ordered = sorted(rows, key=lambda row: list(_COLOURS).index(row["phase"]))
     total = sum(row["mean_ns"] for row in ordered)
     if len(ordered) < 2 or not total:
@@ -132,7 +133,7 @@ def _curve(rows: Sequence[Row]) -> list[str]:
         said += " (of neighbours the longest)"
     if all(row["data_wait_ns"] is not None for row in points):
         drawn.append(_line([row["data_wait_ns"] for row in points], top, _COLOURS["data_wait"]))
-        said += ', <span class="data_wait">&#9632;</span> before the forward pass'
+        said += ', <span class="data_wait">&#9632;</span> ' + INTERVALS["data_wait"]
     return _figure(drawn, CURVE_HEIGHT, "length of the training steps", said)
 
 

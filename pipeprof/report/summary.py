@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import as_argument, shell_word
@@ -24,10 +23,17 @@ def three_lines(run: Run) -> list[str]:
 def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
     """The median training step of the slowest process, after warm-up if it has such steps; None without steps.
 
-    Of several repetitions the median. `summary`: rows of step/summary.
+    Of several repetitions the level that comparisons judge, their geometric mean: all screens say one number.
+    `summary`: rows of step/summary, whose medians are those of compare/rep_step.
     """
-    slowest = _slowest(summary)
-    return median(row["median_ns"] for row in slowest.values()) if slowest else None
+    from pipeprof.verdict.gate.levels import usual  # noqa: PLC0415 - NumPy is slow to import
+
+    return usual([row["median_ns"] for row in _slowest(summary).values()])
+
+
+def of_medians(reps: int, ranks: int) -> str:
+    """What `median_step_ns` is of so many repetitions and ranks."""
+    return ("mean " if reps > 1 else "") + ("slowest median" if ranks > 1 else "median")
 
 
 def in_detail(summary: list[dict[str, Any]]) -> tuple[int, int] | None:
@@ -77,7 +83,7 @@ def _measured(run: Run) -> str:
         text += f" after {warmup} of warm-up" if steady else ", all of them warm-up"
     if len(processes) > 1:
         text += f" in {len(processes)} processes"
-    usual = "slowest median" if len({rank for _, rank in processes}) > 1 else "median"
+    usual = of_medians(len({rep for rep, _ in processes}), len({rank for _, rank in processes}))
     text += f", {usual} {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:

@@ -54,13 +54,20 @@ class Evidence(msgspec.Struct, frozen=True):
     unit: str
 
 
+class Few(msgspec.Struct, frozen=True):
+    """Steps that a cause was seen in where they are too few to say what it costs, and how many are needed for that."""
+
+    steps: int
+    needed: int
+
+
 class Cause(msgspec.Struct, frozen=True):
     """One thing that may hold a run up.
 
     `code`: one of `verdict/ranking.CODES`; `detail` says which, such as the part of the run or the kind of rank cause;
     `name` is its name in the user's code, such as that of a callback or a process.
     `share` (0..1): of the time of the training, its interruptions included, that it costs; null where nobody knows.
-    `advice`: null where there is none to give by a code.
+    `advice`: null where there is none to give by a code. `few`: null where there were steps enough.
     """
 
     code: str
@@ -72,11 +79,12 @@ class Cause(msgspec.Struct, frozen=True):
     stage: Stage | None = None
     advice: Advice | None = None
     evidence: tuple[Evidence, ...] = ()
+    few: Few | None = None
 
     @property
     def most(self) -> float | None:
-        """Times as fast at most, if it cost nothing; None where no bound is known."""
-        return 1 / (1 - self.share) if self.share is not None and self.share < 1 else None
+        """Times as fast at most, if it cost nothing; None where no bound is known, or too few steps tell of one."""
+        return 1 / (1 - self.share) if self.few is None and self.share is not None and self.share < 1 else None
 
 
 class RunVerdict(msgspec.Struct, frozen=True):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, Stage
+from pipeprof.verdict.cause import Advice, Cause, Evidence, Few, Gain, Stage
 from pipeprof.verdict.fetch_calls import stage_of_call
+from pipeprof.verdict.rules import LEAST_STEPS
 from pipeprof.verdict.suggest import BOUND
 
 if TYPE_CHECKING:
@@ -48,7 +49,17 @@ def data_cause(diagnosis: Row) -> Cause | None:
         stage=stage_of(diagnosis),
         advice=_advice(diagnosis),
         evidence=tuple(_evidence(diagnosis, freed)),
+        few=few_steps(_doubts(diagnosis), LEAST_STEPS),
     )
+
+
+def few_steps(doubts: Sequence[Row], needed: int) -> Few | None:
+    """Where so few steps, or batches, could be used that what they cost is not known."""
+    seen = [
+        doubt.get("steps", doubt.get("batches")) for doubt in doubts if doubt["code"] in ("few_steps", "few_batches")
+    ]
+    steps = min((number for number in seen if number is not None), default=needed)
+    return Few(steps, needed) if steps < needed else None
 
 
 def stage_of(diagnosis: Row) -> Stage | None:

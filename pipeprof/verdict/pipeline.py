@@ -15,7 +15,7 @@ from pipeprof.verdict.decision import named, with_kinds
 from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import CONSUMER, loop_of
 from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
-from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
+from pipeprof.verdict.suggest import BOUND, Suggestion, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +142,9 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
     }
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
     shared = one.rule.code == "shared_cpu"
-    diagnosis["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop, shared=shared)]
+    possible = suggestions(row, kind, loop, shared=shared)
+    few = one.facts.batches < LEAST_STEPS  # which bound nothing
+    diagnosis["suggestions"] += [item.as_dict() for item in possible if not (few and item.code == BOUND)]
 
 
 def _leave_out_stages(diagnosis: dict[str, Any]) -> None:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from pipeprof.verdict import run_account
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
 from pipeprof.verdict.data_cause import CODES as DATA
-from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause
-from pipeprof.verdict.network import OTHER_LOADER
+from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
+from pipeprof.verdict.network import LEAST_STEPS, OTHER_LOADER
 from pipeprof.verdict.rules import MODERATE_WAIT
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     slow = network["slowest_rank"] or {}
     whole = None if share is None else min(1.0, share) * training
     numbers = () if network["limit_share"] is None else (Evidence(limit, network["limit_share"], "share"),)
-    yield Cause(limit, "", "", whole, network["confidence"], slow.get("rank"), advice=advice, evidence=numbers)
+    few = few_steps(network.get("doubt_facts", network["doubts"]), LEAST_STEPS)
+    yield Cause(limit, "", "", whole, network["confidence"], slow.get("rank"), None, advice, numbers, few)
 
 
 def _in_a_usual_step(network: Row, waiting: float | None) -> float:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeprof.units import (
     format_above,
     format_bytes,
+    format_bytes_apart,
     format_changes,
     format_count,
     format_minute,
@@ -160,9 +161,27 @@ def test_a_value_above_a_limit_never_reads_as_the_limit(value, limit, texts):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "shown"),
-    [(1.069, 1.098, ("+6.9", "+9.8")), (7.559, 18.0, ("7.6x", "18x")), (12.0, 258.0, ("12x", "258x"))],
+    ("ratio", "low", "high", "shown"),
+    [
+        (1.083, 1.069, 1.098, ("+8.3 %", "+6.9", "+9.8")),
+        (9.2, 7.559, 18.0, ("9.2x", "7.6x", "18x")),
+        (30.0, 12.0, 258.0, ("30x", "12x", "258x")),
+    ],
 )
-def test_the_ends_of_an_interval_have_one_unit(low, high, shown):
+def test_a_change_and_the_ends_of_its_interval_have_one_unit(ratio, low, high, shown):
     """A comparison once said "+655.9 to 18x"."""
-    assert format_changes(low, high) == shown
+    assert format_changes(ratio, low, high) == shown
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "shown"),
+    [
+        (1e9, 1e9, ("954 MiB", "954 MiB")),
+        (446 << 20, 450 << 20, ("446 MiB", "450 MiB")),
+        (472103249.4635412, 472248266.2352728, ("450.2 MiB", "450.4 MiB")),
+        (10**9, 10**9 + 1, ("954 MiB", "954 MiB + 1 B")),
+        (2000, 1999, ("1.953 KiB", "1.952 KiB")),
+    ],
+)
+def test_two_sizes_are_told_apart_without_nine_digits(base, new, shown):
+    assert format_bytes_apart(base, new) == shown

@@ -17,6 +17,7 @@ from pipeprof.report.answer.shape import (
     with_kind,
 )
 from pipeprof.report.words.data_wait import in_time, of_the_time
+from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.data_cause import (
     FAR,
@@ -231,6 +232,8 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
         given.then = _then(content, bound["then"])
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waited"
+    if lead.few is not None and not (best is not None and best["trial"]):
+        given.gain, given.then = capital(unknown_gain(lead.few)), ""
     if best is not None and nearly_equal(diagnosis) is not None:
         given.action = (
             f"Measure first: if `headspace` finds 5 % or more to gain, {best['action']}. If less, make the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeprof.report.summary import median_step_ns
+from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import loop
 from pipeprof.units import format_ns
 
@@ -133,7 +133,7 @@ def about(times: float) -> str:
 def measured(content: dict[str, Any], rep: int | None = None) -> str:
     """`64 training steps, median 45.0 ms`; `15 training steps on each of 2 ranks, slowest median 131 ms`.
 
-    `rep`: of one repetition alone. Of several the median counts, as everywhere.
+    `rep`: of one repetition alone. Of several their geometric mean counts, as everywhere.
 
     The mean stands beside a median that hides most of the time.
     """
@@ -145,8 +145,7 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     what = "processes" if min(ranks, reps) > 1 else "ranks" if ranks > 1 else "repetitions"
     alike = len({row["steps"] for row in rows}) == 1
     each = f" {'on' if what == 'ranks' else 'in'} each of" if alike else " on" if what == "ranks" else " in"
-    slowest = "slowest median" if ranks > 1 else "median"
-    several = f"{each} {len(rows)} {what}, {slowest}" if len(rows) > 1 else ", median"
+    several = f"{each} {len(rows)} {what}, {of_medians(reps, ranks)}" if len(rows) > 1 else ", median"
     counted = _counted(content, rows[:1] if alike else rows)
     nearest = min(rows, key=lambda row: abs(row["median_ns"] - step_ns))
     hidden = nearest["mean_ns"] is not None and nearest["mean_ns"] > MUCH_LONGER * nearest["median_ns"]

@@ -10,6 +10,7 @@ from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
 
@@ -167,7 +168,9 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         return
     given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
     most = lead.advice.gain.high if lead.advice.gain is not None else None
-    if most is not None:
+    if lead.few is not None:
+        given.gain = capital(unknown_gain(lead.few))
+    elif most is not None:
         given.gain = f"A step would run {at_most(most)}"
     limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]

@@ -10,8 +10,8 @@ from pipeprof.report.charts import altair, pipelines
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.compare.why import PROVEN
-from pipeprof.report.sections.block import PHASES
 from pipeprof.report.words.comparison import metric_name
+from pipeprof.report.words.phases import INTERVALS
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
 from pipeprof.verdict.gate.causes import OF_STEPS
 from pipeprof.verdict.gate.explain import Level, sum_of_phases
@@ -159,7 +159,7 @@ def _change(metric: Row, whole: float | None) -> Row | None:
     base, new = metric.get("base"), metric.get("new")
     if family not in KINDS or metric.get("unit") != "ns" or base is None or new is None:
         return None
-    shown = PHASES.get(name, name) if family == "phase" else line(name.rsplit("/", 1)[-1])
+    shown = INTERVALS.get(name, name) if family == "phase" else line(name.rsplit("/", 1)[-1])
     share = (new - base) / whole if whole and family != "pipeline" else None  # that runs beside the step
     return {"name": shown, "kind": KINDS[family][0], "ms": round((new - base) / NS_PER_MS, 6), "share": share}
 

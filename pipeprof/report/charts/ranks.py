@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.words.phases import INTERVALS
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 6000
 FAR = 2
-MEASURES = {"max_ns": "longest step", "data_wait_ns": "before the forward pass"}
+MEASURES = {"max_ns": "longest step", "data_wait_ns": INTERVALS["data_wait"]}
 
 
 def points_for(ranks: int) -> int:

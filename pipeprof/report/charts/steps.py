@@ -9,6 +9,7 @@ from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import MOST, Panel, across
 from pipeprof.report.charts.overtime import seconds as _s
+from pipeprof.report.words.phases import INTERVALS, title
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 POINTS = 600
 _INK = "currentColor"
 PHASES = {  # from below; what is not told apart has the colour of its first part
-    "data_wait": ("before the forward pass", COLOURS[1]),
-    "forward": ("forward", COLOURS[0]),
-    "backward": ("backward", COLOURS[4]),
-    "gradients": ("work on the gradients", "#e6ab02"),
-    "optimizer": ("optimizer", COLOURS[2]),
-    "after": ("after the optimizer", COLOURS[5]),
-    "forward_backward": ("forward and backward", "#2fbf95"),
-    "tail": ("behind the backward pass", "#a29ed0"),
+    "data_wait": (INTERVALS["data_wait"], COLOURS[1]),
+    "forward": (title("forward"), COLOURS[0]),
+    "backward": (title("backward"), COLOURS[4]),
+    "gradients": (title("gradients"), "#e6ab02"),
+    "optimizer": (title("optimizer"), COLOURS[2]),
+    "after": (title("after"), COLOURS[5]),
+    "forward_backward": (INTERVALS["forward_backward"], "#2fbf95"),
+    "tail": (INTERVALS["tail"], "#a29ed0"),
     "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
     "whole": ("whole step: no part was recorded", "#8fb8a9"),
 }
@@ -121,7 +122,7 @@ def names_of(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
     """Phases and communication with name and colour; where batches were waited for, that fills the first phase."""
     name, colour = PHASES["data_wait"]
     fetched = any(row.get("max_fetch_ns") is not None for row in rows)
-    first = {"data_wait": (f"{name}, mostly the wait for data", colour)} if fetched else {}
+    first = {"data_wait": (f"{name}, mostly {title('data_wait')}", colour)} if fetched else {}
     return PHASES | first | COMMUNICATION
 
 

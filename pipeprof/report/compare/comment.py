@@ -9,6 +9,7 @@ from pipeprof.report import markdown
 from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
+from pipeprof.report.words.comparison import METRICS, metric_name
 from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
 
@@ -22,10 +23,6 @@ TITLES = {
     "regressed": "slower than before", "improved": "faster than before", "unchanged": "no slower than before",
     "acknowledged": "slower than before, and that was accepted", "inconclusive": "cannot tell yet",
     "incomparable": "not comparable", "missing": "a measurement is missing",
-}  # fmt: skip
-NAMES = {
-    "step_time_median": "one training step", "data_wait": "waiting for data in each step",
-    "peak_memory": "peak memory", "step_time_p90": "a slow step (1 in 10)", "first_step_time": "time to the first step",
 }  # fmt: skip
 SAID = {
     "regressed": "worse", "improved": "better", "unchanged": "same", "acknowledged": "worse, accepted",
@@ -64,6 +61,12 @@ def _name(words: object, *, in_table: bool = False) -> str:
     return escape.markdown_code(rows.clean(words, rows.LONGEST_NAME), in_table=in_table)
 
 
+def _metric(code: str, *, in_table: bool = False) -> str:
+    """A metric as people call it; one that nobody worded as code."""
+    name = metric_name(code)
+    return _name(code, in_table=in_table) if name == code else plain(name)
+
+
 def _of(content: Mapping[str, Any]) -> str:
     name = rows.workload(dict(content))
     return f" of {_name(name)}" if name else ""
@@ -91,7 +94,7 @@ def _lead(content: Mapping[str, Any]) -> Metric | None:
 def _shown(content: Mapping[str, Any]) -> list[Metric]:
     """At most three metrics that decide, worst first; those that the policy names first are those of the default."""
     first = [one for one in content["metrics"] if one.get("family") == "primary"]
-    order = list(NAMES)
+    order = list(METRICS)
     first.sort(key=lambda one: (order.index(one["name"]) if one["name"] in order else len(order), one["name"]))
     worst = [one for one in first if one["verdict"] not in FINE and one["verdict"] != "inconclusive"]
     return [*worst, *(one for one in first if one not in worst)][:MOST_METRICS]
@@ -107,7 +110,7 @@ def _table(content: Mapping[str, Any]) -> list[str]:
 
 def _row(metric: Metric) -> list[str]:
     base, new = rows.values(dict(metric))
-    name = NAMES.get(metric["name"]) or _name(metric["name"], in_table=True)
+    name = _metric(metric["name"], in_table=True)
     change = rows.change(dict(metric)).replace("[", "(").replace("]", ")")
     return [name, plain(base), plain(new), plain(change), f"**{_said(metric)}**"]
 
@@ -206,7 +209,7 @@ def _bound(metrics: Sequence[Metric]) -> str:
     name, (end, times) = max(worse.items(), key=lambda item: item[1][1], default=("", (0.0, 0.0)))
     if times <= 1:
         return ""
-    named = NAMES.get(name) or _name(name)
+    named = _metric(name)
     return f" {named[0].upper()}{named[1:]} may still have changed by {format_change(end)}."
 
 

@@ -65,9 +65,9 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     for metric in content["metrics"]:
         weight = _weight(metric, level)
         if weight is not None:
-            _, base, new, change, verdict, _ = rows.cells(metric)
+            name, base, new, change, verdict, _ = rows.cells(metric)
             reason = f" ({rows.reason(metric)})" if rows.reason(metric) else ""
-            about = f"{rows.clean(metric['name'], rows.LONGEST_NAME)} {verdict}: {base} -> {new}, {change}{reason}"
+            about = f"{name} {verdict}: {base} -> {new}, {change}{reason}"
             lines.append(command(weight, verdict, about))
     if level is not None:
         lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]

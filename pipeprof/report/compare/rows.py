@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.words import gate
-from pipeprof.report.words.comparison import METRICS, counts_runs
-from pipeprof.units import format_bytes, format_change, format_changes, format_count, format_ns
+from pipeprof.report.words.comparison import METRICS, counts_runs, metric_name
+from pipeprof.units import format_bytes, format_bytes_apart, format_change, format_changes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +19,6 @@ FAMILIES = {
     "deterministic": "Counts and sizes",
     "secondary": "Secondary metrics",
 }
-WHOLE = ("bytes", "ns")
 LONGEST_NAME = 200
 LONGEST_TEXT = 2000
 
@@ -53,40 +52,39 @@ def values(entry: dict[str, Any]) -> tuple[str, str]:
     base, new, unit = entry.get("base"), entry.get("new"), entry.get("unit") or ""
     if not _is_number(base) or not _is_number(new):
         return _one(base, unit), _one(new, unit)
+    if unit == "bytes":
+        return format_bytes_apart(float(base or 0), float(new or 0))
     texts = value(base, unit), value(new, unit)
     exact = _exact(base, unit), _exact(new, unit)
     return exact if texts[0] == texts[1] and exact[0] != exact[1] else texts
 
 
 def _exact(number: Any, unit: str) -> str:
-    """All digits: `529,297,408 B`. Estimates of bytes and of ns have digits behind the point that mean nothing.
-
-    Seconds are told in whole ns.
-    """
+    """All digits. Estimates of ns have digits behind the point that mean nothing; seconds are told in whole ns."""
     if unit == "s":
         return _exact(number * 1e9, "ns")
-    digits = f"{number:,.0f}" if unit in WHOLE or float(number).is_integer() else repr(number)
-    return f"{digits} {'B' if unit == 'bytes' else clean(unit, 20)}".rstrip()
+    digits = f"{number:,.0f}" if unit == "ns" or float(number).is_integer() else repr(number)
+    return f"{digits} {clean(unit, 20)}".rstrip()
 
 
 def change(metric: dict[str, Any]) -> str:
     """`+8.3 % [+6.9, +9.8]`, or `-` when there is no ratio."""
-    ratio = metric.get("ratio")
-    if ratio is None:
-        return "-"
-    low, high = metric.get("ci_low"), metric.get("ci_high")
-    return format_change(ratio) + ("" if low is None or high is None else f" {interval(low, high)}")
+    return " ".join(filter(None, change_and_interval(metric)))
 
 
-def interval(low: float, high: float) -> str:
-    """`[+6.9, +9.8]`: both ends in per cent; as multiples where one of them is large."""
-    return f"[{', '.join(format_changes(low, high))}]"
+def change_and_interval(metric: dict[str, Any]) -> tuple[str, str]:
+    """`+8.3 %` and `[+6.9, +9.8]`, all as multiples where one of them is large; `-` and nothing without a ratio."""
+    ratio, low, high = (metric.get(name) for name in ("ratio", "ci_low", "ci_high"))
+    if ratio is None or low is None or high is None:
+        return format_change(ratio), ""
+    moved, *ends = format_changes(ratio, low, high)
+    return moved, f"[{', '.join(ends)}]"
 
 
 def cells(metric: dict[str, Any]) -> tuple[str, ...]:
     """What one line says of it: name, base, new, change with its interval, verdict, repetitions."""
     base, new = values(metric)
-    name = clean(metric["name"], LONGEST_NAME)
+    name = clean(metric_name(metric["name"]), LONGEST_NAME)
     return name, base, new, change(metric), metric["verdict"], repetitions(metric)
 
 

@@ -11,15 +11,13 @@ from pipeprof.report.document import text as text_of
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.block import filled
 from pipeprof.report.words.comparison import metric_name
-from pipeprof.units import format_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pipeprof.report.charts.chart import Chart
 
     Content = dict[str, Any]
-    Named = Callable[[str], str]
 
 STYLES = {
     "regressed": "bold red", "improved": "green", "unchanged": "", "acknowledged": "yellow",
@@ -32,11 +30,11 @@ HEAD = ("metric", "base", "new", "change", "95 % interval", "p", "repetitions", 
 
 
 def text(content: Content, form: str = "terminal") -> str:
-    """The comparison in a format of `document.text`; a page has the metrics' names for people."""
-    return text_of(document(content, metric_name if form == "html" else str), form)
+    """The comparison in a format of `document.text`."""
+    return text_of(document(content), form)
 
 
-def document(content: Content, named: Named = str, most: int | None = None) -> Document:
+def document(content: Content, most: int | None = None) -> Document:
     """The verdict, what was compared, the metrics that count, and what explains it; the rest is folded away.
 
     A table that is folded away has at most `most` rows.
@@ -46,9 +44,9 @@ def document(content: Content, named: Named = str, most: int | None = None) -> D
     changed, caption = _changed(content, exact)
     families[FAMILIES["deterministic"]] = [one for one in exact if one not in changed]
     metrics = [
-        *metric_blocks(primary, named),
-        *metric_blocks(informing, named, FAMILIES["informing"]),
-        *metric_blocks(changed, named, caption),
+        *metric_blocks(primary),
+        *metric_blocks(informing, FAMILIES["informing"]),
+        *metric_blocks(changed, caption),
     ]
     return Document(
         clean(content["headline"] or content["verdict"]),
@@ -59,26 +57,27 @@ def document(content: Content, named: Named = str, most: int | None = None) -> D
             *_differences(rows.differences(content)),
             Section(why.title(content), blocks=_explanation(content)),
             Section("Charts", charts=lambda: _charts(content)),
-            Section("Notes", notes=_notes(content, _reasons([*primary, *informing], named)), unbroken=True),
-            *(_folded(family, found, named, most) for family, found in families.items()),
+            Section("Notes", notes=_notes(content, _reasons([*primary, *informing])), unbroken=True),
+            *(_folded(family, found, most) for family, found in families.items()),
         ],
         STYLES[content["verdict"]] or "bold",
     )
 
 
-def metric_blocks(metrics: Sequence[Content], named: Named = str, *caption: str, whole: bool = False) -> list[Block]:
+def metric_blocks(metrics: Sequence[Content], *caption: str, whole: bool = False) -> list[Block]:
     """A table of metrics; a `whole` one gives the reasons, too. Repetitions stand there where they are not the same."""
     counted = [f"{one.get('reps_base', 0)} + {one.get('reps_new', 0)}" for one in metrics]
     alike = len(set(counted)) == 1
     cells = []
     for metric, repetitions in zip(metrics, counted, strict=True):
-        low, high, p_value = (metric.get(key) for key in ("ci_low", "ci_high", "p_value"))
+        p_value = metric.get("p_value")
+        change, interval = rows.change_and_interval(metric)
         cells.append(
             [
-                clean(named(metric["name"]), LONGEST_NAME),
+                clean(metric_name(metric["name"]), LONGEST_NAME),
                 *rows.values(metric),
-                format_change(metric.get("ratio")),
-                "-" if low is None or high is None else rows.interval(low, high),
+                change,
+                interval or "-",
                 "-" if p_value is None else f"{p_value:.2g}",
                 "-" if alike else repetitions,
                 metric["verdict"],
@@ -91,23 +90,23 @@ def metric_blocks(metrics: Sequence[Content], named: Named = str, *caption: str,
     return [block] if cells else []
 
 
-def _folded(family: str, metrics: Sequence[Content], named: Named, most: int | None) -> Section:
+def _folded(family: str, metrics: Sequence[Content], most: int | None) -> Section:
     found = [one["verdict"] for one in metrics]
     counts = ", ".join(f"{found.count(word)} {word}" for word in ORDER if word in found)
     shown = metrics[:most]
     reasons = list({rows.reason(one) for one in metrics})
     said = reasons if len(reasons) == 1 and reasons[0] else []  # one of all is said once
     more = [f"{len(metrics) - len(shown)} more are in the full report."] if len(shown) < len(metrics) else []
-    blocks = metric_blocks(shown, named, whole=not said)
+    blocks = metric_blocks(shown, whole=not said)
     return Section(f"{family}: {counts}", notes=[*said, *more], blocks=blocks, folded=True)
 
 
-def _reasons(metrics: Sequence[Content], named: Named) -> list[str]:
+def _reasons(metrics: Sequence[Content]) -> list[str]:
     """Each reason once, with the metrics it is given for; that of all of them alone."""
     found: dict[str, list[str]] = {}
     for metric in metrics:
         if rows.reason(metric):
-            found.setdefault(rows.reason(metric), []).append(named(metric["name"]))
+            found.setdefault(rows.reason(metric), []).append(metric_name(metric["name"]))
     return [f"{', '.join(names)}: {said}" if len(names) < len(metrics) else said for said, names in found.items()]
 
 

@@ -8,7 +8,7 @@ from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.words.comparison import METRICS, differing
+from pipeprof.report.words.comparison import METRICS, differing, metric_name
 from pipeprof.units import format_change, format_count, format_minute
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _several(series: list[Row]) -> bool:
 
 def name_of(series: Row) -> str:
     """What people call the metric."""
-    return METRICS.get(series["metric"], str(series["metric"]))
+    return metric_name(str(series["metric"]))
 
 
 def value(series: Row, number: float) -> str:

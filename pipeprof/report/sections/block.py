@@ -13,20 +13,6 @@ if TYPE_CHECKING:
 
     from pipeprof.report.charts.chart import Chart
 
-PHASES = {
-    "data_wait": "before the forward pass",
-    "compute": "everything after the fetch",
-    "forward_backward": "forward+backward",
-    "tail": "tail",
-    "whole": "whole step",
-}
-TRACE = {
-    "data_wait": "until the batch is there", "launch": "until the first operator", "forward": "forward",
-    "backward": "backward", "forward_backward": "forward+backward", "gradients": "work on the gradients",
-    "optimizer": "optimizer", "after": "after the optimizer", "tail": "tail",
-    "before_forward": "before the forward pass",
-}  # fmt: skip
-
 
 @dataclass
 class Block:

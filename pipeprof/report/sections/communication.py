@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, in_windows, portion, rows_at, short_name
+from pipeprof.report.words.phases import INTERVALS
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-PHASES = {"data_wait": "before the forward pass", "forward_backward": "forward+backward", "tail": "tail"}
 SOURCES = {"parts": "operators", "split": "its profiler's division", "trace": "events"}
 
 
@@ -60,8 +60,8 @@ def _phases(section: Section, rows: Sequence[Row]) -> None:
         [title, format_ns(row[f"{name}_ns"]), format_ratio(row[f"{name}_ns"] / row["step_ns"])]
         for row in rows
         if row["source"] == "trace" and row["step_ns"]
-        for name, title in PHASES.items()
-        if row[f"{name}_ns"] is not None
+        for name, title in INTERVALS.items()
+        if row.get(f"{name}_ns") is not None
     ]
     if listed:
         head = ("communication in", "per step", "of the step")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, filled, timed_steps, times
+from pipeprof.report.sections.block import Block, Section, filled, timed_steps, times
+from pipeprof.report.words.phases import INTERVALS
 from pipeprof.units import format_ns, format_ratio
 
 MOST_ROWS = 16
@@ -32,7 +33,7 @@ def ranks_section(content: dict[str, Any]) -> Section:
             section.notes.append(f"the {len(listed)} slowest of {len(rows)}; all of them: --format json")
     spread = [
         [
-            str(row["rep"]), PHASES.get(row["phase"], row["phase"]), str(row["slowest_rank"]),
+            str(row["rep"]), INTERVALS.get(row["phase"], row["phase"]), str(row["slowest_rank"]),
             format_ns(row["slowest_median_ns"]), str(row["fastest_rank"]), format_ns(row["fastest_median_ns"]),
             "-" if row["spread_ratio"] is None else f"{row['spread_ratio']:.2f}x",
         ]

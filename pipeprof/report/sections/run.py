@@ -40,7 +40,12 @@ def shown_of(content: dict[str, Any], focus: tuple[int, int]) -> list[str]:
     measured = {(row["rep"], row["rank"]) for row in content["steps"]["summary"]}
     if len(measured) < 2:
         return []
-    return [f"details are of repetition {focus[0]}, rank {focus[1]}: the slowest of {len(measured)}"]
+    reps, ranks = (len({one[place] for one in measured}) for place in (0, 1))
+    which = [
+        f"repetition {focus[0]}, the least disturbed of {reps}" if reps > 1 else "",
+        f"rank {focus[1]}, the slowest of {ranks}" if ranks > 1 else "",
+    ]
+    return [f"details are of {'; '.join(filter(None, which))}"]
 
 
 def _warnings(run: dict[str, Any]) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import (
-    PHASES,
-    TRACE,
     Block,
     Section,
     filled,
@@ -18,6 +16,7 @@ from pipeprof.report.sections.block import (
 from pipeprof.report.words import drift, loop, time_origin
 from pipeprof.report.words.data_wait import LEAST
 from pipeprof.report.words.passes import repeated
+from pipeprof.report.words.phases import INTERVALS, TRACE, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     parted = _trace(section, rows_at(steps["trace"], focus))
     _waiting(section, content, focus)
     phases = [
-        [PHASES[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
-        for row in sorted(rows_at(steps["phases"], focus), key=lambda row: list(PHASES).index(row["phase"]))
+        [INTERVALS[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
+        for row in sorted(rows_at(steps["phases"], focus), key=lambda row: list(INTERVALS).index(row["phase"]))
     ]
     if phases and not parted and not inference:
         section.blocks.append(
@@ -78,11 +77,11 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         )
         section.notes.append(
             "before the forward pass: from the end of the previous step, so waiting for data and what the loop does "
-            "besides; forward+backward and tail are from op windows, "
+            "besides; forward and backward pass and tail are from op windows, "
             "whose steps are a little slower"
             if in_windows(content)
-            else "before the forward pass: from the end of the previous step to FP; forward+backward: from FP to BP; "
-            "tail: after BP"
+            else "time before the forward pass: from the end of the previous step to FP; forward and backward pass: "
+            "from FP to BP; tail: after BP"
         )
     section.notes += repeated(steps["passes"], focus[1])
     _variation(section, rows_at(steps["variation"], focus))
@@ -113,7 +112,7 @@ def _chosen(section: Section, content: dict[str, Any], focus: tuple[int, int]) -
     if not parts:
         return
     rows = rows_at(parts, focus) or rows_at(parts, (parts[0]["rep"], parts[0]["rank"]))
-    named = {**PHASES, **TRACE}
+    named = {**INTERVALS, **TRACE}
     first = rows[0]
     listed = [
         [named[row["phase"]], *(format_ns(row[f"{name}_ns"]) for name in ("from", "until", "part")),
@@ -222,7 +221,7 @@ def _slowest(section: Section, rows: Sequence[dict[str, Any]], *, windowed: bool
 
 def _variation(section: Section, rows: Sequence[dict[str, Any]]) -> None:
     """From step to step; of few steps nothing can be said."""
-    named = {"step": "step", **PHASES}
+    named = {"step": title("step"), **INTERVALS}
     listed = [
         [
             named[row["phase"]], format_ns(row["spread_ns"]), format_ratio(row["spread_ratio"]),

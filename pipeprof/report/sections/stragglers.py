@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, portion, short_name
 from pipeprof.report.sections.rank_flops import add_flops
-from pipeprof.report.words.phases import MEASURES, PHASES
+from pipeprof.report.words.phases import PHASES, title
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def straggler_sentences(straggler: Row) -> list[str]:
     if straggler["detectable_share"] is not None and straggler["detectable_share"] < 1:
         limit = f". Only a rank at least {format_ratio(straggler['detectable_share'])} slower could be detected"
     seen = (
-        f"largest difference in {MEASURES[largest['measure']]}: rank {largest['rank']}, "
+        f"largest difference in {title(largest['measure'])}: rank {largest['rank']}, "
         f"{format_ns(largest['excess_ns'])} ({format_ratio(largest['share'])} of a step)"
     )
     if straggler["verdict"] == "even":

@@ -11,6 +11,7 @@ from pipeprof.report.timeline.counters import SIDES
 from pipeprof.report.timeline.read import Source, batches, distinct, integers
 from pipeprof.report.timeline.text import NONE, Body, Slices, args, body
 from pipeprof.report.timeline.tracks import COLLECTIVE, FETCH, PHASES, SETUP, STEPS, TRACK
+from pipeprof.report.words.phases import INTERVALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,13 +70,13 @@ class SliceRows:
         return self._slices(table, "dur_ns", [(STEPS, "steps")] * len(made), made, kinds)
 
     def _phases(self, table: pa.Table) -> Slices:
-        """Data wait up to FP, forward+backward up to BP, then the tail; `compute` when BP is not known."""
+        """The phases up to FP, up to BP, and the tail; what follows the fetch when BP is not known."""
         both = pc.is_valid(table.column("bp_ns"))
         parts = [
-            self._phase(table, "before the forward pass", "start_ns", "fp_ns"),
-            self._phase(table.filter(both), "forward+backward", "fp_ns", "bp_ns"),
-            self._phase(table.filter(both), "tail", "bp_ns", "end_ns"),
-            self._phase(table.filter(pc.invert(both)), "compute", "fp_ns", "end_ns"),
+            self._phase(table, INTERVALS["data_wait"], "start_ns", "fp_ns"),
+            self._phase(table.filter(both), INTERVALS["forward_backward"], "fp_ns", "bp_ns"),
+            self._phase(table.filter(both), INTERVALS["tail"], "bp_ns", "end_ns"),
+            self._phase(table.filter(pc.invert(both)), INTERVALS["compute"], "fp_ns", "end_ns"),
         ]
         return Slices.joined(parts)
 

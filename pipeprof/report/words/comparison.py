@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
-from pipeprof.report.words.phases import COMPARED
+from pipeprof.report.words.phases import INTERVALS, PHASES
 from pipeprof.units import format_change, format_changes
 from pipeprof.verdict.gate.causes import lead, stated_cause
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 METRICS = {
-    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
+    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": PHASES["data_wait"],
     "first_step_time": "time to first step", "peak_memory": "peak memory",
     "communication/exposed": "exposed communication",
     "communication/tail": "exposed communication behind the backward pass",
@@ -50,8 +50,8 @@ def metric_name(code: str) -> str:
     family, _, name = code.partition("/")
     if code in _COUNTED:
         return _COUNTED[code]
-    if family == "phase" and name in COMPARED:
-        return COMPARED[name]
+    if family == "phase" and name in INTERVALS:
+        return INTERVALS[name]
     if family in _FAMILIES and name:
         return "all other operators" if name == OTHERS else _FAMILIES[family].format(name)
     return METRICS.get(code, code)
@@ -73,7 +73,7 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
     one, word = lead(verdict), verdict.verdict.capitalize()
     if one is None:
         return f"{word}: no primary metric could be judged"
-    name, reason = METRICS.get(one.name, one.name), gate.reason(one.reasons)
+    name, reason = metric_name(one.name), gate.reason(one.reasons)
     if one.ratio is None:
         levels = [format_value(one.name, level) for level in (one.base, one.new) if level is not None]
         name += f" {levels[0]} -> {levels[1]}" if len(levels) > 1 else ""
@@ -86,16 +86,16 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
 def _beside(verdict: Verdict) -> str:
     """What is worse and not part of the verdict."""
     worse = [one for one in verdict.metrics if one.family == "informing" and one.verdict == "regressed"]
-    names = " and ".join(METRICS.get(one.name, one.name) for one in worse)
+    names = " and ".join(metric_name(one.name) for one in worse)
     return f"{names} regressed (for information, not part of the verdict)" if worse else ""
 
 
 def _moved(one: MetricVerdict, ratio: float) -> str:
     if one.ci_low is None or one.ci_high is None:
         return format_change(ratio)
-    low, high = format_changes(one.ci_low, one.ci_high)
+    change, low, high = format_changes(ratio, one.ci_low, one.ci_high)
     unit = "" if high.endswith("x") else " %"
-    return f"{format_change(ratio)} (95 % interval {low} to {high}{unit})"
+    return f"{change} (95 % interval {low} to {high}{unit})"
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
@@ -132,7 +132,7 @@ def _what(entry: Mapping[str, Any]) -> str:
     """What the line is about; with what came of it when that is not a number."""
     kind, name = entry["kind"], entry["name"]
     if kind == "phase":
-        return COMPARED.get(name, str(name))
+        return INTERVALS.get(name, str(name))
     if kind == "pipeline_op":
         return f"work of `{name}` per batch" if entry["measure"] == "work" else f"the wait for `{name}`"
     return f"{_structure(entry)} {entry['change']}" if kind == "structure" else _operator(entry)

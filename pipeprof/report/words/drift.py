@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words import time_origin
+from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SLOWER = ("step", "drift")
-PHASES = {"data_wait": "waiting for data", "work": "what follows the fetch"}
 CAUSES = {
     "recompilation": "graphs are compiled again",
     "memory_growth": "the memory of the training process grows",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.reasons import FACTS
 from pipeprof.report.answer.shape import op_label
-from pipeprof.report.words.phases import LIMITS, MEASURES, PHASES
+from pipeprof.report.words.phases import PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ TIMES = {
 PARTS = {
     "communication_tail": "exposed communication after the backward pass",
     "communication_overlapped": "communication beside other operators",
-    "data_wait": "time waiting for data in these steps",
 }
 
 
@@ -44,7 +43,8 @@ def _of(text: str) -> Callable[[Facts], str]:
     def said(facts: Facts) -> str:
         names = {
             "op": op_label(facts.get("op")), "phase": PHASES.get(facts.get("phase", "")),
-            "measure": MEASURES.get(facts.get("measure", "")), "limit": LIMITS.get(facts.get("limit", "")),
+            "measure": title(facts["measure"]) if "measure" in facts else None,
+            "limit": PHASES.get(facts.get("limit", "")),
         }  # fmt: skip
         return text.format(**{**facts, **names})
 
@@ -118,7 +118,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "fetch_call": _of("loading in `{name}`"),
     "before_forward": _of("time from the end of a step to its forward pass"),
     "step_part": _of("{limit}"),
-    "also": lambda facts: PARTS[facts["part"]],
+    "also": lambda facts: PARTS.get(facts["part"]) or f"{PHASES[facts['part']]} in these steps",
     "inflation": _of("length of a step with recorded operators, compared with other steps"),
     "rank_waits": _of("waiting for another rank"),
     "rank_longer": _of("extra time of rank {rank}, compared with the others, most of it in {phase}"),

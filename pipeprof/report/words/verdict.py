@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeprof.report.words.phases import PHASES, title
 from pipeprof.report.words.run_account import PARTS
-from pipeprof.units import percent
+from pipeprof.units import format_count, percent
 
 if TYPE_CHECKING:
-    from pipeprof.verdict.cause import Cause
+    from pipeprof.verdict.cause import Cause, Few
 
 PHRASES = {
     "failed": "failed",
@@ -22,14 +23,14 @@ PHRASES = {
     "shared_cpu": "short of CPU",
     "balanced": "balanced",
     "straggler": "{rank} is a straggler",
-    "communication": "communication",
+    "communication": PHASES["communication"],
     "host_gap": "host-bound",
     "other_loader": "another loader, whose wait is not known",
-    "after": "work behind the optimizer",
+    "after": PHASES["after"],
     "imbalance": "{rank} is a straggler",
     "compute": "compute-bound",
-    "gradients": "work on the gradients",
-    "optimizer": "optimizer",
+    "gradients": PHASES["gradients"],
+    "optimizer": title("optimizer"),
     "compile": "warm-up",
     "in_time": "not input-bound",
     "not_measured": "not measured",
@@ -61,7 +62,12 @@ def costs(cause: Cause) -> str:
     if cause.share is None:
         return ""
     bound = "" if cause.most is None or cause.most >= MOST else f"; at most {cause.most:.3g} times as fast without it"
-    return f"{percent(cause.share)} of the time{bound}"
+    return f"{percent(cause.share)} of the time{bound}" + (f"; {unknown_gain(cause.few)}" if cause.few else "")
+
+
+def unknown_gain(few: Few) -> str:
+    """`what that brings cannot be told from 2 steps: 5 or more are needed`."""
+    return f"what that brings cannot be told from {format_count(few.steps, 'step')}: {few.needed} or more are needed"
 
 
 def beside(cause: Cause) -> str:

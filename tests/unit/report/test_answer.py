@@ -426,7 +426,7 @@ def test_a_mean_that_the_median_hides_stands_beside_it():
     ("places", "steps", "said"),
     [
         ([(0, 0), (0, 1)], (15, 15), "15 training steps on each of 2 ranks, slowest median 4.00 ms"),
-        ([(0, 0), (1, 0)], (15, 15), "15 training steps in each of 2 repetitions, median 3.50 ms"),
+        ([(0, 0), (1, 0)], (15, 15), "15 training steps in each of 2 repetitions, mean median 3.46 ms"),
         ([(0, 0), (0, 1)], (15, 14), "29 training steps on 2 ranks, slowest median 4.00 ms"),
     ],
 )

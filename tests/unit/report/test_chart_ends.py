@@ -134,8 +134,8 @@ def test_where_no_batch_was_fetched_no_legend_speaks_of_a_wait_for_data(drawn):
     alone = drawn({"step": parted})["chart-time"].spec
     fetched = drawn({"step": [row | {"fetch_wait_ns": MS} for row in parted]})["chart-time"].spec
     kinds = [{row["of"] for row in values(spec) if row.get("low") == 0 and "of" in row} for spec in (alone, fetched)]
-    assert "before the forward pass" in kinds[0]
-    assert "before the forward pass, mostly the wait for data" in kinds[1]
+    assert "time before the forward pass" in kinds[0]
+    assert "time before the forward pass, mostly waiting for data" in kinds[1]
 
 
 def test_one_sample_alone_is_a_point(drawn):

@@ -51,7 +51,7 @@ def test_at_most_ten_lines_stand_before_the_fold(verdict, edits):
 def test_a_regression_says_what_where_and_what_to_do():
     lines = shown(caused())
     assert lines[0] == "### Performance of `demo`: slower than before"
-    assert lines[2] == "| one training step | 12.0 ms | 13.0 ms | +8.3 % (+6.9, +9.8) | **worse** |"
+    assert lines[2] == "| step time | 12.0 ms | 13.0 ms | +8.3 % (+6.9, +9.8) | **worse** |"
     (cause,) = [line for line in lines if line.startswith("**Cause:**")]
     assert cause.endswith("; at `data.py:41` (before: `data.py:38`)")
     assert any("look at `data.py:41` before this is merged" in line for line in lines)
@@ -108,7 +108,7 @@ def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
     open_ = three("inconclusive", reps_needed=31, reps_find=0.05, ci_high=1.09)
     text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
     assert "cannot tell yet" in text
-    assert "One training step may still have changed by +9.0 %." in text
+    assert "Step time may still have changed by +9.0 %." in text
     assert "About 31 repetitions per side would probably show a change of 5 %: allow" in text
 
 

@@ -94,7 +94,7 @@ def test_differences_are_sorted_by_their_size_and_named_by_what_they_are():
     ]
     rows = values(drawn(comparison(metrics=found), "chart-changes").spec)
     assert [(row["name"], row["ms"], row["label"]) for row in rows] == [
-        ("before the forward pass", 7.0, "+7.00 ms"), ("rotate", -5.0, "-5.00 ms"), ("Conv2D", 2.0, "+2.00 ms"),
+        ("time before the forward pass", 7.0, "+7.00 ms"), ("rotate", -5.0, "-5.00 ms"), ("Conv2D", 2.0, "+2.00 ms"),
     ]  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_batches_that_could_not_be_recorded_are_unknown_not_0(unfetched):
 
 def test_several_ranks_get_a_section_and_the_details_are_of_the_slowest(ranks):
     assert "Ranks and repetitions" in titles(ranks)
-    assert "details are of repetition 0, rank 1: the slowest of 2" in terminal.text(build(ranks))
+    assert "details are of rank 1, the slowest of 2" in terminal.text(build(ranks))
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

@@ -162,7 +162,7 @@ def test_on_paper_a_chart_is_as_wide_as_the_sheet_and_nothing_is_left_to_scroll_
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
     page = show(ranks)
     assert marks(page, "chart-ranks", "rect") == [20]
-    page.locator("#chart-ranks select").select_option("before the forward pass")
+    page.locator("#chart-ranks select").select_option("time before the forward pass")
     assert marks(page, "chart-ranks", "rect") == [20]
 
 

@@ -149,8 +149,8 @@ def test_ranks_that_are_alike_are_said_to_be(imported):
 def test_communication_by_phase_and_what_is_not_known(imported):
     found = section(imported(trace()), "Communication")
     assert [row["communication in"] for row in cells(found, "communication in")] == [
-        "before the forward pass",
-        "forward+backward",
+        "time before the forward pass",
+        "forward and backward pass",
         "tail",
     ]
     assert "per step, from" in found.blocks[0].head

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+import sys
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
 from pipeprof.errors import UsageError
+from pipeprof.query.engine import Engine
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record.listing import runs_in
+from pipeprof.report import runs
 from pipeprof.report.answer.shape import measured
+from pipeprof.report.build import build
 from pipeprof.report.ops.repetitions import of_repetition
 from pipeprof.report.sections.block import focus_of
-from pipeprof.report.summary import in_detail, median_step_ns
+from pipeprof.report.summary import in_detail, median_step_ns, three_lines
+from pipeprof.units import format_ns
+
+TESTS = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TESTS / "accuracy"))
+from archive import unpack  # noqa: E402
+
+DOCS = TESTS / "docs" / "captures"
 
 
 def step(rep, rank, median, kind="train"):
@@ -18,9 +36,46 @@ def step(rep, rank, median, kind="train"):
 DISTURBED = [step(rep, rank, median + rank) for rep, median in enumerate((70e6, 109e6, 69e6)) for rank in (0, 1)]
 
 
-def test_every_screen_has_the_median_of_the_repetitions():
-    assert median_step_ns(DISTURBED) == 70e6 + 1
-    assert measured({"steps": {"summary": DISTURBED}}).endswith("slowest median 70.0 ms")
+def test_a_step_of_several_repetitions_is_their_geometric_mean():
+    assert median_step_ns(DISTURBED) == pytest.approx((70e6 * 109e6 * 69e6) ** (1 / 3), rel=1e-6)
+    assert measured({"steps": {"summary": DISTURBED}}).endswith("mean slowest median 80.7 ms")
+    assert measured({"steps": {"summary": DISTURBED[:2]}}).endswith("2 ranks, slowest median 70.0 ms")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("repetitions")
+    for name in ("slow", "fast"):
+        unpack(DOCS / f"{name}.tar.xz", folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["slow", "fast"])
+def test_collect_report_compare_and_lists_say_one_step_time_of_five_repetitions(stored, name):
+    run = open_run(stored / name)
+    with Engine.open(run) as engine:
+        each = engine.rows("compare/rep_step")
+        summary = [row for row in engine.rows("step/summary") if row["kind"] == "train"]
+    assert [row["median_ns"] for row in each] == [row["median_ns"] for row in summary]
+    assert len(each) == 5
+    step_ns = median_step_ns(summary)
+    done = CliRunner().invoke(cli, ["compare", str(stored / "slow"), str(stored / "fast"), "--format", "json"])
+    metrics = {one["name"]: one for one in json.loads(done.output)["metrics"]}
+    assert metrics["step_time_median"]["base" if name == "slow" else "new"] == pytest.approx(step_ns, rel=1e-9)
+    said = f"mean median {format_ns(step_ns)}"
+    assert said in measured(build(run))
+    assert said.replace("median", "median step") in three_lines(run)[0]
+    (row,) = [row for row in runs.rows_of(list(runs_in(stored))) if row["path"].endswith(name)]
+    assert row["step_ns"] == pytest.approx(step_ns, rel=1e-9)
+
+
+@pytest.mark.parametrize(("words", "most"), [(["ops", "--top", "5"], 20), (["memory"], 60)])
+def test_several_repetitions_do_not_multiply_the_lines(stored, words, most):
+    done = CliRunner().invoke(cli, [words[0], str(stored / "slow"), *words[1:]])
+    assert done.exit_code == 0
+    assert 5 < len(done.output.splitlines()) < most
+    one = CliRunner().invoke(cli, [words[0], str(stored / "slow"), *words[1:], "--rep", "0"])
+    assert len(done.output.splitlines()) <= len(one.output.splitlines()) + 2
 
 
 def test_details_are_those_of_the_least_disturbed_repetition_and_its_slowest_rank():

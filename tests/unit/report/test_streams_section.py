@@ -58,8 +58,8 @@ def test_streams_are_summed_up_with_their_tasks(run):
 def test_a_chosen_step_is_shown_in_its_parts_beside_the_mean(run):
     rows = tables(run, "steps", step=1)["part of step 1"]
     assert [(row["part of step 1"], row["begins"], row["ends"], row["mean"]) for row in rows] == [
-        ("before the forward pass", "0 ns", "20.0 us", "20.0 us"),
-        ("forward+backward", "20.0 us", "190 us", "120 us"),
+        ("time before the forward pass", "0 ns", "20.0 us", "20.0 us"),
+        ("forward and backward pass", "20.0 us", "190 us", "120 us"),
         ("tail", "190 us", "200 us", "10.0 us"),
         ("the whole step", "0 ns", "200 us", ""),
     ]

@@ -60,9 +60,9 @@ def test_steps_and_their_phases_add_up(make_run, draw):
         ("step 1", 10_000, 10_000, {"kind": "train", "epoch": 0}),
     ]
     assert slices(found, "phase") == [
-        ("before the forward pass", 0, 4_000, {"step": 0}), ("forward+backward", 4_000, 3_000, {"step": 0}),
-        ("tail", 7_000, 3_000, {"step": 0}), ("before the forward pass", 10_000, 4_000, {"step": 1}),
-        ("compute", 14_000, 6_000, {"step": 1}),
+        ("time before the forward pass", 0, 4_000, {"step": 0}), ("forward and backward pass", 4_000, 3_000, {"step": 0}),
+        ("tail", 7_000, 3_000, {"step": 0}), ("time before the forward pass", 10_000, 4_000, {"step": 1}),
+        ("everything after the fetch", 14_000, 6_000, {"step": 1}),
     ]  # fmt: skip
 
 

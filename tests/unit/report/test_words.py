@@ -9,13 +9,26 @@ from pathlib import Path
 import pytest
 
 import pipeprof.experiment
+import pipeprof.report
 import pipeprof.verdict
 from pipeprof.record import note as stored
 from pipeprof.report.answer.reasons import FACTS
-from pipeprof.report.words import causes, evidence, experiments, gate, network, predictions, ranks, suggestions
+from pipeprof.report.words import (
+    causes,
+    comparison,
+    evidence,
+    experiments,
+    gate,
+    network,
+    phases,
+    predictions,
+    ranks,
+    suggestions,
+)
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
+REPORT = Path(pipeprof.report.__file__).parent
 EXPERIMENT = Path(pipeprof.experiment.__file__).parent
 
 
@@ -184,7 +197,7 @@ def test_evidence_keeps_its_code_beside_its_words():
         "measured_on": {"code": "step_shares", "steps": 1, "recorded": True, "ranks": 2, "slow_rank": None},
     }  # fmt: skip
     (found,) = evidence.worded([one])
-    assert found["what"] == "operators of the forward and backward pass"
+    assert found["what"] == "computing"
     assert found["basis"] == "1 step with recorded operators, 2 ranks"
     assert found["code"] == "step_part"
 
@@ -273,3 +286,42 @@ def test_what_is_idle_is_so_of_the_same_cores_in_the_evidence_and_in_the_rules()
     (found,) = evidence.worded([given])
     assert (found["what"], found["basis"]) == ("idle part of the cores that the training may use", "samples of CPU use")
     assert found["what"] == FACTS["idle_share"][0]
+
+
+OTHER_CODES = {  # tables whose keys are codes of something else that happen to be spelled alike
+    "report/timeline/counters.py:_FLOW", "report/tune_text.py:BATCHES", "report/words/verdict.py:RANK_CAUSES",
+    "report/words/verdict.py:PHRASES",  # the verdict that such a part holds a run up
+}  # fmt: skip
+
+
+def name_tables():
+    """(table, code, wording) of every name that a module's table gives to a code: no sentence, pattern or colour."""
+    for path in sorted(REPORT.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            value = getattr(node, "value", None)
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.Dict):
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            table = f"{path.relative_to(REPORT.parent)}:{getattr(target, 'id', '')}"
+            for key, said in zip(value.keys, value.values, strict=True):
+                words = [
+                    one.value for one in (key, said) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                ]
+                if len(words) == 2 and not re.search(r"[{.:#]", words[1]):
+                    yield table, *words
+
+
+def test_a_part_of_a_step_is_named_in_one_file_alone():
+    parts = {*phases.PHASES, *phases.INTERVALS}
+    tables = {(table, code) for table, code, _ in name_tables() if code in parts and table not in OTHER_CODES}
+    assert ("report/words/phases.py:PHASES", "data_wait") in tables
+    assert {one for one in tables if "words/phases.py" not in one[0]} == set()
+
+
+def test_no_two_tables_name_one_metric_differently():
+    said = {}
+    for _, code, words in name_tables():
+        said.setdefault(code, set()).add(words)
+    assert {code: said[code] for code in comparison.METRICS if len(said.get(code, ())) > 1} == {
+        "data_wait": {phases.INTERVALS["data_wait"], phases.PHASES["data_wait"]}  # the phase, and the wait in it
+    }

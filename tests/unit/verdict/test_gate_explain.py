@@ -128,7 +128,7 @@ def test_nothing_judged_is_said_so():
 
 def test_a_change_from_nothing_is_said_with_both_values():
     verdict = judge({"data_wait": (0.0,) * 5}, {"data_wait": (5e6,) * 5})
-    assert headline(verdict, []).startswith("Regressed: wait for data 0 ns -> 5.00 ms: a value is 0 or less")
+    assert headline(verdict, []).startswith("Regressed: waiting for data 0 ns -> 5.00 ms: a value is 0 or less")
 
 
 def test_what_is_open_says_how_many_repetitions_it_needs_itself():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pipeprof.report.words import verdict as words
 from pipeprof.report.words.verdict import PHRASES, RANK_CAUSES, costs, phrase
 from pipeprof.verdict.cause import Cause, RunVerdict
 from pipeprof.verdict.pipeline import diagnose
@@ -27,7 +28,7 @@ def data(verdict="input_bound", wait=0.3, rule="utilisation", **more):
 
 def network(limit, share, inflation=None, waiting=0.0):
     return {"limit": limit, "limit_share": share, "actions": [{"code": "x", "share": share}], "inflation": inflation,
-            "shares": {"data_wait": waiting}, "slowest_rank": None, "confidence": "medium"}  # fmt: skip
+            "shares": {"data_wait": waiting}, "slowest_rank": None, "confidence": "medium", "doubts": []}  # fmt: skip
 
 
 def part(name="evaluation", share=0.4):
@@ -72,6 +73,34 @@ def test_a_cause_below_a_twentieth_of_the_time_leads_nothing():
     assert codes(rank(found, account())) == ["compute", "not_measured", "balanced"]
 
 
+DRIFTS = {"causes": [], "rank": 0, "before_ns": 1, "after_ns": 2}
+
+
+def of_each_kind(share):
+    """Candidates of each kind that costs so much, one at a time, in a loop that is busy with computing."""
+    computing = network("compute", 0.9)
+    quiet = data("consumer_bound", 0.0, network=computing)
+    cores = share / (1 - share)
+    return {
+        "input_bound": rank(data(wait=share, network=computing), account()),
+        "balanced": rank(data("balanced", share, "consumer", network=computing), account()),
+        "host_gap": rank(data("consumer_bound", 0.0, network=network("host_gap", share)), account()),
+        "communication": rank(data("consumer_bound", 0.0, network=network("communication", share)), account()),
+        "part": rank(quiet, account(part(share=share))),
+        "drift": rank(quiet, account(slower=DRIFTS | {"cost_share": share})),
+        "process": rank(quiet | {"process": process(cores=cores, wait_cores=None)}, account()),
+    }
+
+
+def test_what_costs_a_tenth_leads_and_what_costs_less_than_a_twentieth_never_does():
+    assert {kind: found.lead.code for kind, found in of_each_kind(0.1).items()} == {
+        kind: kind for kind in of_each_kind(0.1)
+    }
+    small = of_each_kind(0.04)
+    assert {kind for kind, found in small.items() if found.lead.code == kind} == set()
+    assert {kind for kind, found in small.items() if found.beside} == set()
+
+
 @pytest.mark.parametrize(("share", "first"), [(0.2, "input_bound"), (0.4, "part")])
 def test_a_part_of_the_run_leads_where_it_costs_more_than_waiting(share, first):
     assert lead(data(wait=0.3), account(part(share=share))).code == first
@@ -81,6 +110,10 @@ def test_two_causes_of_like_size_are_both_named():
     found = data(wait=0.3, network=network("host_gap", 0.3 * ALIKE / 0.7))
     verdict = rank(found, account())
     assert [cause.code for cause in (verdict.lead, *verdict.beside)] == ["input_bound", "host_gap"]
+    assert all("at most 1." in costs(cause) for cause in (verdict.lead, *verdict.beside))
+    assert words.beside(verdict.beside[0]).startswith(
+        "Host-bound, which costs about as much: 24 % of the time; at most 1.3"
+    )
     assert rank(data(wait=0.3, network=network("host_gap", 0.3)), account()).beside == ()
 
 
@@ -189,3 +222,13 @@ def test_every_cause_has_one_phrase():
         assert "{" not in said
     assert costs(Cause("host_gap", share=0.999)) == "100 % of the time"
     assert costs(Cause("host_gap", share=0.5)) == "50 % of the time; at most 2 times as fast without it"
+
+
+@pytest.mark.parametrize(("steps", "known"), [(2, False), (4, False), (5, True)])
+def test_too_few_steps_bound_nothing_and_say_how_many_are_needed(steps, known):
+    """Two samples once said "x28 at most"."""
+    found = data(wait=0.964, doubts=[{"code": "few_steps", "steps": steps}] if steps < 5 else [])
+    cause = lead(found)
+    assert (cause.most is not None) is known
+    assert ("at most 27.8 times" in costs(cause)) is known
+    assert (f"cannot be told from {steps} steps: 5 or more are needed" in costs(cause)) is not known

@@ -1,0 +1,122 @@
+"""What no person should read on any screen: every text of the stored captures, and of a document of each verb."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from click.testing import CliRunner
+from comparisons import comparison, metric
+from copies import copy_tree
+from documents import DOCUMENTS
+from test_reports_golden import CAPTURES
+
+from pipeprof.cli import cli
+from pipeprof.query.measure import EXACT_METRICS, STEP_METRICS
+from pipeprof.report import document
+from pipeprof.report.compare import github
+from pipeprof.report.compare.sections import document as compared
+from pipeprof.report.sections.diagnosis import KINDS, SINK_STAGES, VERDICTS
+from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.phases import COMPARED, LIMITS, PHASES
+from pipeprof.verdict.ranking import CODES
+
+RUNS = sorted(path.name for path in CAPTURES.iterdir())
+WORDS = (["ops"], ["ops", "--group-by", "type"], ["memory"], ["status"], ["report", "--full"], ["report", "--step", "3"],
+         ["report", "--format", "markdown"], ["report", "--format", "html"])  # fmt: skip
+PAIRS = (("2.10-graph", "2.10-jit"), ("2.10-pynative", "2.7-pynative"), ("2.10-ranks", "2.10-graph"))
+LISTS = (METRICS, STEP_METRICS, EXACT_METRICS, CODES, PHASES, COMPARED, LIMITS, KINDS, VERDICTS, SINK_STAGES)
+RAW = {code for codes in LISTS for code in codes if "_" in code or "/" in code}
+FORMS = ("terminal", "markdown", "html")
+USAGE = 2  # exit code of a command that does not exist
+NEVER = {
+    "infinity": r"(?<![\w.])inf\b",
+    "nothing": r"\bNone\b",
+    "no number": r"\bnan\b",
+    "bytes": r"\d,\d{3},\d{3} B\b",
+    "mixed interval": r"[+-]\d[\d.,]*( %)? (to|,) \d[\d.,]*x|\d[\d.,]*x(,| to) [+-]\d|[+-]\d[\d.,]* % (\[|\(95 % interval )\d[\d.]*x",
+    "code": rf"(?<![\w/.-])({'|'.join(map(re.escape, sorted(RAW)))})(?![\w/.-])",
+}
+QUOTED = re.compile(r"`[^`\n]*`|<code>.*?</code>|<script.*?</script>|<style.*?</style>", re.DOTALL)
+
+TAG = re.compile(r"</?[a-z][^<>]*>")
+
+
+def unfit(text, where=""):
+    """What should not stand in a text, each with its line; code between backticks is code."""
+    plain = unescape(TAG.sub("\n", QUOTED.sub("", text)))
+    found = []
+    for what, pattern in NEVER.items():
+        for match in re.finditer(pattern, plain):
+            line = plain[plain.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+            found.append(f"{where}: {what} `{match.group(0)}` in {line[:160]}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("screens")
+    for name in RUNS:
+        copy_tree(CAPTURES / name, path / name)
+    return path
+
+
+def said(folder, monkeypatch, *words):
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(cli, list(words))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code != USAGE, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_no_screen_of_a_run_says_what_no_person_should_read(folder, monkeypatch, run):
+    texts = {" ".join(words): said(folder, monkeypatch, words[0], run, *words[1:]) for words in WORDS}
+    assert all(len(text) > 80 for text in texts.values())
+    assert [line for words, text in texts.items() for line in unfit(text, f"{words} {run}")] == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_comparison_says_what_no_person_should_read(folder, monkeypatch, form):
+    texts = {pair: said(folder, monkeypatch, "compare", *pair, "--format", form) for pair in PAIRS}
+    assert [line for pair, text in texts.items() for line in unfit(text, f"compare {' '.join(pair)}")] == []
+
+
+def test_no_list_and_no_fleet_says_what_no_person_should_read(folder, monkeypatch):
+    assert [line for verb in ("runs", "fleet") for line in unfit(said(folder, monkeypatch, verb, "."), verb)] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_document_of_a_verb_says_what_no_person_should_read(name):
+    made = DOCUMENTS[name]()
+    texts = {form: document.text(made, form) for form in FORMS}
+    assert [line for form, text in texts.items() for line in unfit(text, f"{name} as {form}")] == []
+
+
+def test_no_comment_says_what_no_person_should_read():
+    metrics = [metric(name, verdict="regressed", ratio=9.2, ci_low=7.5, ci_high=18.0, unit="bytes", base=559230121, new=559230185)
+               for name in METRICS]  # fmt: skip
+    made = comparison(metrics=metrics)
+    texts = [
+        github.comment(made),
+        *github.annotation_lines(made),
+        *(document.text(compared(made), form) for form in FORMS),
+    ]
+    assert [line for text in texts for line in unfit(text, "comment")] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["inf times", "about None", "x nan", "559,230,121 B", "+655.9 % to 18x", "[7.6x, +18.0]", "+655.9 % [7.6x, 18x]",
+     "step_time_p90  12 ms", "rank_cause leads", "<td>input_bound</td>"],
+)  # fmt: skip
+def test_what_no_person_should_read_is_found(text):
+    assert unfit(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["information", "`step_time_p90`", "559 B", "[7.6x, 18x]", "+6.9 to +9.8 %", "step time p90"]
+)
+def test_what_a_person_may_read_is_not(text):
+    assert unfit(text) == []
