@@ -150,6 +150,19 @@ def test_operator_types_are_those_of_mindinsight(imported, case):
         assert [total for _, total, _ in found] == pytest.approx([total for _, total, _ in wanted], abs=1.1e-3)
 
 
+@pytest.mark.parametrize("case", cases())
+def test_the_table_of_the_ai_cpu_is_that_of_mindinsight(imported, case):
+    """Also executions between steps, which the AI CPU uses to fetch batches."""
+    folder, rank = CASES[case]
+    with Engine.open(imported(folder)) as engine:
+        rows = [row for row in engine.rows("op/by_device") if (row["rank"], row["device"]) == (rank, "AI_CPU")]
+    wanted = {row[0]: row[1:] for row in answer(case)["aicpu_type"]["object"]}
+    assert {row["type"]: row["count"] for row in rows} == {name: count for name, (_, count, _) in wanted.items()}
+    for row in rows:
+        total_us, _, percent = wanted[row["type"]]
+        assert (row["total_ns"] / 1000, 100 * row["share"]) == pytest.approx((total_us, percent), abs=6e-3)
+
+
 @pytest.mark.parametrize("case", cases("one_rank", "mi_run1_dev1", "mi_profiler_dev1"))
 def test_operators_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]

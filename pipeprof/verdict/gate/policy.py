@@ -69,6 +69,8 @@ PREFIXES: dict[str, Rule] = {
     "op/": Rule(family="secondary", unit="ns", min_effect=0.05, share=True),
     "pipeline/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "phase/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
+    # Only jobs of several ranks have it: it decides there, and costs the comparisons of others no alpha.
+    "communication/tail": Rule(unit="ns", min_effect=0.10, floor=50e3, margin=0.10),
     "communication/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "count/": Rule(family="deterministic", exact=True, min_effect=0.0, margin=0.0),
     "bytes/": Rule(family="deterministic", exact=True, unit="bytes", min_effect=0.0, margin=0.0),

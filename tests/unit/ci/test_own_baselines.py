@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -74,7 +77,42 @@ def test_a_stored_baseline_can_judge_across_jobs_and_is_of_the_command_that_is_m
 def test_the_workflow_compares_what_is_recorded(recorder):
     content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
     entries = content["jobs"]["baseline"]["strategy"]["matrix"]["include"]
-    assert {entry["workload"]: shlex.split(entry["command"]) for entry in entries} == recorder.TRAININGS
+    compared = {entry["workload"]: entry.get("benchmark") or shlex.split(entry["command"]) for entry in entries}
+    assert compared == recorder.TRAININGS | {recorder.BENCHMARK: recorder.BENCHMARKS}
+
+
+def timed(folder, seconds):
+    """Five files of pytest-benchmark, as of a job of its own."""
+    folder.mkdir(parents=True)
+    machine = {"node": str(seconds), "machine": "x86_64", "system": "Linux", "cpu": {"brand_raw": "A", "count": 2}}
+    for rep in range(5):
+        benchmarks = [{"fullname": "test_x.py::test_a", "stats": {"median": seconds * (1 + rep / 1000), "rounds": 5}}]
+        content = {"machine_info": machine, "benchmarks": benchmarks, "datetime": f"2026-01-01T00:00:0{rep}+00:00"}
+        (folder / f"{rep}.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(("seconds", "exit_code"), [(0.05, 1), (0.0501, 0)])
+def test_a_benchmark_that_became_slower_than_its_baseline_is_red_and_an_undecided_one_is_not(
+    tmp_path, monkeypatch, seconds, exit_code
+):
+    """The script of the workflow: of one past job only 30 % and more count, so that like times are undecided."""
+    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
+    script = next(step["run"] for step in content["jobs"]["baseline"]["steps"] if "benchmark" in step.get("name", ""))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    for name, value in (("WORKLOAD", "import"), ("BASE", "HEAD"), ("GITHUB_STEP_SUMMARY", "summary.md")):
+        monkeypatch.setenv(name, value)
+    timed(tmp_path / "past", 0.005 if exit_code else 0.05)
+    timed(tmp_path / ".benchmarks" / "import", seconds)
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
+    for words in (
+        ["pipeprof", "baseline", "write", "past", "--workload", "import"], ["git", "init", "-q"], ["git", "add", "baselines"],
+        ["git", *identity, "commit", "-qm", "base"],
+    ):  # fmt: skip
+        subprocess.run(words, check=True, capture_output=True)
+    done = subprocess.run(["bash", "-e", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == exit_code, done.stderr
+    assert "test_a" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_names_each_workload(recorder):

@@ -173,6 +173,24 @@ def test_a_switch_makes_a_metric_decide_or_inform():
         read_policy({"metrics": {"step_time_p90": "decide"}}, "here")
 
 
+def test_the_tail_of_communication_decides_in_jobs_that_have_it_and_changes_nothing_in_others():
+    tail = tuple(value / 10 for value in BASE)
+    longer = judge({STEP: BASE, "communication/tail": tail}, {STEP: BASE, "communication/tail": times(1.5, tail)})
+    assert (longer.verdict, longer.metric("communication/tail").verdict) == ("regressed", "regressed")
+    assert judge({STEP: BASE, "communication/tail": tail}, {STEP: BASE}).verdict == "missing"
+    exposed = judge(
+        {STEP: BASE, "communication/exposed": tail}, {STEP: BASE, "communication/exposed": times(1.5, tail)}
+    )
+    assert exposed.verdict == "unchanged"
+    off = {"metrics": {"communication/tail": False}}
+    assert judge({STEP: BASE, "communication/tail": tail}, {STEP: BASE}, off).verdict == "unchanged"
+    alone, beside = (
+        judge({STEP: BASE}, {STEP: BASE}),
+        judge({STEP: BASE, "phase/tail": tail}, {STEP: BASE, "phase/tail": tail}),
+    )
+    assert alone.metric(STEP).alpha == beside.metric(STEP).alpha == pytest.approx(Policy().alpha / 5)
+
+
 def test_what_is_only_in_new_is_noted():
     verdict = judge({STEP: BASE}, {STEP: BASE, **dict.fromkeys("abcd", (1.0,)), "op/e": (1.0,), "count/e": (1.0,)})
     assert note("only_in_new", metrics=["a", "b", "c", "d"]) in verdict.notes
