@@ -94,9 +94,11 @@ def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
     ]
     libraries = [row for row in calls if _is_library(row)]
     own = [row for row in calls if not _is_library(row)]
-    if covered < COVERED or not calls or any(_WAITS.search(row["name"]) for row in libraries):
+    waits = loader == THREADS and any(_WAITS.search(row["name"]) for row in libraries)
+    nameable = own or [row for row in calls if not _is_of_python(row)]
+    if covered < COVERED or loader == WORKERS or waits or not nameable:
         return call
-    chosen = max(own or calls, key=lambda row: row["depth"])
+    chosen = max(nameable, key=lambda row: row["depth"])
     below = [row for row in libraries if row["depth"] > chosen["depth"]]
     inside = min(below, key=lambda row: row["depth"], default=None)
     reads = any(row["category"] in _FILE_CALLS or _FILES.search(row["name"]) for row in (chosen, *below))
@@ -121,12 +123,20 @@ def _share(row: Row) -> float:
     return float(row["busy_ns"] / row["loading_ns"])
 
 
+def _is_of_python(row: Row) -> bool:
+    """Whether a call is one of Python itself."""
+    return row["category"] not in _FILE_CALLS and (
+        row["name"].startswith("<") or _package(row) in sys.stdlib_module_names
+    )
+
+
+def _package(row: Row) -> str:
+    return _INSTALLED.sub("", row["name"]).partition(".py(")[0].partition("/")[0]
+
+
 def _is_library(row: Row) -> bool:
     """Whether a call is one for arrays, images or files, or of Python itself: no place where a user could change it."""
     name = row["name"]
     if row["category"] in _FILE_CALLS or name.startswith("<built-in"):
         return True
-    if ".py(" not in name:
-        return False
-    first = _INSTALLED.sub("", name).partition(".py(")[0].partition("/")[0]
-    return first in _LIBRARIES or first in sys.stdlib_module_names
+    return ".py(" in name and (_package(row) in _LIBRARIES or _is_of_python(row))

@@ -29,7 +29,7 @@ from pipeprof.verdict.data_cause import (
     nearly_equal,
     stage_freed,
 )
-from pipeprof.verdict.fetch_calls import OWN, STORAGE
+from pipeprof.verdict.fetch_calls import OWN, STORAGE, WORKERS
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain
@@ -96,6 +96,8 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
             f"{ITS_OWN}; what takes long in it was not recorded.",
             OWN_WORKERS,
         )
+    if call is not None and call["loader"] == WORKERS:
+        return "The DataLoader's worker processes are too slow; a trace has nothing of them.", _UNKNOWN["import:kineto"]
     kind = "import:kineto" if trace else content["run"]["source"]
     slow = "part of the DataLoader" if trace else "dataset operator"
     return f"Which {slow} is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])

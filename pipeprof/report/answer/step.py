@@ -43,7 +43,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     limit = network["limit"]
     given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
     mode = content["run"]["fingerprint"].get("mode")
-    given.cause = _cause(network, limit, mode) + _again(content, limit) + _data(content)
+    given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     _advise(given, network, lead)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))

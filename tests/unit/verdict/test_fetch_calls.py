@@ -52,6 +52,21 @@ def test_work_that_is_spread_names_nothing_but_who_makes_the_batches():
     assert judged()["fetch_call"] is None
 
 
+def test_a_row_that_waits_in_the_trainings_own_thread_is_what_is_slow():
+    rows = [call(SINGLE, 1, 1.0), call("set.py(9): __getitem__", 2, 0.9), call("<built-in function sleep>", 3, 0.9)]
+    assert named(*rows) == ("set.py(9): __getitem__", "<built-in function sleep>", OTHER, OWN)
+
+
+def test_where_all_is_done_in_libraries_the_one_that_was_chosen_is_named_and_python_itself_never():
+    rows = [
+        call(SINGLE, 1, 1.0),
+        call("torchvision/datasets/folder.py(9): __getitem__", 2, 0.9),
+        call("json/decoder.py(1): f", 3, 0.9),
+    ]
+    assert named(*rows)[:2] == ("torchvision/datasets/folder.py(9): __getitem__", "json/decoder.py(1): f")
+    assert named(rows[0], rows[2])[0] is None
+
+
 @pytest.mark.parametrize("wait", ["threading.py(355): wait", "<built-in method poll of select.poll object at 0x7>"])
 def test_a_loader_that_waits_for_its_workers_is_not_what_is_slow(wait):
     rows = [call(SEVERAL, 1, 1.0), call("torch/utils/data/dataloader.py(1): _get_data", 2, 1.0), call(wait, 3, 0.9)]
