@@ -18,6 +18,7 @@ from pipeprof.report.answer.shape import (
 )
 from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.units import format_ns, percent
+from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
 from pipeprof.verdict.data_cause import (
     FAR,
     MUCH_OF_CPU,
@@ -29,7 +30,6 @@ from pipeprof.verdict.data_cause import (
     nearly_equal,
     stage_freed,
 )
-from pipeprof.verdict.fetch_calls import OWN, STORAGE, WORKERS
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain

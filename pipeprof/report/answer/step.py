@@ -104,7 +104,15 @@ def _cause(network: dict[str, Any], limit: str, mode: str | None = None) -> str:
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES[slow['phase']]}."
+    if limit == "host_gap" and network.get("host_call"):
+        return _function(network["host_call"])
     return _launches(network, mode) if limit == "host_gap" else ""
+
+
+def _function(call: dict[str, Any]) -> str:
+    """The function of the user's that the host is busy with."""
+    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
+    return f"`{call['name']}` takes {percent(call['share'])} of the step outside of operators{inside}."
 
 
 def _largest_types(network: dict[str, Any]) -> str:
@@ -162,7 +170,13 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     """The advice of the verdict, and what it brings at most."""
     if lead.advice is None:
         return
+    call = network.get("host_call")
     given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
+    if call:
+        short = call["name"].rpartition(": ")[2]
+        given.action = f"Make `{short}` cheaper, or do it less often or in another thread."
+        if call["waits"]:
+            given.action = f"See what `{short}` waits for: another thread, a queue or a device."
     most = lead.advice.gain.high if lead.advice.gain is not None else None
     if most is not None:
         given.gain = f"A step would run {at_most(most)}"
