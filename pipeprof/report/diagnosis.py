@@ -11,9 +11,9 @@ from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
+from pipeprof.verdict.calls import HOST_QUERY, LIBRARY, LISTED, QUERY, host_call, take_calls
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
-from pipeprof.verdict.fetch_calls import LISTED, QUERY, take_calls
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
@@ -127,6 +127,10 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
     )
     diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
     diagnosis["suggestions"] += _stage_advice(split)
+    diagnosis["host_call"] = None
+    if imported and diagnosis["limit"] == "host_gap":
+        rows = engine.rows(HOST_QUERY, least=LISTED, library=LIBRARY)
+        diagnosis["host_call"] = host_call(rows, diagnosis["limit_share"])
     if not phases and imported:
         diagnosis["actions"], diagnosis["suggestions"] = [], [OPERATORS_ALONE if run.has("op") else NOTHING_IMPORTED]
     return diagnosis

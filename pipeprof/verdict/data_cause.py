@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict.calls import stage_of_call
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Few, Gain, Stage
-from pipeprof.verdict.fetch_calls import stage_of_call
 from pipeprof.verdict.rules import LEAST_STEPS
 from pipeprof.verdict.suggest import BOUND
 

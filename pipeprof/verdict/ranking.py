@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
+from pipeprof.verdict.calls import stage_of_call
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
@@ -205,7 +206,10 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     whole = None if share is None else min(1.0, share) * training
     numbers = () if network["limit_share"] is None else (Evidence(limit, network["limit_share"], "share"),)
     few = few_steps(network.get("doubt_facts", network["doubts"]), LEAST_STEPS)
-    yield Cause(limit, "", "", whole, network["confidence"], slow.get("rank"), None, advice, numbers, few)
+    yield Cause(
+        limit, "", "", whole, network["confidence"], slow.get("rank"), stage=stage_of_call(network.get("host_call")),
+        advice=advice, evidence=numbers, few=few,
+    )  # fmt: skip
 
 
 def _in_a_usual_step(network: Row, waiting: float | None) -> float:

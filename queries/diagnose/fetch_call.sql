@@ -1,8 +1,9 @@
 -- The calls that the training's waits for its data loader are spent on, in the training's own thread and in those of
 -- loaders and readers.
 --
--- Of each call only what lies within a wait counts. Calls of one name that lie in each other count once. Threads that
--- load at the same time add up, so that a share of loading_ns is one of all that they do meanwhile.
+-- Of each call only what lies within a wait counts. Calls of one name that lie in each other count once; addresses of
+-- objects are no part of a name. Threads that load at the same time add up, so that a share of loading_ns is one of all
+-- that they do meanwhile.
 --
 -- Reads: fetch, op, op_info, train_step
 -- Takes:
@@ -37,7 +38,8 @@ waiting AS (
 
 called AS (
   SELECT
-    rep, rank, op.exec_id, op.track, op.start_ns, op_info.name, op_info.category,
+    rep, rank, op.exec_id, op.track, op.start_ns, op_info.category,
+    regexp_replace(op_info.name, ' at 0x[0-9a-fA-F]+', '') AS name,
     op.start_ns + op.dur_ns AS end_ns
   FROM op
   INNER JOIN op_info USING (rep, rank, op_id)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # asks every query many times
 VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
-    "rep": -1, "rank": -1, "every": True, "bounded": False, "ascending": False,
+    "rep": -1, "rank": -1, "library": "^torch/", "every": True, "bounded": False, "ascending": False,
 }  # fmt: skip
 
 
@@ -75,8 +75,12 @@ def add_fleet(add, chance):
 
 
 def add_loading(add, here):
-    """Calls of a data loader, two of them at the same time."""
+    """Calls of a data loader, two of them at the same time, and of the host in a step."""
     add("op_info", op_id=8, name="read", phase="data", **here)
+    add("op_info", op_id=7, name="ProfilerStep*", phase="other", category="user_annotation", **here)
+    add("op_info", op_id=6, name="train.py(1): f", phase="other", category="python_function", **here)
+    for number in (6, 7):
+        add("op", op_id=number, step=2, exec_id=number, start_ns=20, dur_ns=4, self_ns=900, track="host", **here)
     for call in range(4):
         op = {"op_id": 8, "step": call, "exec_id": call, "start_ns": 10 * (2 + call), "dur_ns": 14}
         add("op", track=f"{call % 2}", **op, **here)

@@ -19,6 +19,7 @@ from pipeprof.report.answer.shape import (
 from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
+from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
 from pipeprof.verdict.data_cause import (
     FAR,
     MUCH_OF_CPU,
@@ -30,7 +31,6 @@ from pipeprof.verdict.data_cause import (
     nearly_equal,
 )
 from pipeprof.verdict.facts import ITERABLE
-from pipeprof.verdict.fetch_calls import OWN, STORAGE
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, Gain
@@ -98,6 +98,8 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
             f"{ITS_OWN}; what takes long in it was not recorded.",
             OWN_WORKERS,
         )
+    if call is not None and call["loader"] == WORKERS:
+        return "The DataLoader's worker processes are too slow; a trace has nothing of them.", _UNKNOWN["import:kineto"]
     kind = "import:kineto" if trace else content["run"]["source"]
     slow = "part of the DataLoader" if trace else "dataset operator"
     return f"Which {slow} is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])

@@ -45,7 +45,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     limit = network["limit"]
     given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
     mode = content["run"]["fingerprint"].get("mode")
-    given.cause = _cause(network, limit, mode) + _again(content, limit) + _data(content)
+    given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     _advise(given, network, lead)
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
@@ -108,7 +108,18 @@ def _cause(network: dict[str, Any], limit: str, mode: str | None = None) -> str:
         return f"Most of the difference is in {PHASES[slow['phase']]}."
     if limit == "other_loader":
         return "So much passes before the network is called, in the loader or in the loop's own code."
-    return _launches(network, mode) if limit == "host_gap" else ""
+    return _on_host(network, mode) if limit == "host_gap" else ""
+
+
+def _on_host(network: dict[str, Any], mode: str | None) -> str:
+    """The function that holds the device up, or the operators that are launched one by one."""
+    return _function(network["host_call"]) if network.get("host_call") else _launches(network, mode)
+
+
+def _function(call: dict[str, Any]) -> str:
+    """The function of the user's that the host is busy with."""
+    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
+    return f"`{call['name']}` takes {percent(call['share'])} of the step outside of operators{inside}."
 
 
 def _largest_types(network: dict[str, Any]) -> str:
@@ -166,7 +177,13 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     """The advice of the verdict, and what it brings at most."""
     if lead.advice is None:
         return
+    call = network.get("host_call")
     given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
+    if call:
+        short = call["name"].rpartition(": ")[2]
+        given.action = f"Make `{short}` cheaper, or do it less often or in another thread."
+        if call["waits"]:
+            given.action = f"See what `{short}` waits for: another thread, a queue or a device."
     most = lead.advice.gain.high if lead.advice.gain is not None else None
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))

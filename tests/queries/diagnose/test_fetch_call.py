@@ -34,6 +34,13 @@ def test_threads_that_load_at_the_same_time_add_up_and_cover_a_wait_once(ask):
     assert ask("diagnose/fetch_call", run, least=0.0, give=GIVE) == [(1.0, "read", 2, 600, 600, 400, 800)]
 
 
+def test_the_address_of_an_object_is_no_part_of_a_name(ask):
+    run = tables(*[(f"<built-in method read of X object at 0x{n:x}>", "main", 100 * n, 100 * n + 50) for n in (1, 2)])
+    assert ask("diagnose/fetch_call", run, least=0.9, give="name busy_ns") == [
+        ("<built-in method read of X object>", 100)
+    ]
+
+
 def test_what_takes_less_than_the_least_is_left_out_and_what_makes_no_batch_is_none(ask):
     run = tables(("next", "main", 0, 400), ("open", "main", 0, 40))
     assert [row["name"] for row in ask("diagnose/fetch_call", run, least=0.2)] == ["next"]

@@ -14,7 +14,7 @@ from pipeprof.read.chrome.kinds import Marks
 from pipeprof.read.chrome.loop import without
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.report.run_verdict import verdict_of
-from pipeprof.verdict.fetch_calls import STORAGE
+from pipeprof.verdict.calls import STORAGE
 
 CAPTURE = Path(__file__).parents[2] / "real" / "dftracer" / "threads.pfw.gz"
 WAITED, COMPUTED = 0.3732, 0.1383  # seconds, as the recorded script's own clock had them

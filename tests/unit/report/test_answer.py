@@ -28,9 +28,9 @@ from pipeprof.report.ranks import rank_verdicts, ranks_of
 from pipeprof.report.sections import storage
 from pipeprof.report.words import causes as words
 from pipeprof.verdict import rules
+from pipeprof.verdict.calls import OWN, WORKERS
 from pipeprof.verdict.cause import Cause
 from pipeprof.verdict.data_cause import by_not_waiting, data_cause, is_little, nearly_equal
-from pipeprof.verdict.fetch_calls import OWN
 from pipeprof.verdict.replay import causes
 
 AUGMENT = {"op_id": 2, "op_type": "MapOp", "name": "augment"}
@@ -278,6 +278,8 @@ def test_the_loader_of_a_trace_is_no_mindspore_dataset(make_run, source):
     assert answer.action.startswith("Give the DataLoader more workers (num_workers)")
     given["diagnosis"]["fetch_call"] = {"name": None, "loader": OWN}
     assert "num_workers=0" in answered(given).cause
+    given["diagnosis"]["fetch_call"] = {"name": None, "loader": WORKERS}
+    assert "worker processes are too slow" in answered(given).cause
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from pipeprof.verdict.calls import (
+    COVERED,
+    HOT,
+    LIBRARY,
+    MOSTLY_COVERED,
+    OTHER,
+    OWN,
+    STORAGE,
+    THREADS,
+    WORKERS,
+    host_call,
+    take_calls,
+)
 from pipeprof.verdict.data_cause import data_cause
-from pipeprof.verdict.fetch_calls import COVERED, HOT, MOSTLY_COVERED, OTHER, OWN, STORAGE, THREADS, WORKERS, take_calls
 from pipeprof.verdict.pipeline import diagnose
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -52,6 +66,21 @@ def test_work_that_is_spread_names_nothing_but_who_makes_the_batches():
     assert judged()["fetch_call"] is None
 
 
+def test_a_row_that_waits_in_the_trainings_own_thread_is_what_is_slow():
+    rows = [call(SINGLE, 1, 1.0), call("set.py(9): __getitem__", 2, 0.9), call("<built-in function sleep>", 3, 0.9)]
+    assert named(*rows) == ("set.py(9): __getitem__", "<built-in function sleep>", OTHER, OWN)
+
+
+def test_where_all_is_done_in_libraries_the_one_that_was_chosen_is_named_and_python_itself_never():
+    rows = [
+        call(SINGLE, 1, 1.0),
+        call("torchvision/datasets/folder.py(9): __getitem__", 2, 0.9),
+        call("json/decoder.py(1): f", 3, 0.9),
+    ]
+    assert named(*rows)[:2] == ("torchvision/datasets/folder.py(9): __getitem__", "json/decoder.py(1): f")
+    assert named(rows[0], rows[2])[0] is None
+
+
 @pytest.mark.parametrize("wait", ["threading.py(355): wait", "<built-in method poll of select.poll object at 0x7>"])
 def test_a_loader_that_waits_for_its_workers_is_not_what_is_slow(wait):
     rows = [call(SEVERAL, 1, 1.0), call("torch/utils/data/dataloader.py(1): _get_data", 2, 1.0), call(wait, 3, 0.9)]
@@ -75,3 +104,35 @@ def test_what_covers_few_of_the_waits_explains_nothing(covered, name, doubts):
 def test_the_rank_that_waits_longest_is_the_one_that_counts():
     rows = [call("a.py(1): f", 1, 0.9, wait=10), call("b.py(1): g", 1, 0.9, rank=1, wait=90)]
     assert named(*rows)[0] == "b.py(1): g"
+
+
+def function(name, own, self_ns, inside=None, inside_ns=None):
+    return {"name": name, "own_ns": own, "self_ns": self_ns, "inside": inside, "inside_ns": inside_ns, "step_ns": 1000}
+
+
+def test_of_the_host_the_function_that_takes_half_of_its_time_by_itself_or_in_one_library_is_named():
+    log, waits = (
+        function("a.py(1): log", 600, 500),
+        function("b.py(1): get", 700, 20, "<built-in acquire of lock>", 680),
+    )
+    assert host_call([function("c.py(1): f", 90, 90), log], 0.9)["name"] == "a.py(1): log"
+    assert host_call([waits], 0.9) | {"share": None} == {
+        "name": "b.py(1): get", "share": None, "inside": "<built-in acquire of lock>", "inside_share": 0.68, "waits": True,
+    }  # fmt: skip
+    assert (
+        host_call([function("a.py(1): step", 800, 100, "torch/x.py(1): f", 200)], 0.9) is None
+    )  # it launches operators
+    assert host_call([function("a.py(1): log", 440, 440)], 0.9) is None
+    assert host_call([], 0.9) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("train.py(3): step", False), ("data/profile_x.py(1): f", False), ("numpy/core.py(1): f", True),
+        ("/usr/lib/python3.11/queue.py(1): get", True), ("/x/site-packages/torch/a.py(1): f", True), ("nn.Module: Net_0", True),
+        ("<built-in function sum>", True), ("/x/site-packages/transformers/a.py(1): f", False),
+    ],
+)  # fmt: skip
+def test_what_is_a_library(name, library):
+    assert (re.search(LIBRARY, name) is not None) is library

@@ -1,7 +1,7 @@
-"""Which call a data loader's time is spent on, from the calls that a trace has within the waits for it. Pure.
+"""Which function a data loader's time, or the host's, is spent in, from the calls that a trace has. Pure.
 
-The call that is named is the innermost one of the user's, or of what the user chose, that takes half of the loading or
-more: not one of the loader itself, and none of a library for arrays, images or files, which is told beside it.
+Of a loader the call that is named is the innermost one of the user's, or of what the user chose, that takes half of
+the loading or more: not one of the loader itself, and none of a library for arrays, images or files, which is told beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOT = 0.50  # of the loading: two calls that do not lie in each other cannot bot
 COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
-QUERY = "diagnose/fetch_call"
+QUERY, HOST_QUERY = "diagnose/fetch_call", "diagnose/host_call"
 OWN, WORKERS, THREADS = "own", "workers", "threads"  # who makes the batches
 STORAGE, OTHER = "storage", "other"
 
@@ -38,6 +38,10 @@ _LIBRARIES = frozenset(
         "scipy", "skimage", "sklearn", "soundfile", "tensorflow", "torch", "torchaudio", "torchvision", "zarr",
     }
 )  # fmt: skip
+LIBRARY = (  # a pattern of how the name of a library's function, or of Python's own, begins
+    r"^(?:<|nn\.Module: |(?:.*(?:site-packages|dist-packages|lib/python3[.\d]*)/)?"
+    rf"(?:{'|'.join(sorted(_LIBRARIES | sys.stdlib_module_names))})(?:/|\.py\())"
+)
 _FILE_CALLS = frozenset({"POSIX", "STDIO"})  # categories
 _FILES = re.compile(
     r"(?:\b|_)(?:p?read(?:v|64|into|line|_array|_bytes)?|f?open(?:64)?|fread|l?seek(?:64)?|__fxstat64|imread)\b"
@@ -60,6 +64,27 @@ def take_calls(diagnosis: dict[str, Any], rows: Sequence[Row]) -> None:
     diagnosis["confidence"] = graded(diagnosis["doubts"])
     on = shown.on("loading", threads=found["threads"])
     diagnosis["evidence"].append(shown.evidence("fetch_call", found["share"], "share", QUERY, on, name=found["name"]))
+
+
+def host_call(rows: Sequence[Row], gap_share: float) -> dict[str, Any] | None:
+    """The function of the user's that takes most of the time without an operator; None where none takes HOT of it.
+
+    `name`, its `share` of the steps, the library's function `inside` it with `inside_share`, and whether it `waits` in
+    that. `rows`: of HOST_QUERY; `gap_share`: of the steps, that no operator runs. One whose time is spread over many
+    functions of libraries only launches operators.
+    """
+    if not rows:
+        return None
+    best = max(rows, key=lambda row: (row["own_ns"] / row["step_ns"], row["name"]))
+    share = best["own_ns"] / best["step_ns"]
+    inside = best["inside"] if (best["inside_ns"] or 0) >= HOT * best["own_ns"] else None
+    if share < HOT * gap_share or (inside is None and best["self_ns"] < HOT * best["own_ns"]):
+        return None
+    return {
+        "name": best["name"], "share": share, "inside": inside,
+        "inside_share": None if inside is None else best["inside_ns"] / best["step_ns"],
+        "waits": inside is not None and _WAITS.search(inside) is not None,
+    }  # fmt: skip
 
 
 def stage_of_call(call: Row | None) -> Stage | None:
@@ -94,9 +119,11 @@ def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
     ]
     libraries = [row for row in calls if _is_library(row)]
     own = [row for row in calls if not _is_library(row)]
-    if covered < COVERED or not calls or any(_WAITS.search(row["name"]) for row in libraries):
+    waits = loader == THREADS and any(_WAITS.search(row["name"]) for row in libraries)
+    nameable = own or [row for row in calls if not _is_of_python(row)]
+    if covered < COVERED or loader == WORKERS or waits or not nameable:
         return call
-    chosen = max(own or calls, key=lambda row: row["depth"])
+    chosen = max(nameable, key=lambda row: row["depth"])
     below = [row for row in libraries if row["depth"] > chosen["depth"]]
     inside = min(below, key=lambda row: row["depth"], default=None)
     reads = any(row["category"] in _FILE_CALLS or _FILES.search(row["name"]) for row in (chosen, *below))
@@ -121,12 +148,20 @@ def _share(row: Row) -> float:
     return float(row["busy_ns"] / row["loading_ns"])
 
 
+def _is_of_python(row: Row) -> bool:
+    """Whether a call is one of Python itself."""
+    return row["category"] not in _FILE_CALLS and (
+        row["name"].startswith("<") or _package(row) in sys.stdlib_module_names
+    )
+
+
+def _package(row: Row) -> str:
+    return _INSTALLED.sub("", row["name"]).partition(".py(")[0].partition("/")[0]
+
+
 def _is_library(row: Row) -> bool:
     """Whether a call is one for arrays, images or files, or of Python itself: no place where a user could change it."""
     name = row["name"]
     if row["category"] in _FILE_CALLS or name.startswith("<built-in"):
         return True
-    if ".py(" not in name:
-        return False
-    first = _INSTALLED.sub("", name).partition(".py(")[0].partition("/")[0]
-    return first in _LIBRARIES or first in sys.stdlib_module_names
+    return ".py(" in name and (_package(row) in _LIBRARIES or _is_of_python(row))
