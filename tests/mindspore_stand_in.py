@@ -246,6 +246,102 @@ FILES = {
             def construct(self, gradients):
                 return gradients
     """,
+    "mindspore/dataset/dataloader/__init__.py": "from .dataloader import DataLoader",
+    "mindspore/dataset/dataloader/_utils/__init__.py": "",
+    "mindspore/dataset/dataloader/_utils/collate.py": """
+        def default_collate(rows):
+            return sum(rows), len(rows)
+
+        default_convert = default_collate
+    """,
+    "mindspore/dataset/dataloader/_utils/fetch.py": """
+        class MapDatasetFetcher:
+            auto_collation = True
+
+            def __init__(self, dataset, collate_fn):
+                self.dataset, self.collate_fn = dataset, collate_fn
+
+            def fetch(self, indices):
+                return self.collate_fn([self.dataset[index] for index in indices])
+
+        class IterableDatasetFetcher(MapDatasetFetcher):
+            def __init__(self, dataset, collate_fn):
+                self.dataset_iterator, self.collate_fn = iter(dataset), collate_fn
+
+            def fetch(self, indices):
+                return self.collate_fn([next(self.dataset_iterator) for index in indices])
+    """,
+    "mindspore/dataset/dataloader/_utils/worker.py": """
+        import sys, traceback
+
+        class WorkerException:
+            def __init__(self, worker_id=None, exc_info=None):
+                self.message = "".join(traceback.format_exception(*(exc_info or sys.exc_info())))
+
+        def data_worker_fn(fetcher, index_queue, data_queue):
+            for indices in iter(index_queue.get, None):
+                try:
+                    data_queue.put(fetcher.fetch(indices))
+                except Exception:
+                    data_queue.put(WorkerException(0))
+    """,
+    "mindspore/dataset/dataloader/dataloader.py": """
+        import multiprocessing
+        from ._utils.collate import default_collate
+        from ._utils.fetch import IterableDatasetFetcher, MapDatasetFetcher
+        from ._utils.worker import WorkerException, data_worker_fn
+
+        class DataLoader:
+            collate_fn, prefetch_factor, persistent_workers, in_order, pin_memory = None, 2, False, True, False
+            batch_size, drop_last, auto_collation = 2, False, True
+
+            def __init__(self, dataset, num_workers=0):
+                self.dataset, self.num_workers = dataset, num_workers
+                self.index_sampler = self.batch_sampler = [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+            def __iter__(self):
+                return (_MultiProcessIterator if self.num_workers else _SingleProcessIterator)(self)
+
+        class _Iterator:
+            def __init__(self, loader):
+                self.sampler_iterator = iter(loader.index_sampler)
+                kind = MapDatasetFetcher if hasattr(loader.dataset, "__getitem__") else IterableDatasetFetcher
+                self.dataset_fetcher = kind(loader.dataset, default_collate)
+
+            def __iter__(self):
+                return self
+
+            def __next__(self):
+                return self._get_next_data()
+
+            def _get_next_index(self):
+                return next(self.sampler_iterator)
+
+        class _SingleProcessIterator(_Iterator):
+            def _get_next_data(self):
+                return self.dataset_fetcher.fetch(self._get_next_index())
+
+        class _MultiProcessIterator(_Iterator):
+            def __init__(self, loader):
+                super().__init__(loader)
+                context = multiprocessing.get_context("fork")
+                self.task_info, self.result_queue, self.index_queues = {}, context.Queue(), [context.Queue()]
+                arguments = (self.dataset_fetcher, self.index_queues[0], self.result_queue)
+                self.data_workers = [context.Process(target=data_worker_fn, args=arguments)]
+                self.data_workers[0].start()
+
+            def _get_next_data(self):
+                try:
+                    self.index_queues[0].put(self._get_next_index())
+                except StopIteration:
+                    self.terminate()
+                    raise
+                return self.result_queue.get()
+
+            def terminate(self):
+                self.index_queues[0].put(None)
+                self.data_workers[0].join()
+    """,
     "mindspore/train/__init__.py": "",
     "mindspore/train/callback/__init__.py": "",
     "mindspore/train/callback/_callback.py": """
@@ -277,6 +373,7 @@ FILES = {
         from mindspore import dataset
         from mindspore.common.api import _CellGraphExecutor, _JitExecutor, _pynative_executor
         from mindspore.common.tensor import Tensor
+        from mindspore.dataset.dataloader import DataLoader
         from mindspore.dataset.engine.datasets import BatchDataset, MapDataset, _PythonMultiprocessing, cde
         from mindspore.dataset.engine.datasets_user_defined import GeneratorDataset, SamplerFn
         from mindspore.dataset.engine.iterators import Iterator
@@ -336,8 +433,18 @@ FILES = {
                 time.sleep(0.06)
                 yield number, number
 
+        def batches_of_numbers():
+            yield from range(8)
+
         for row in batches():
             step(row)
+        for loader in DataLoader(list(range(8))), DataLoader(batches_of_numbers()), DataLoader(list(range(7)), 1):
+            for row in loader:
+                step(row) if isinstance(row, tuple) else print(row.message.splitlines()[-1])
+        try:
+            list(DataLoader(list(range(7))))
+        except IndexError as error:
+            print("wrong", error)
         for number in range(40):
             epoch(list(range(number, number + 8)))
             if number < 3:

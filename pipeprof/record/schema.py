@@ -236,6 +236,7 @@ TABLES: tuple[Table, ...] = (
         ("epoch_batches", "bigint", "batches", "of its longest complete epoch; null when there is none"),
         ("batch_bytes", "bigint", "bytes", "of its first batch; null when not known"),
         ("queues", "varchar", "", "recorded | not_recorded: reason | not_attributable: reason"),
+        ("settings", "varchar", "", "what a loader was made with, as JSON; null of a dataset of MindSpore's"),
     ),
     _table(
         "pipeline_op",
@@ -320,6 +321,18 @@ TABLES: tuple[Table, ...] = (
         ("depth", "bigint", "batches", "left in the last queue after this one was taken"),
         ("capacity", "bigint", "batches", "of the last queue"),
         ("side", "varchar", "", "iterator | host_queue | data_queue"),
+        (
+            "held",
+            "bigint",
+            "batches",
+            "of a loader with workers: those that were ready before it, and had to wait for it; null where not known",
+        ),
+        (
+            "tasks",
+            "bigint",
+            "batches",
+            "of a loader with workers: those that no worker had begun; null: not known",
+        ),
     ),
     _table(
         "cpu",

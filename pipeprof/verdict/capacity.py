@@ -63,6 +63,7 @@ class Stage:
     max_row_ns: float | None = None
     iterated: bool = False
     below_concat: bool = False
+    chained: bool = False  # takes turns with the other stages that are
 
     @property
     def stalls_within_queue(self) -> bool:

@@ -95,6 +95,7 @@ class Facts:
     """One training pipeline on one rank; `stages` in the order of op_id.
 
     `cores`: those that it may use, else the machine's, 0 when not known; `idle_share` is of the same ones.
+    `queued`: operators that do not take turns with others, so that there are queues between them.
     `job_cores`: what all ranks on this machine used; None where not known. `first` is the stage that was named, when
     one was.
     """
@@ -109,6 +110,7 @@ class Facts:
     job_cores: float | None = None
     delay_share: float | None = None
     first: StageFacts | None = None
+    queued: int = 1
 
     @classmethod
     def of(cls, rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> Self:
@@ -127,6 +129,7 @@ class Facts:
             row["room_cores"] or machine_cores,
             row["process_cores"] if row["job_cores"] is None and alone else row["job_cores"],
             row["delay_share"],
+            queued=sum(not one.get("chained") for one in rows if one["op_id"] != CONSUMER),
         )
 
     @cached_property

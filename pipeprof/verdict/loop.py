@@ -70,4 +70,5 @@ def _stage(row: Row) -> Stage:
         max_row_ns=row.get("max_row_ns"),
         iterated=bool(row.get("iterated")),
         below_concat=bool(row.get("below_concat")),
+        chained=bool(row.get("chained")),
     )

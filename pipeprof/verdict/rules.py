@@ -122,7 +122,7 @@ DOUBTS = (
     Code("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed", "shared_cpu")),
     Code("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
             never=("gil", "untimed", "shared_cpu")),
-    Code("no_queues", (unknown("drop"),)),
+    Code("no_queues", (unknown("drop"), at_least("queued", 1))),
     Code("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")),
             never=("gil", "shared_cpu")),
     Code("few_batches", (short_of("batches", ENOUGH_BATCHES),)),

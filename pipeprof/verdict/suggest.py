@@ -73,7 +73,9 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
     In front of all gains stands that other programs must stop, because what is predicted was measured beside them.
     """
     advice: list[Suggestion] = []
-    if row["op_type"] == SOURCE:
+    if row.get("chained"):
+        advice += _loader(row, kind, loop)
+    elif row["op_type"] == SOURCE:
         advice += _source(row, kind, loop)
     elif row["op_type"] in SCALING:
         advice += _workers(row, kind, loop)
@@ -245,6 +247,23 @@ def _shortest(row: Row, row_ms: float) -> dict[str, Any]:
         "now_ms": now_ms,
         "near": now_ms is None or now_ms < NEAR * row_ms,
     }
+
+
+def _loader(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
+    """More worker processes for all chained stages, as many as keep up with the loop; then a cheaper stage.
+
+    What they bring is not predicted, but bounded.
+    """
+    now = row["workers"] if row["uses_processes"] else 0
+    turn_ns = sum(stage.work_ns or 0.0 for stage in loop.stages if stage.chained)
+    wanted = min(math.ceil(turn_ns * (loop.consumer or 0.0) / 1e9), loop.cpu_count)
+    if wanted > now and not (kind == "cpu" and loop.has_no_core):
+        not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
+        yield _of(
+            "loader_workers", row, {"new_workers": wanted}, parameter="num_workers", old=now, new=wanted,
+            place=row["site"], not_when=not_when,
+        )  # fmt: skip
+    yield _of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"])
 
 
 def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:

@@ -19,6 +19,7 @@
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
+--   chained          boolean  takes turns with the other stages that are chained, in the loop itself or in its workers
 --   below_concat     boolean  it works only part of the time
 --   source           varchar  of its times: log | hook | both; loop for the training loop; null without
 --   timed_batches    bigint   batches that its times are from
@@ -54,7 +55,8 @@
 SELECT
   rep, rank, pipeline_key, pipeline_load.op_id, pipeline_load.op_type, pipeline_load.name, pipeline_load.workers,
   pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.iterated,
-  pipeline_load.node, pipeline_load.site, pipeline_load.code, pipeline_load.below_concat, pipeline_load.source,
+  pipeline_load.node, pipeline_load.site, pipeline_load.code, pipeline_load.chained, pipeline_load.below_concat,
+  pipeline_load.source,
   pipeline_load.timed_batches,
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
   pipeline_load.utilisation, pipeline_load.law_row_ns, pipeline_load.cores, pipeline_load.python_cores,

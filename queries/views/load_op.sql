@@ -20,6 +20,7 @@
 --   node            bigint   position in the user's dataset graph; null when unknown
 --   site            varchar  file:line of the call that made it; null when unknown
 --   code            varchar  file:line of its Python function or class; null when unknown
+--   inlined         boolean  runs inside its consumer; null for the training loop
 --   is_leaf         boolean  no operator produces for it
 --   is_sink         boolean  hands its batches to the training loop itself
 --   below_concat    boolean  a ConcatOp consumes it, directly or not, so it works only part of the time
@@ -67,7 +68,7 @@ everything AS (
   SELECT
     rep, rank, node.pipeline_key, pipeline_id, op_id, node.op_type, node.name,
     coalesce(node.workers, 1) AS workers,
-    node.capacity, node.is_python, node.uses_processes, node.iterated, node.node, node.site, node.code,
+    node.capacity, node.is_python, node.uses_processes, node.iterated, node.inlined, node.node, node.site, node.code,
     producer.op_id IS NULL AS is_leaf,
     node.consumer_id IS NULL AND NOT node.inlined AS is_sink,
     coalesce(place.below_concat, FALSE) AS below_concat,
@@ -93,5 +94,5 @@ everything AS (
 
 SELECT
   rep, rank, pipeline_key, pipeline_id, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated,
-  node, site, code, is_leaf, is_sink, below_concat, below_filter, below_zip
+  node, site, code, inlined, is_leaf, is_sink, below_concat, below_filter, below_zip
 FROM everything

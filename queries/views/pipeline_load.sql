@@ -7,6 +7,9 @@
 -- the time between two rows (law_row_ns), and with threads the rate; MindSpore's timing lines of such a source are of
 -- its output. Operators without a queue and without a time are left out: they work inside their consumer.
 --
+-- Stages that are timed inside their consumer (chained) take turns, in the loop itself or in each worker process. One
+-- that takes most of the time of the turn is as busy as the whole: always, when the loop itself makes its batches.
+--
 -- Reads: load_cpu?, load_fill?, load_op, load_service?, pipeline_pace?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
@@ -25,6 +28,7 @@
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
 --   is_leaf          boolean  no operator produces for it
+--   chained          boolean  takes turns with the other stages that are chained
 --   below_concat     boolean  it works only part of the time
 --   below_filter     boolean  not all of its rows arrive
 --   source           varchar  of its times: log | hook | both; loop for the training loop; null without
@@ -108,23 +112,42 @@ rated AS (
           )
       ELSE 1.0e8 / nullif(16.0e0 * workers, 0)
     END AS law_row_ns,
-    greatest(sampled_cores, hook_cpu_ns * loop_rate / 1.0e9) AS cores
+    greatest(sampled_cores, hook_cpu_ns * loop_rate / 1.0e9) AS cores,
+    coalesce(inlined, FALSE) AND source = 'hook' AS chained
   FROM joined
+),
+
+-- A stage that the loop runs itself, beside others in worker processes, is in no turn.
+turned AS (
+  SELECT
+    *,
+    chained AND coalesce(uses_processes, FALSE) AS in_workers,
+    chained AND NOT bool_or(coalesce(uses_processes, FALSE)) OVER pipeline AS in_loop,
+    sum(work_ns) FILTER (WHERE chained) OVER turn AS turn_ns,
+    max(work_ns) FILTER (WHERE chained) OVER turn AS longest_turn_ns
+  FROM rated
+  WINDOW
+    pipeline AS (PARTITION BY rep, rank, pipeline_key),
+    turn AS (PARTITION BY rep, rank, pipeline_key, chained, uses_processes)
 )
 
 SELECT
   rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated, node, site,
-  code, is_leaf, below_concat, below_filter,
+  code, is_leaf, chained, below_concat, below_filter,
   CASE WHEN op_id = -1 AND rate IS NOT NULL THEN 'loop' ELSE source END AS source,
   timed_batches, rows_per_batch, work_ns,
   coalesce(hook_row_ns, CASE WHEN workers = 1 OR op_type <> 'GeneratorOp' THEN work_ns / nullif(rows_per_batch, 0) END)
     AS row_ns,
   law_row_ns, rate,
-  loop_rate / nullif(rate, 0) AS utilisation,
-  cores,
+  CASE
+    WHEN in_loop THEN work_ns / nullif(longest_turn_ns, 0)
+    WHEN in_workers THEN loop_rate / nullif(rate, 0) * turn_ns / nullif(longest_turn_ns, 0)
+    ELSE loop_rate / nullif(rate, 0)
+  END AS utilisation,
+  CASE WHEN NOT coalesce(in_loop, FALSE) THEN cores END AS cores,
   -- Whether a map of imported files is Python is not known: it may be.
   CASE
-    WHEN coalesce(uses_processes, FALSE) OR NOT coalesce(is_python, TRUE) THEN 0.0e0
+    WHEN coalesce(uses_processes, FALSE) OR NOT coalesce(is_python, TRUE) OR coalesce(in_loop, FALSE) THEN 0.0e0
     ELSE coalesce(cores, 0.0e0)
   END AS python_cores,
   CASE
@@ -134,4 +157,4 @@ SELECT
   END AS cpu_share,
   work_cv, longest_batches, longest_ns, max_row_ns, burst_share, samples, input_ratio, output_ratio,
   intake_ratio - CASE WHEN op_id = -1 THEN 0.0e0 ELSE output_ratio END AS drop_ratio
-FROM rated
+FROM turned

@@ -16,6 +16,7 @@ user's training. It writes to the spool and nowhere else.
     slow          every step takes a share longer: for runs that measure what the gate sees
     iterables     looks at where the training waits for what has no hooks: a generator, another library's loader
     loop, stop    counts the steps; the process ends after so many of them: for runs of an experiment
+    loaders, dataloader   other loaders, described by their stages; MindSpore's DataLoader
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     delay, gil    how long threads waited for a core, and how long Python code held the interpreter's lock
     service       per-operator service times from the dataset's own log lines

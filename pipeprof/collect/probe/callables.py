@@ -39,6 +39,12 @@ class Cell:
         """Whether the next call is only counted."""
         return recorder.REC.off or next(self.counter) % self.every
 
+    def takes(self, rows):
+        """Whether the rows of the next batch, which are counted here, are timed."""
+        first = next(self.counter)
+        self.counter = itertools.count(first + rows)
+        return not recorder.REC.off and (first - 1) % self.every < rows
+
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
         return recorder.thread_cpu(), delay.of_thread(), delay.read_by_thread()

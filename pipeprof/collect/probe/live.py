@@ -22,6 +22,8 @@ MOST_FRAMES, MOST_THREADS = 60, 16
 FETCH, BUILD, CALLBACK, COMPILE, CALL, ROW = "fetch", "build", "callback", "compile", "call", "row"
 HOOKS = {
     ("dataset", "__next__"): FETCH,
+    ("loaders", "__next__"): FETCH,
+    ("loaders", "__iter__"): BUILD,
     ("dataset", "__init__"): BUILD,
     ("steps", "called"): CALLBACK,
     ("steps", "compiled"): COMPILE,

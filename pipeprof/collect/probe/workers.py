@@ -46,6 +46,7 @@ class Slot:
         self._reading = -1
         self._began = None
         self._watched = False
+        self._batches = 0
 
     @property
     def rows(self):
@@ -63,6 +64,16 @@ class Slot:
         self._rows += 1
         self._write()
         return True
+
+    def takes(self, rows):
+        """Whether the rows of the next batch are timed; else they are counted here."""
+        (_, every) = ORDERS.unpack_from(self._memory, 0)
+        self._batches += 1
+        if (self._batches - 1) % max(1, every // max(1, rows)) == 0:
+            return True
+        self._rows += rows
+        self._write()
+        return False
 
     def begin(self):
         """A row has arrived."""
@@ -86,7 +97,7 @@ class Slot:
         read = delay.read_since(before[2])
         return cpu, delay.between(before[1], delay.of_thread()), read
 
-    def add(self, wall, spent, made=None):
+    def add(self, wall, spent, _given=None, made=None):
         """Count a timed row of `made` bytes, and what it spent."""
         cpu, waited, read = spent
         self._read += read or 0
@@ -182,7 +193,7 @@ class Workers:
 
     def add(self, wall, spent, _given=None, made=None):
         """Count a timed call, in the worker."""
-        SLOT.add(wall, spent, made)
+        SLOT.add(wall, spent, None, made)
 
     def take(self):
         """The figures since the last time, or None; says which processes they are of when these have changed."""

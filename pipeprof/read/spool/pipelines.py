@@ -42,11 +42,17 @@ class Pipeline:
     nodes: list[dict[str, Any]]
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
+    ready: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # batch -> depth, held, tasks
     records: list[minddata.FetchRecord] = field(default_factory=list)
     taken: Sequence[Mapping[str, Any]] = ()  # what was taken of MindSpore's records of its batches
     last_fetch_ns: int | None = None
     spacing_ms: int = 0  # of its last readings; 0: as it began
     is_sampled: bool = False
+
+    @property
+    def ahead(self) -> int | None:
+        """Batches that a loader makes ahead; None where that is not known."""
+        return self.nodes[0].get("capacity") if self.nodes else None
 
 
 def pipeline_keys(process: Process) -> dict[int, str]:
@@ -62,6 +68,7 @@ def add_pipelines(
     sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
     epochs_of = _epoch_batches(process)
     last_fetches = _last_fetches(process)
+    ready = _by_number(process.all("ready"))
     spacings, taken = (_by_number(process.all(name)) for name in ("spacing", "batches"))
     pipelines: dict[int, Pipeline] = {}
     trees: dict[str, list[minddata.PipelineOp]] = {}
@@ -71,6 +78,7 @@ def add_pipelines(
         nodes = flatten(event.get("graph") or {})
         pipeline = Pipeline(number, event, out.pipelines, nodes, _key(event, role))
         pipeline.taken, pipeline.last_fetch_ns = taken.get(number, ()), last_fetches.get(number)
+        pipeline.ready = dict(_readiness(ready.get(number, ())))
         pipeline.spacing_ms = max((one["ms"] for one in spacings.get(number, ())), default=0)
         out.pipelines += 1
         pipelines[number] = pipeline
@@ -84,6 +92,7 @@ def add_pipelines(
             batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
             num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None, epoch_batches=epochs_of.get(number),
             batch_bytes=sizes.get(number), queues=queues,
+            settings=json.dumps(event["settings"]) if event.get("settings") else None,
         )  # fmt: skip
     for pipeline in pipelines.values():
         if not pipeline.is_sampled:
@@ -134,12 +143,23 @@ def add_fetches(
         if mark.kind != Kind.FETCH or mark.flag & ~OTHER_THREAD or mark.subject not in pipelines:
             continue
         record = records[mark.subject].get(mark.number)
+        pipeline = pipelines[mark.subject]
+        ready = pipeline.ready.get(mark.number, {})
+        capacity = pipeline.ahead if ready else None
         out.add(
-            "fetch", pipeline_id=pipelines[mark.subject].pipeline_id, fetch=mark.number, step=step_of.get(mark),
+            "fetch", pipeline_id=pipeline.pipeline_id, fetch=mark.number, step=step_of.get(mark),
             start_ns=out.at(mark.begin), wait_ns=mark.end - mark.begin, push_ns=record.push_ns if record else None,
-            batch_ns=record.batch_ns if record else None, depth=record.depth if record else None,
-            capacity=record.capacity if record else None, side="iterator",
+            batch_ns=record.batch_ns if record else None, depth=record.depth if record else ready.get("depth"),
+            capacity=record.capacity if record else capacity, side="iterator", held=ready.get("held"),
+            tasks=ready.get("tasks"),
         )  # fmt: skip
+
+
+def _readiness(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, int]]]:
+    """Batches ready behind each batch, those that it had held up, and tasks not begun; by its number."""
+    for event in events:
+        for at, (depth, held, tasks) in enumerate(zip(event["depth"], event["held"], event["tasks"], strict=False)):
+            yield event["first"] + at, {"depth": depth, "held": held, "tasks": tasks}
 
 
 def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
@@ -311,7 +331,9 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
         out.add(
             "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=number, op_type=node["type"],
             name=node.get("name") or None, workers=node.get("workers"), is_python=node.get("python"),
-            uses_processes=node.get("processes"), inlined=node["type"] in INLINED, **_origin(node),
+            uses_processes=node.get("processes"), inlined=bool(node.get("inlined")) or node["type"] in INLINED,
+            capacity=node.get("capacity"),
+            **_origin(node),
         )  # fmt: skip
         if node["parent"] is not None:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])

@@ -61,8 +61,10 @@ class Node(_Node, total=False):
     python: bool | None
     processes: bool | None
     iterated: bool | None
+    inlined: bool | None
     code: str | None
     batch: At | None
+    capacity: At | None
     rows: Count | None
     children: list[Node] | None
 
@@ -82,9 +84,12 @@ _EVENTS = {
         {"number": Id, "begin": At, "end": At},
         {
             "hidden": bool | None, "site": str | None, "epochs": Any, "graph": Node | None, "queues": str | None,
-            "again": bool | None,
+            "again": bool | None, "settings": dict[str, Any],
         },
     ),
+    # Of consecutive batches of a loader with workers: how many were ready behind it, how many of them it had held up,
+    # and how many were still to be begun. `first` counts from 0.
+    "ready": _event({"number": Id, "first": Count, "depth": list[Id], "held": list[Id], "tasks": list[Id]}),
     # Looks at where the training was: time, what was found (1: it waits for a loader without hooks), and for which one.
     "looks": _event({"samples": list[tuple[At, Id, Id]]}),
     "first_batch": _event({"number": Id, "bytes": Count}),  # how many bytes the first batch of an iterator holds

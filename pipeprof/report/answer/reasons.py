@@ -28,6 +28,7 @@ FACTS = {
     "contending_cores": ("CPU of the operator that uses the most, among those that are used or not timed", "cores"),
     "first_utilisation": ("utilisation of the named stage", "share"),
     "margin": ("utilisation of the named stage minus the next one's", "points"),
+    "queued": ("operators that do not take turns with others", "number"),
     "batches": ("batches of the steady state", "number"),
     "idle_share": ("idle part of the cores that the training may use", "share"),
     "idle_room": ("idle cores / half a core, or 12 % of all where that is more", "times"),

@@ -79,6 +79,11 @@ def _workers(facts: Facts) -> tuple[str, str]:
     return f"set num_parallel_workers of {op_label(facts['op'])} {change}", reason
 
 
+def _loader_workers(facts: Facts) -> tuple[str, str]:
+    action = f"make the batches in {format_count(facts['new_workers'], 'worker process')}"
+    return f"{action} (num_workers={facts['new_workers']})", "all stages of the loader run in them"
+
+
 def _by_number(facts: Facts) -> tuple[str, str]:
     action = (
         f"give {op_label(facts['op'])} `__getitem__` and `__len__`, with num_parallel_workers={facts['new_workers']} "
@@ -179,6 +184,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "use a smaller shuffle buffer (buffer_size)", "the whole buffer is filled before the first batch"
     ),
     "faster_reading": _reading,
+    "loader_workers": _loader_workers,
     "cheaper_waits": _on_op(
         "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
     ),

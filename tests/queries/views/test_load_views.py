@@ -382,3 +382,28 @@ def test_one_call_of_many_is_no_stall_whatever_its_length(kind):
 
 def test_there_is_no_kind_when_nothing_tells(kind):
     assert kind(("MapOp", {}), times(0, "hook", 90)) is None
+
+
+TURN = "SELECT op_type, chained, round(utilisation, 3), cores, python_cores FROM pipeline_load WHERE op_id >= 0 ORDER BY op_id"
+STAGES = {"inlined": True, "is_python": True, "capacity": None}
+
+
+def loader(workers, ends=ENDS):
+    """40 ms of rows and 10 ms of what collates them for each batch, of which the loop takes one in 100 ms."""
+    facts = STAGES | {"workers": workers or 1, "uses_processes": workers > 0}
+    alone = STAGES | {"uses_processes": False}
+    work = [(0, 10), (1, 40), (2, 1)]
+    services = [row for op, cost in work for row in times(op, "hook", cost, ends, cpu_ns=MS)]
+    return base(("Collate", facts), ("Dataset", facts), ("Sampler", alone), op_service=services)
+
+
+def test_a_stage_of_a_loop_that_makes_its_own_batches_is_as_busy_as_its_part_of_the_turn(look):
+    assert look(TURN, loader(0)) == [
+        ("Collate", True, 0.25, None, 0.0), ("Dataset", True, 1.0, None, 0.0), ("Sampler", True, 0.025, None, 0.0),
+    ]  # fmt: skip
+
+
+def test_the_longest_stage_of_workers_is_as_busy_as_they_are(look):
+    assert [row[:3] for row in look(TURN, loader(2))] == [
+        ("Collate", True, 0.063), ("Dataset", True, 0.25), ("Sampler", True, 0.01),
+    ]  # fmt: skip

@@ -1,0 +1,290 @@
+"""What loaders have in common, whatever their library: a loop fetches batches, which stages make one after the other.
+
+A library's module (such as `dataloader`) describes its loader once: the stages with their names and code, the workers
+that run them, how many batches they make ahead, and the settings. It tells when a batch is fetched and when a stage
+works. What is recorded is the same for all: an iterator with its graph, its fetches, times of stages, and how many
+batches lie ready. `mindspore.dataset`, whose stages run side by side with queues between, has hooks of its own
+(`dataset`, `callables`, `workers`) that record the same.
+"""
+
+import os
+import threading
+import weakref
+
+from . import callables, dataset, recorder, sizes, steps, workers
+
+KEPT = 256  # batches whose readiness is kept until it is written
+FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+WORKER = None  # type: tuple[Feed, dict[str, workers.Slot]] | None  # of this process, when it is one of a loader's
+_starting = threading.local()
+_feeds = weakref.WeakSet()  # type: weakref.WeakSet[Feed]
+
+
+class Stage:
+    """One kind of work on a batch. `is_alone`: it runs in the training's own thread, also where there are workers."""
+
+    def __init__(self, kind, function, is_alone=False):
+        from . import describe
+
+        self.kind = kind
+        self.is_alone = is_alone
+        self.facts = {"name": describe.callable_name(function), "code": describe.code_of(function)}
+
+
+class Description:
+    """A loader: its stages from the loop to the index order, worker processes, and what it was made with."""
+
+    def __init__(self, owner, stages, count, ahead, batch, settings):
+        self.site, self.callers = callables.origin_of(owner)
+        self.stages = stages
+        self.count = count
+        self.ahead = ahead
+        self.batch = batch
+        self.settings = settings
+
+    def graph(self):
+        """As `describe.describe` gives a dataset's."""
+        children = []
+        for node in reversed(range(len(self.stages))):
+            stage = self.stages[node]
+            apart = self.count > 0 and not stage.is_alone
+            entry = {"type": stage.kind, "node": node, "python": True, "site": self.site, "callers": self.callers}
+            entry.update(stage.facts, workers=max(1, self.count) if apart else 1, processes=apart, children=children)
+            entry["inlined"] = True
+            if node == 0:
+                entry.update(batch=self.batch, capacity=self.ahead or None)
+            children = [entry]
+        return children[0]
+
+
+class Feed:
+    """One iterator of a loader: what `trees.Tree` is to a dataset's."""
+
+    hidden = False
+    digest = None
+
+    def __init__(self, description):
+        self.number = dataset._next_number()
+        self.description = description
+        self.rows = 0
+        self.last_row = 0
+        self.forks = 0
+        self.is_closed = False
+        main = threading.current_thread() is threading.main_thread()
+        self.other_thread = 0 if main else recorder.OTHER_THREAD
+        self.cells = {}
+        self._ready = []
+        self._written = 0
+        for node, stage in enumerate(description.stages):
+            apart = description.count > 0 and not stage.is_alone
+            cell = self.cells[stage.kind] = workers.Workers(self) if apart else callables.Cell(self)
+            cell.node, cell.part = node, 0
+            if apart:
+                cell.pool = workers.Pool(description.count)
+        callables._cells.extend(self.cells.values())
+        _feeds.add(self)
+
+    def timer(self, kind):
+        """What counts the rows of a stage in this process; None where that is not to be known."""
+        if WORKER is not None:
+            return WORKER[1].get(kind) if WORKER[0] is self else None
+        cell = self.cells.get(kind)
+        return None if recorder.REC.off or isinstance(cell, workers.Workers) else cell
+
+    def note(self, depth, held, tasks):
+        """A batch was handed out; so many lie ready, so many of them were held up by it, so many are to be made."""
+        self._ready.append((depth, held, tasks))
+        if len(self._ready) >= KEPT:
+            self.write()
+
+    def write(self):
+        """Leave in the spool what was noted."""
+        ready, self._ready = self._ready, []
+        if ready:
+            depth, held, tasks = (list(column) for column in zip(*ready))
+            recorder.REC.line("ready", number=self.number, first=self._written, depth=depth, held=held, tasks=tasks)
+            self._written += len(ready)
+
+    def close(self):
+        """The loop has left it."""
+        if not self.is_closed and not recorder.REC.off:
+            self.is_closed = True
+            self.write()
+            callables.flush(self.number)
+            recorder.REC.event("closed", number=self.number, rows=self.rows, last=self.last_row)
+
+
+def with_feed(original, describe, kept, made):
+    """The method of a loader that makes an iterator, with a feed for that.
+
+    `describe(loader)`: its description; `kept(loader)`: whether it hands out an iterator that has one;
+    `made(iterator)`: process ids of its workers. Of an error one frame of ours is in the traceback.
+    """
+
+    def __iter__(self):
+        feed, begin = None, 0
+        try:
+            if not recorder.REC.off and not kept(self):
+                begin = recorder.now()
+                _prepare()
+                feed = _starting.feed = Feed(describe(self))
+        except Exception:
+            recorder.REC.failed("loader")
+        try:
+            iterator = original(self)
+        except BaseException as error:
+            leave_out_frames(error)
+            raise
+        finally:
+            _starting.feed = None
+        try:
+            if feed is not None:
+                _tell(feed, begin)
+                _started(feed, made(iterator))
+        except Exception:
+            recorder.REC.failed("loader")
+        return iterator
+
+    return __iter__
+
+
+def being_made():
+    """The feed of the iterator that this thread is making; None where it makes none."""
+    return getattr(_starting, "feed", None)
+
+
+def _prepare():
+    dataset._prepare()
+    rec = recorder.REC
+    if _write_all not in rec.closing:
+        rec.closing.insert(0, _write_all)
+        rec.periodic.append(_write_all)
+
+
+def _write_all():
+    for feed in list(_feeds):
+        feed.write()
+
+
+def _tell(feed, begin):
+    description = feed.description
+    recorder.REC.event(
+        "iterator", number=feed.number, begin=begin, end=recorder.now(), thread=feed.other_thread, hidden=False,
+        site=description.site, epochs=None, graph=description.graph(), settings=description.settings,
+        queues="not_recorded: of this loader it is known how many batches were ready at each fetch",
+    )  # fmt: skip
+
+
+def with_fetches(original, feed_of, ready):
+    """The method of an iterator that hands out a batch, recording that.
+
+    `feed_of(iterator)`: its feed, or None; `ready(iterator)`: three numbers for `Feed.note`, or None.
+    """
+    now = recorder.now
+
+    def __next__(self):
+        rec, tree = recorder.REC, None
+        try:
+            tree = None if rec.off else feed_of(self)
+        except Exception:
+            rec.failed("loader")
+        if tree is None:
+            return original(self)
+        if not steps.LOOP.model:
+            steps.LOOP.before_fetch(tree)
+        flag = recorder.FAILED
+        begin = end = 0
+        try:
+            begin = now()
+        except Exception:
+            rec.failed("clock")
+        try:
+            row = original(self)
+            flag = recorder.ROW
+        except StopIteration:
+            flag = recorder.STOPPED
+            raise
+        except BaseException as error:
+            leave_out_frames(error)
+            raise
+        finally:
+            try:
+                end = now()
+                rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
+            except Exception:
+                rec.failed("fetch")
+        try:
+            _handed_out(tree, row, end, ready(self))
+        except Exception:
+            rec.failed("loader")
+        return row
+
+    return __next__
+
+
+def _handed_out(feed, row, end, readiness):
+    feed.rows += 1
+    feed.last_row = end
+    if feed.rows == 1:
+        dataset._weigh(feed, row)
+    if readiness is not None:
+        feed.note(*readiness)
+
+
+def timed(timer, original, *args):
+    """Call a stage, and count its time for one row."""
+    spent = None
+    try:
+        spent = timer.spent()
+        begin = recorder.now()
+    except Exception:
+        recorder.REC.failed("loader")
+    result = None
+    try:
+        result = original(*args)
+        return result
+    finally:
+        try:
+            if spent is not None:
+                wall, spent = recorder.now() - begin, timer.since(spent)
+                timer.add(wall, spent, None, sizes.of(result))
+        except Exception:
+            recorder.REC.failed("loader")
+
+
+def leave_out_frames(error):
+    """Take the frames of hooks out of a traceback, as far as they lie behind the first one that is none."""
+    try:
+        entry = error.__traceback__
+        while entry is not None and entry.tb_next is not None:
+            if entry.tb_next.tb_frame.f_code.co_filename.startswith(FOLDER):
+                entry.tb_next = entry.tb_next.tb_next
+            else:
+                entry = entry.tb_next
+    except Exception:
+        recorder.REC.failed("loader")
+
+
+def _started(feed, pids):
+    for cell in feed.cells.values():
+        if isinstance(cell, workers.Workers):
+            cell.pids = pids
+            return  # they belong to the first stage that runs in them
+
+
+def _forking():
+    feed = being_made()
+    if feed is not None:
+        feed.forks += 1
+
+
+def _forked():
+    global WORKER
+    feed, _starting.feed = being_made(), None
+    if feed is not None and 0 < feed.forks <= feed.description.count:
+        apart = {kind: cell for kind, cell in feed.cells.items() if isinstance(cell, workers.Workers)}
+        WORKER = (feed, {kind: workers.Slot(cell, cell.pool.memory, feed.forks - 1) for kind, cell in apart.items()})
+
+
+recorder.at_fork(before=_forking, after_in_child=_forked)

@@ -1,0 +1,63 @@
+"""MindSpore's own DataLoader: batches, random numbers and errors as without a recorder, and its stages in the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+from conftest import WORKLOADS, clean_environment, script
+
+from pipeprof.report.run_verdict import verdict_of
+
+pytestmark = pytest.mark.mindspore
+OURS = re.compile(r'  File "[^"]*/collect/probe/.*\n(?:    .*\n)*', re.MULTILINE)
+NUMBERS = re.compile(r"pid[^ ]* *\d+|line \d+")
+
+
+@pytest.fixture(scope="module")
+def every_way(pipeprof_in):
+    return pipeprof_in("every_way").collect(script("dataloaders.py"))
+
+
+def errors(text):
+    said = text[text.rindex("Traceback") :] if "Traceback" in text else text
+    return NUMBERS.sub("", OURS.sub("", said)).partition("\npipeprof:")[0].strip()
+
+
+def test_whatever_it_hands_out_and_however_it_ends_is_as_without_a_recorder(every_way):
+    plain = subprocess.run(
+        script("dataloaders.py"), capture_output=True, text=True, check=False, env=clean_environment(), cwd=WORKLOADS
+    )
+    assert plain.returncode == every_way.done.returncode == 1
+    assert every_way.done.stdout == plain.stdout
+    assert errors(every_way.done.stderr) == errors(plain.stderr)
+    assert not [code for code in every_way.warned() if code.startswith("probe_failed")]
+
+
+def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(every_way):
+    batches = [line for line in every_way.done.stdout.splitlines() if re.match(r"\w+ \d+ \d+ \[", line)]
+    fetched = every_way.rows("fetch")
+    assert len(fetched) == len(batches) + every_way.done.stdout.count("loss")
+    apart = {row["pipeline_id"] for row in every_way.rows("pipeline") if json.loads(row["settings"])["num_workers"]}
+    stages = {row["op_type"] for row in every_way.rows("pipeline_op")}
+    assert stages == {"Collate", "Dataset", "Sampler"}
+    assert all(
+        (row["depth"] is not None and row["held"] <= row["depth"] <= row["capacity"]) == (row["pipeline_id"] in apart)
+        for row in fetched
+    )
+    rows = {row["pipeline_id"]: 0 for row in every_way.rows("pipeline")}
+    for row in every_way.rows("op_service"):
+        rows[row["pipeline_id"]] += row["rows"] if row["op_id"] == 1 else 0
+    assert rows[0] == 24
+    assert 24 in [rows[number] for number in apart]
+
+
+@pytest.mark.parametrize(("kind", "workers", "stage"), [("row", "0", "Dataset"), ("collate", "2", "Collate")])
+def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded, kind, workers, stage):
+    found = verdict_of(recorded("slow_loader.py", kind, "50", workers).run)
+    lead = found.verdict.lead
+    assert (lead.code, lead.stage.op_type, lead.detail) == ("input_bound", stage, "wait")
+    waits = float(re.search(r"waited ([\d.]+)", recorded("slow_loader.py", kind, "50", workers).done.stdout)[1])
+    assert lead.share == pytest.approx(waits, abs=0.1)
