@@ -273,10 +273,10 @@ def test_nothing_is_kept_alive_and_nothing_lost(hooked, probe):
         rows = [Row() for _ in range(50)]
         watched = [weakref.ref(item) for item in (cell, *rows)]
         for row in hooked.Iterator(rows):
-            assert cell.compile_and_run(lambda x, key: x, row, key=row) is row
+            assert cell.compile_and_run(lambda x, key: (x, key), row, key=row) == (row, row)
             optimizer(lambda x: x, row)
             manager.on_train_step_end(Context())
-            hooked.Executor().compile(lambda: (row, False))
+            hooked.Executor().compile(lambda row=row: (row, False))
         return watched
 
     train()
