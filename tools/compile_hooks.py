@@ -38,20 +38,23 @@ class CompiledHooks(BuildHookInterface):  # type: ignore[misc]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before anything is packed; `version`: standard or editable."""
-        root = Path(self.root)
+        folder = Path(self.root, FOLDER)
+        self.made = tempfile.TemporaryDirectory()
+        file = Path(self.made.name, NAME) if version != "editable" else folder / NAME
         try:
+            build(folder / "_hooks.c", file)
             if version == "editable":
-                build(root / FOLDER / "_hooks.c", root / FOLDER / NAME)
                 return
-            self.made = tempfile.TemporaryDirectory()
-            file = Path(self.made.name, NAME)
-            build(root / FOLDER / "_hooks.c", file)
             tag = f"cp310-abi3-{platform(file.read_bytes())}"
         except CannotError as error:
             self.app.display_warning(f"the hooks are not compiled, those in Python are used: {error}")
             return
         build_data["force_include"][str(file)] = str(FOLDER / NAME)
         build_data.update(pure_python=False, tag=tag)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - hatchling's
+        """The wheel is packed: remove what was compiled for it."""
+        self.made.cleanup()
 
 
 def build(source: Path, file: Path) -> None:
@@ -64,12 +67,10 @@ def build(source: Path, file: Path) -> None:
         raise CannotError(f"{sys.implementation.name} on {sys.platform}")
     if not header.is_file():
         raise CannotError(f"{header} is missing, a Python for developers has it")
-    run([*compiler(), *FLAGS, "-I", str(header.parent), str(source), "-o", str(file)], "the compiler failed")
+    load = f"import sys; sys.path.insert(0, {str(file.parent)!r}); import _hooks"
     try:
-        run(
-            [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(file.parent)!r}); import _hooks"],
-            "it cannot be loaded",
-        )
+        run([*compiler(), *FLAGS, "-I", str(header.parent), str(source), "-o", str(file)], "the compiler failed")
+        run([sys.executable, "-I", "-c", load], "it cannot be loaded")
     except CannotError:
         file.unlink(missing_ok=True)
         raise

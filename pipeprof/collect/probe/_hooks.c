@@ -1042,8 +1042,10 @@ USUAL static PyObject *on_callbacks(Hook *self, PyObject *args, PyObject *kwargs
         return in_python(self, args, kwargs);
     PyTypeObject *type = (PyTypeObject *)self->cache;
     Pass *pass = (Pass *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (pass == NULL)
-        return NULL;
+    if (pass == NULL) {
+        PyErr_Clear();
+        return PyObject_Call(self->original, args, kwargs);
+    }
     pass->hook = (Hook *)Py_NewRef((PyObject *)self);
     pass->callbacks = Py_NewRef(callbacks);
     return (PyObject *)pass;
