@@ -5,6 +5,7 @@ recorder, trees, the loop and windows derive from; `LANE` says which of these co
 """
 
 import os
+import sys
 
 from . import marks
 
@@ -29,7 +30,7 @@ class PythonLane:
 
 
 def _compiled():
-    if os.environ.get("PIPEPROF_NO_COMPILED", "0") not in ("", "0"):
+    if sys.version_info < (3, 10) or os.environ.get("PIPEPROF_NO_COMPILED", "0") not in ("", "0"):
         return None
     try:
         from . import _hooks
