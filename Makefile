@@ -225,7 +225,7 @@ $(DEMO) $(TEST): PURPOSE := check
 $(DEMO) $(TEST): STAMPS := $(DEMO) $(TEST) $(READY)
 endif
 
-$(DEMO) $(TEST) $(READY): pyproject.toml $(if $(LOCKED),ci/constraints/dev.txt)
+$(DEMO) $(TEST) $(READY): pyproject.toml pipeprof/collect/probe/_hooks.c $(if $(LOCKED),ci/constraints/dev.txt)
 	@command -v "$(PYTHON)" >/dev/null || { echo "error: no Python was found, 3.10 to 3.12 is needed" >&2; exit 1; }
 	@"$(PYTHON)" tools/preflight.py $(PURPOSE) --venv "$(VENV)"
 	"$(PYTHON)" -m venv $(VENV)

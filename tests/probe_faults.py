@@ -88,10 +88,16 @@ class _Calls(ast.NodeTransformer):
         return node
 
 
-def write_copy(folder):
-    """The probe with rewritten calls below a folder; returns what stands first on PYTHONPATH then."""
+def write_copy(folder, hooks=("_hooks*.so",)):
+    """The probe with rewritten calls below a folder; returns what stands first on PYTHONPATH then.
+
+    `hooks`: patterns of the files with hooks in C; without any, those in Python are used.
+    """
     copy = folder / "probe"
     copy.mkdir()
+    for pattern in hooks:
+        for path in PROBE.glob(pattern):
+            shutil.copy(path, copy)
     shutil.copytree(PROBE / "site", copy / "site", ignore=shutil.ignore_patterns("__pycache__"))
     number = 0
     for path in sorted(PROBE.glob("*.py")):
@@ -129,13 +135,13 @@ def sites(notes, word):
     return {int(line.split()[1]) for line in lines if line.startswith(word + " ")}
 
 
-def all_rounds(start, folder, *, at_once, call, later):
+def all_rounds(start, folder, *, at_once, call, later, hooks=("_hooks*.so",)):
     """Run `start(folder, variables)` until all sites have raised; returns what came of each, those reached, and raised.
 
     The first round raises nothing. Then each site raises in one of some rounds, and those once more that were not reached
     behind an early error.
     """
-    site = write_copy(folder)
+    site = write_copy(folder, hooks)
     options = json.dumps(asdict(ProbeOptions(queue_interval_ms=20, run_id="x")))
     outcomes, reached, raised = [], set(), set()
 

@@ -1,5 +1,7 @@
 """Checks that a folder holds one release: an sdist and a wheel of this version, with all that they must hold.
 
+The wheel is that of one platform, with the compiled hooks, or the one for all, without.
+
 python tools/check_release.py DIST [--tag v1.2.3]
 
 The version is `__version__` of pipeprof/version.py. A tag must be v and that version, and the changelog must have a
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("Requires-Python", "Description-Content-Type", "License-Expression", "Project-URL")
+COMPILED = r"cp310-abi3-manylinux_2_17_\w+"  # PyPI takes no wheel of just one Linux
+HOOKS = "pipeprof/collect/probe/_hooks.abi3.so"
 
 
 def main() -> int:
@@ -57,15 +61,21 @@ def wrong_tag(tag: str, version: str) -> Iterator[str]:
 
 def wrong_files(dist: Path, version: str) -> Iterator[str]:
     """What is missing in a folder, or should not be there."""
-    wheel, sdist = dist / f"pipeprof-{version}-py3-none-any.whl", dist / f"pipeprof-{version}.tar.gz"
     found = {path for path in dist.iterdir() if not path.name.startswith(".")}
+    compiled = {path for path in found if re.fullmatch(rf"pipeprof-{re.escape(version)}-{COMPILED}\.whl", path.name)}
+    wheel = min(compiled, default=dist / f"pipeprof-{version}-py3-none-any.whl")
+    sdist = dist / f"pipeprof-{version}.tar.gz"
     for path in sorted(found ^ {wheel, sdist}):
         yield f"{path.name} is {'not expected' if path in found else 'missing'} in {dist}"
     if wheel in found:
         with zipfile.ZipFile(wheel) as archive:
             metadata = archive.read(f"pipeprof-{version}.dist-info/METADATA").decode()
             names = set(archive.namelist())
-        yield from (f"{name} is missing in the wheel" for name in sorted(_in_wheel(version) - names))
+        yield from (
+            f"{name} is missing in the wheel" for name in sorted(_in_wheel(version, is_compiled=bool(compiled)) - names)
+        )
+        if not compiled and HOOKS in names:
+            yield f"{wheel.name} is for any platform, and holds {HOOKS}"
         yield from _wrong_metadata(metadata, version)
     if sdist in found:
         with tarfile.open(sdist) as archive:
@@ -84,17 +94,21 @@ def _files(folder: str) -> Iterator[Path]:
     return (
         path.relative_to(ROOT)
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     )
 
 
-def _in_wheel(version: str) -> set[str]:
-    """Every file of the package (also py.typed and what is no Python), the queries, and the licence."""
+def _in_wheel(version: str, *, is_compiled: bool) -> set[str]:
+    """Every file of the package (also py.typed and what is no Python), the queries, the licence, what was compiled."""
     queries = {Path("pipeprof", "_queries", *path.parts[1:]) for path in _files("queries")}
-    return {path.as_posix() for path in {*_files("pipeprof"), *queries}} | {
-        f"pipeprof-{version}.dist-info/licenses/LICENSE",
-        f"pipeprof-{version}.dist-info/entry_points.txt",
-    }
+    return (
+        {path.as_posix() for path in {*_files("pipeprof"), *queries}}
+        | ({HOOKS} if is_compiled else set())
+        | {
+            f"pipeprof-{version}.dist-info/licenses/LICENSE",
+            f"pipeprof-{version}.dist-info/entry_points.txt",
+        }
+    )
 
 
 def _in_sdist() -> set[str]:

@@ -63,7 +63,7 @@ class Rank(msgspec.Struct, kw_only=True):
 
     `zero_realtime_ns` and `zero_monotonic_ns` are the two clocks at the repetition's zero, as this process saw them.
     `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None: nothing is known to be.
-    `last`: what it was in at its end, in a command that did not end well.
+    `last`: what it was in at its end, in a command that did not end well. `hooks`: `compiled` or `python`.
     """
 
     rank: Number
@@ -71,6 +71,7 @@ class Rank(msgspec.Struct, kw_only=True):
     host: str
     python: str | None = None
     mindspore: str | None = None
+    hooks: str | None = None
     zero_realtime_ns: Ns
     zero_monotonic_ns: Ns
     ended: Literal["normal", "lost"] = "normal"

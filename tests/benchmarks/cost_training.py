@@ -32,7 +32,7 @@ class Hooks:
     """What the probe has replaced in MindSpore: nothing when the training is not profiled."""
 
     def __init__(self):
-        names = sys.modules[f"{PROBE}.imports"].HOOKS if PROBE in sys.modules else ()
+        names = [*sys.modules[f"{PROBE}.imports"].HOOKS, f"{PROBE}.around"] if PROBE in sys.modules else ()
         owners = [owner for name in names for owner in vars(sys.modules.get(name, object)).values()]
         self.replaced = [
             (owner, attribute, value)
@@ -49,7 +49,9 @@ class Hooks:
 
 
 def _is_hook(value):
-    return hasattr(value, "__wrapped__") and getattr(value, "__globals__", {}).get("__name__", "").startswith(PROBE)
+    if not hasattr(value, "__wrapped__"):
+        return False
+    return type(value).__module__ == "_hooks" or getattr(value, "__globals__", {}).get("__name__", "").startswith(PROBE)
 
 
 def _innermost(value):

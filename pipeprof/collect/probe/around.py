@@ -3,7 +3,7 @@
 import functools
 import threading
 
-from . import recorder
+from . import hooks, recorder
 
 CALLBACK, CHECKPOINT, EVALUATION = 0, 1, 2  # flags of PART
 SHORTEST_NS = 100_000  # a callback that is faster is left in its step
@@ -54,15 +54,17 @@ def _mark(rec, flag, number, begin):
         rec.failed("around")
 
 
+def _one_by_one(callbacks):
+    for callback in list.__iter__(callbacks):
+        begin = _now()
+        yield callback
+        end = _now()
+        if begin is not None and end is not None and end - begin >= SHORTEST_NS:
+            _callback_done(callback, begin, end)
+
+
 class TimedCallbacks(list):  # type: ignore[type-arg]
     """The callbacks of a manager. Whoever goes through them one by one calls each, and is timed between two."""
-
-    def __iter__(self):
-        for callback in list.__iter__(self):
-            begin = _now()
-            yield callback
-            if begin is not None:
-                _callback_done(callback, begin)
 
 
 def _now():
@@ -73,21 +75,25 @@ def _now():
         return None
 
 
-def _callback_done(callback, begin):
+def _callback_done(callback, begin, end):
     rec = recorder.REC
     if rec.off:
         return
     try:
-        if recorder.now() - begin < SHORTEST_NS:
-            return
         kind = type(callback)
         number = _classes.get(kind)
         if number is None:
             number = _classes[kind] = len(_classes)
             rec.line("callback", number=number, label=kind.__name__)
-        rec.mark(recorder.PART, CALLBACK, number, 0, begin, recorder.now())
+        rec.mark(recorder.PART, CALLBACK, number, 0, begin, end)
     except Exception:
         rec.failed("around")
+
+
+_passes = getattr(hooks.COMPILED, "Pass", None)
+TimedCallbacks.__iter__ = hooks.make(  # type: ignore[method-assign]
+    hooks.CALLBACKS, list.__iter__, _one_by_one, extra=_callback_done, cache=_passes
+)
 
 
 def time_callbacks(manager):

@@ -12,6 +12,7 @@ from . import (
     digest,
     files,
     gil,
+    hooks,
     override,
     recorder,
     service,
@@ -148,6 +149,7 @@ def _before_build(iterator, dataset, args, kwargs):
             facts["queues"] = "not_recorded: MindSpore's recorder of queues failed" if why is None else why
         _time_services(tree, facts["graph"])
         tree.digest = digest.begin(tree.number, site, hidden)
+        tree.plain = tree.digest is None
     except Exception:
         recorder.REC.failed("iterator")
         return None, None
@@ -202,8 +204,7 @@ def _install_next(iterator):
             _handed_out(tree, row)
         return row
 
-    __next__.__wrapped__ = original
-    iterator.__next__ = __next__
+    iterator.__next__ = hooks.make(hooks.FETCH, original, __next__)
 
 
 def _unwatched(original, iterator, tree, rec):

@@ -25,7 +25,7 @@ class Lines:
         rec = recorder.REC
         self.folder = None
         try:
-            if not rec.options.get("graph_lines") or _lined[0] >= MOST or _is_dumping():
+            if not rec.graph_lines or _lined[0] >= MOST or _is_dumping():
                 return
             rec.open()
             folder = os.path.join(rec.folder, "graph-dump")

@@ -6,7 +6,7 @@ before the first and after the last, a recorder that is off stands in, so that e
 
 import sys
 
-from . import around, dataset, forks, graphs, imports, loop, operands, recorder, sections, steps, syncs, windows
+from . import around, dataset, forks, graphs, hooks, imports, loop, operands, recorder, sections, steps, syncs, windows
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -20,7 +20,7 @@ class Own(recorder.Recorder):
 
     def __init__(self, root, options):
         super().__init__(root, "{}")
-        self._options = options
+        self._take_options(options)
         self.adopts = True
 
     def _about(self):
@@ -72,7 +72,7 @@ class OwnWindows(windows.Windows):
 
     def step_named(self):
         """A step is over, says the program."""
-        self.named = True
+        self.named, self.stepping = True, hooks.IGNORED
         super().step_done()
 
     def warm(self):
@@ -103,7 +103,7 @@ class OwnWindows(windows.Windows):
 
 def wait(options, waiting=True):
     """Record nothing, for now (`waiting`) or until the next `begin`. Sets the hooks the first time."""
-    recorder.REC = Idle(options, waiting)
+    recorder.use(Idle(options, waiting))
     if _hooked:
         return
     _hooked.append(True)
@@ -123,13 +123,13 @@ def begin(root, options):
         wait(options)
     rec = Own(root, dict(options))
     inside = steps.LOOP.inside  # calls that are under way
-    steps.LOOP = loop.Loop()
+    steps.use(loop.Loop())
     steps.LOOP.inside = inside
     for told in (syncs._site_numbers, around._classes, sections.SECTIONS._numbers):
         told.clear()  # what numbers mean is told once in each recording
     graphs._count[0] = 0
-    windows.WINDOWS = OwnWindows(windows.WINDOWS.executor)
-    recorder.REC = rec
+    windows.use(OwnWindows(windows.WINDOWS.executor))
+    recorder.use(rec)
     rec.open()
     if "mindspore" in sys.modules:
         _tell_of_mindspore(rec)

@@ -1,9 +1,9 @@
 """Where this process is, once a second, for whoever asks while it runs: `pipeprof status` tells from it what hangs.
 
 One small file is replaced each time, by the recorder's own thread: the hooks pay nothing. Which known call the main
-thread is in is read off its stack, for the hooks are on it. Worker processes of the dataset write only when they are
-stuck in one row. Python code that keeps the interpreter's lock for seconds stops this thread as well: then the file
-grows old, and its last stack is what is known.
+thread is in is read off its stack, for the hooks are on it; those in C are put there, in front of what they called.
+Worker processes of the dataset write only when they are stuck in one row. Python code that keeps the interpreter's lock
+for seconds stops this thread as well: then the file grows old, and its last stack is what is known.
 """
 
 import _thread
@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 
-from . import failure, files, recorder, steps
+from . import failure, files, hooks, recorder, steps
 
 FILE, WORKER_FILE = "now.json", "worker-%d.json"
 EVERY_NS = 1_000_000_000
@@ -31,6 +31,7 @@ HOOKS = {
     ("callables", "call"): ROW,
     ("callables", "_timed_rows"): ROW,
 }
+COMPILED = {hooks.FETCH: FETCH, hooks.STEP: CALLBACK, hooks.CALL: CALL, hooks.COMPILE: COMPILE}
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _own = {}  # type: dict[str, bool]  # whether a file is the program's
@@ -56,7 +57,7 @@ class Whereabouts:
         moved = at if rec.has_marks() else rec.moved
         main = threading.main_thread().ident
         frames = sys._current_frames()
-        facts = {"t": at, "moved": moved, "calls": steps.LOOP.calls, "stack": stack(frames.get(main))}
+        facts = {"t": at, "moved": moved, "calls": steps.LOOP.calls, "stack": stack(frames.get(main), main)}
         if at - moved >= STILL_NS:
             facts["line"] = _line(facts["stack"])
             facts["threads"] = self._threads(frames, main, at)
@@ -76,7 +77,7 @@ class Whereabouts:
             if ident == main or name.startswith("pipeprof") or len(threads) >= MOST_THREADS:
                 continue
             inside, row = _innermost_call(frame)
-            entries = stack(frame)
+            entries = stack(frame, ident)
             if row is None and not any(entry[3] for entry in entries):
                 continue
             before = self._began.get(ident)
@@ -97,9 +98,9 @@ def _innermost_call(frame):
     return outermost, None
 
 
-def stack(frame):
+def stack(frame, ident):
     """`[file, line, function, whether it is the program's own, known call or None]` of each frame, innermost first."""
-    entries = []
+    entries, under_way = [], [call for call in hooks.LANE.calls() if call[0] == ident]
     while frame is not None and len(entries) < MOST_FRAMES:
         code = frame.f_code
         kind = _hook(frame)
@@ -108,8 +109,28 @@ def stack(frame):
         if own is None:
             own = _own[name] = failure._is_own(name)
         entries.append([name, frame.f_lineno, code.co_name, int(own), None if kind is None else _facts(kind, frame)])
+        entries += _compiled(code, under_way)
         frame = frame.f_back
     return entries
+
+
+def _compiled(code, under_way):
+    """The entry of the hook in C that has called this code, if one has: the last of its kind that has begun."""
+    _, kind, hook = hooks.HOOKED.get(id(code), (None, None, None))
+    begun = [call for call in under_way if call[1] == kind]
+    if kind == hooks.COMPILE and not begun:  # in the call of a graph, and as old as that
+        begun = [call for call in under_way if call[1] == hooks.CALL]
+    if not begun:
+        return []
+    call = max(begun, key=lambda call: call[3])
+    if call[1] == kind:
+        under_way.remove(call)
+    _, _, flag, since, number, rows = call
+    facts = {"call": COMPILED[kind], "since": since}
+    facts.update(
+        {FETCH: {"tree": number, "rows": rows}, CALL: {"flag": flag}, CALLBACK: {"kind": flag}}.get(COMPILED[kind], {})
+    )
+    return [[hook.co_filename, hook.co_firstlineno, hook.co_name, 0, facts]]
 
 
 def _hook(frame):
@@ -183,7 +204,7 @@ def _look(slot, ident, pid):
                     os.remove(path)
                 is_written = False
                 continue
-            entries = stack(sys._current_frames().get(ident))
+            entries = stack(sys._current_frames().get(ident), ident)
             if any(entry[3] for entry in entries):
                 facts = {"t": recorder.now(), "pid": pid, "since": since, "stack": entries, "line": _line(entries)}
                 replace(path, facts)

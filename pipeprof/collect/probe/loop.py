@@ -4,15 +4,16 @@ import _thread
 import sys
 import threading
 
-from . import iterables, recorder, windows
+from . import hooks, iterables, recorder, windows
 
 FETCHED_AHEAD = (
     "another thread than the one that trains reads batches: the time that this takes counts as waiting for data, "
     "although the training may not have waited"
 )
+NO_UNIT = -1
 
 
-class Loop:
+class Loop(hooks.Loop):
     """Counts finished training steps as they happen."""
 
     def __init__(self):
@@ -25,8 +26,8 @@ class Loop:
         self.fetched = False
         self.feeding = set()  # iterators whose batches led to updates
         self.since = set()  # those that were asked for a batch since the last step ended
-        self.last = None  # the unit that was updated last
-        self.closing = None  # the unit that ends a step when no fetch separates steps
+        self.last = NO_UNIT  # the unit that was updated last
+        self.closing = NO_UNIT  # the unit that ends a step when no fetch separates steps
         self.open = []  # how the trainings and evaluations of Model that go on will end
         self.left = []  # how those end that an exception has left: told once the process goes on
         self.looks = None  # at what is fetched from that has no hooks

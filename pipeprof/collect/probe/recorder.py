@@ -7,16 +7,10 @@ there is something of MindSpore to record, except one line in `hello.jsonl` that
 import _thread
 import atexit
 import os
-import struct
 import sys
 import time
 
-from . import files
-
-# kind, flag, subject, sequence number, begin, end (ns of the monotonic clock); `<`: no padding, any machine
-FIELDS = "BBIIqq"
-MARK = struct.Struct("<" + FIELDS)
-TOGETHER = 256  # marks that are packed by one call
+from . import files, hooks, marks
 
 FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
 EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
@@ -55,14 +49,16 @@ def may_patch():
     return os.environ.get("PIPEPROF_NO_PATCHES", "0") in ("", "0")
 
 
-class Recorder:
+class Recorder(hooks.Marks):
     """Everything that is recorded goes through here. Thread-safe without locks on the hot path (the GIL orders it)."""
 
     def __init__(self, root, options):
+        super().__init__()
         self.root = root
         self._options_text = options
         self._options = None
         self.off = False
+        self.graph_lines = False  # the lines that operators of compiled graphs come from are asked for
         self.is_child = False  # made by a fork before it recorded anything
         self.waiting = False  # off for now: iterators are still told apart, for later
         self.folder = None
@@ -71,10 +67,9 @@ class Recorder:
         self.adopts = False  # whether iterators that were made before the hooks are taken in
         self.periodic = []  # called by the thread twice a second
         self.closing = []  # called before the last flush
-        self._values = []  # of the marks since the last flush, one after the other
         self._pending = []
         self._lines = []
-        self._flushed = self.started
+        self._flushed, self._unwritten_ns = self.started, UNWRITTEN_NS
         self.moved = self.started  # when marks were last written, or the folder was made
         self.live = None
         self._files = None
@@ -91,21 +86,16 @@ class Recorder:
         if self._options is None:
             import json
 
-            self._options = json.loads(self._options_text)
+            self._take_options(json.loads(self._options_text))
         return self._options
 
-    def mark(self, kind, flag, subject, number, begin, end):
-        """Record one interval. It is packed when it is written: here, code that is not in the caches costs most.
-
-        Plain numbers, not a tuple that stays: the garbage collector would count it.
-        """
-        self._values.extend((kind, flag, subject, number, begin, end))
-        if end - self._flushed > UNWRITTEN_NS:
-            self.flush()
+    def _take_options(self, options):
+        self._options = options
+        self.graph_lines = bool(options.get("graph_lines"))
 
     def has_marks(self):
         """Whether something was recorded since the last flush."""
-        return bool(self._values or self._pending)
+        return bool(self._unpacked or self._pending)
 
     def event(self, name, **fields):
         """Record something rare, as a JSON line, and flush."""
@@ -197,6 +187,7 @@ class Recorder:
             "host": platform.node(),
             "python": platform.python_version(),
             "executable": sys.executable,
+            "hooks": "python" if hooks.COMPILED is None else "compiled",
             "rank": int(rank) if rank is not None and rank.isdigit() else None,
             "role": environ.get("MS_ROLE"),
             "started": self.started,
@@ -224,15 +215,8 @@ class Recorder:
             self._lock.release()
 
     def _pack(self):
-        values, width, count = self._values, len(FIELDS), len(self._values)
-        for at in range(0, count, width * TOGETHER):
-            some = values[at : min(count, at + width * TOGETHER)]
-            try:
-                data = struct.pack("<" + FIELDS * (len(some) // width), *some)
-            except struct.error:
-                data = b"".join(_wrapped(*some[one : one + width]) for one in range(0, len(some), width))
-            self._pending += [data[one : one + MARK.size] for one in range(0, len(data), MARK.size)]
-        del values[:count]
+        data, width = self._taken(), marks.MARK.size
+        self._pending += [data[at : at + width] for at in range(0, len(data), width)]
 
     def _drain(self, file, queue, end):
         count = len(queue)
@@ -330,7 +314,8 @@ class Recorder:
         opened, self._files = self._files, None
         for file in opened or ():
             file.close()
-        self._values, self._pending, self._lines = [], [], []
+        self._taken()
+        self._pending, self._lines = [], []
         self._lock, self._flushing = _thread.RLock(), False
         self.waiting = False
         if self.folder is not None:
@@ -348,10 +333,6 @@ def _cpu_limit_s():
     except (ImportError, OSError, ValueError):
         return None
     return None if limit == resource.RLIM_INFINITY else limit
-
-
-def _wrapped(kind, flag, subject, number, begin, end):
-    return MARK.pack(kind, flag, subject & 0xFFFFFFFF, number & 0xFFFFFFFF, begin, end)
 
 
 def _end_with_multiprocessing():
@@ -382,10 +363,15 @@ def _tell_failure(root):
         REC.failed("failure")
 
 
+def use(rec):
+    """Record with this one from now on."""
+    global REC
+    REC = hooks.LANE.rec = rec
+
+
 def open_recorder(root, options):
     """Make the one recorder of this process and leave a trace that this Python is watched."""
-    global REC
-    REC = Recorder(root, options)
+    use(Recorder(root, options))
     line = '{"pid": %d, "ppid": %d}\n' % (os.getpid(), os.getppid())
     files.write_once(os.path.join(root, HELLO), line.encode())
     at_exit(REC.close)

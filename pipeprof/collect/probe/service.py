@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-from . import recorder
+from . import hooks, recorder
 
 LEVEL = 10900
 SYMBOLS = ("_ZN9mindspore20g_ms_vlog_level_fromE", "_ZN9mindspore18g_ms_vlog_level_toE")
@@ -38,12 +38,13 @@ class Sampler:
 
     def switch_on(self):
         """A tree is about to be built and no other one is alive."""
-        self.fetches, self.began, self.on = 0, 0, True
+        self.fetches, self.began = 0, 0
+        self.on = hooks.LANE.service = True
         self.levels[0].value = self.levels[1].value = LEVEL
 
     def switch_off(self):
         """Safe at any time."""
-        self.on = False
+        self.on = hooks.LANE.service = False
         self.levels[0].value = self.levels[1].value = 0
 
     def begin(self):

@@ -51,4 +51,4 @@ def install():
     """Slow the steps down, if the launcher wishes it."""
     share = recorder.REC.options.get("slow_down")
     if share:
-        windows.WINDOWS.step_done = Slow(float(share), windows.WINDOWS.step_done)
+        windows.WINDOWS.replace_step_done(Slow(float(share), windows.WINDOWS.step_done))

@@ -7,7 +7,7 @@ trains, its code says (`trains`).
 import functools
 import sys
 
-from . import around, cures, graphs, loop, recorder, sections, trains, windows
+from . import around, cures, graphs, hooks, loop, recorder, sections, trains, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
@@ -15,7 +15,16 @@ SUPPORTED = ((2, 7), (2, 10))
 
 _import_began = [0]
 _units = {}  # type: dict[object, object]
-LOOP = loop.Loop()
+
+
+def use(used):
+    """Steps are counted here from now on."""
+    global LOOP
+    LOOP = hooks.LANE.loop = used
+
+
+LOOP = None
+use(loop.Loop())
 
 
 def package_import_began():
@@ -158,7 +167,7 @@ def _callback(original, kind):
         return result
 
     called.__wrapped__ = original
-    return called
+    return hooks.make(hooks.STEP, original, called) if kind == recorder.TRAIN_STEP else called
 
 
 def _tell_plan(rec, args):
@@ -206,24 +215,14 @@ def install_optimizer(module):
     trains.OPTIMIZERS.append(base)
     original = base.__call__
 
-    def __call__(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (OPTIMIZER, *trains.identity(self)), OPTIMIZER, _always)
-
-    __call__.__wrapped__ = original
-    base.__call__ = __call__
+    base.__call__ = _timed_calls(original, OPTIMIZER, trains.identity, _always)
 
 
 def install_cell(module):
     """Hook graph-mode calls of cells (PyNative calls do not come through here, but in op windows: see sections)."""
     cell = module.Cell
     sections.SECTIONS.install_cell(cell)
-    original = cell.compile_and_run
-
-    def compile_and_run(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, (GRAPH, *trains.identity(self)), GRAPH, trains.cell_updates)
-
-    compile_and_run.__wrapped__ = original
-    cell.compile_and_run = compile_and_run
+    cell.compile_and_run = _timed_calls(cell.compile_and_run, GRAPH, trains.identity, trains.cell_updates)
 
 
 def install_executors(module):
@@ -263,14 +262,23 @@ def _install_gradient(pynative):
 
 
 def _install_jit(jit):
-    original = jit.__call__
+    jit.__call__ = _timed_calls(jit.__call__, JIT, _of_function_and_owner, trains.jit_updates)
 
-    def __call__(self, *args, **kwargs):
-        key = (JIT, *trains.identity(getattr(self, "fn", None)), *trains.identity(self.obj))
-        return _timed(original, self, args, kwargs, key, JIT, trains.jit_updates)
 
-    __call__.__wrapped__ = original
-    jit.__call__ = __call__
+def _of_function_and_owner(executor):
+    return (*trains.identity(getattr(executor, "fn", None)), *trains.identity(executor.obj))
+
+
+def _timed_calls(original, flag, identity, decide):
+    """In place of a method that calls something: `identity` tells what, and `decide` whether that trains."""
+
+    def call(self, *args, **kwargs):
+        return _timed(original, self, args, kwargs, flag, identity, decide)
+
+    def unit_of(owner):
+        return _unit_of(owner, flag, identity, decide)
+
+    return hooks.make(hooks.CALL, original, call, flag=flag, extra=unit_of)
 
 
 def _install_compile(executor, cache):
@@ -284,32 +292,37 @@ def _install_compile(executor, cache):
         begin = _now()
         with graphs.Lines():
             result = original(self, *args, **kwargs)
-        fresh = len(cache) > cached_before if cache is not None else isinstance(result, tuple) and result[-1] is True
-        if fresh:
-            try:
-                rec.open()
-                end = recorder.now()
-                rec.mark(recorder.COMPILE, 0, 0, 0, begin, end)
-                around.tell_compiled(self, args, begin, end)
-            except Exception:
-                rec.failed("compile")
-            try:
-                graphs.keep(self, result)
-                graphs.tell_modules(self, args)
-            except Exception:
-                rec.failed("graph")
+        if len(cache) > cached_before if cache is not None else isinstance(result, tuple) and result[-1] is True:
+            _is_compiled((self, *args), result, begin)
         return result
 
-    compiled.__wrapped__ = original
-    executor.compile = compiled
+    executor.compile = hooks.make(hooks.COMPILE, original, compiled, extra=_is_compiled, cache=cache)
 
 
-def _timed(original, self, args, kwargs, key, flag, decide):  # noqa: C901, PLR0912 - one more call would cost time
+def _is_compiled(arguments, result, begin):
+    """Record what a call of `compile` has compiled. Arguments: the executor, and what it was called with."""
+    rec = recorder.REC
+    executor, *args = arguments
+    try:
+        rec.open()
+        end = recorder.now()
+        rec.mark(recorder.COMPILE, 0, 0, 0, begin, end)
+        around.tell_compiled(executor, args, begin, end)
+    except Exception:
+        rec.failed("compile")
+    try:
+        graphs.keep(executor, result)
+        graphs.tell_modules(executor, args)
+    except Exception:
+        rec.failed("graph")
+
+
+def _timed(original, self, args, kwargs, flag, identity, decide):  # noqa: C901, PLR0912 - one more call would cost time
     rec = recorder.REC
     if rec.off or LOOP.inside:
         return original(self, *args, **kwargs)
     try:
-        number, updates = _units.get(key) or _unit(key, self, decide)
+        number, updates = _unit_of(self, flag, identity, decide)
         if rec.folder is None:
             rec.open()
         if LOOP.left:
@@ -361,7 +374,9 @@ def _now():
         return 0
 
 
-def _unit(key, owner, decide):
+def _unit_of(owner, flag, identity, decide):
+    """The number of what is called, and whether that trains."""
+    key = (flag, *identity(owner))
     unit = _units.get(key)
     if unit is None:
         if len(_units) == 1:

@@ -69,4 +69,4 @@ class Stop:
 def install():
     """End the process early, if the launcher wishes it."""
     options, done = recorder.REC.options, windows.WINDOWS.step_done
-    windows.WINDOWS.step_done = Stop(int(options["stop_after"]), done, options.get("stop_after_s"))
+    windows.WINDOWS.replace_step_done(Stop(int(options["stop_after"]), done, options.get("stop_after_s")))

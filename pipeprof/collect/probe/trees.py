@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 
-from . import files, readings, recorder
+from . import files, hooks, readings, recorder
 
 BATCHES = 1024  # records of so many batches are kept by MindSpore, until they are taken from it
 SAMPLES = 2000  # about so many readings of the queues; then half as many come in the same time, and so on
@@ -19,7 +19,7 @@ NEVER = sys.maxsize
 FEW = "few file descriptors are left, and MindSpore's sampler needs some: no queue samples from then on"
 
 
-class Tree:
+class Tree(hooks.Tree):
     """What the probe knows about one iterator."""
 
     def __init__(self, iterator, number, hidden):
@@ -34,6 +34,7 @@ class Tree:
         self.registered = False
         self.nested = False
         self.digest = None
+        self.plain = True  # its batches are only counted
         self.other_thread = 0 if threading.current_thread() is threading.main_thread() else recorder.OTHER_THREAD
 
     def alive(self):

@@ -9,7 +9,7 @@ raised in the training (`hand_over`): nothing here may swallow it.
 
 import os
 
-from . import cells, files, lines, operands, recorder, sections
+from . import cells, files, hooks, lines, operands, recorder, sections
 
 AUTO_SHARE = 0.01  # of the training time may go into recording
 QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
@@ -38,11 +38,12 @@ class Schedule:
         return self.skip_first + number * cycle + self.wait
 
 
-class Windows:
+class Windows(hooks.Windows):
     """Opens and closes windows; driven by `step_done` at the end of every training step."""
 
     def __init__(self):
         self.executor = None
+        self.stepping = hooks.COUNTED
         self.error = None  # of the training, met while we waited for it
         self.profiler = None
         self.schedule = None
@@ -105,6 +106,10 @@ class Windows:
             self._close()
         self.profiler, self.open_at, self.close_at = None, NEVER, NEVER
         recorder.REC.warn("ops_left_to_user", why)
+
+    def replace_step_done(self, call):
+        """Have something else called in the place of `step_done`, which it is to call."""
+        self.step_done, self.stepping = call, hooks.IN_PYTHON
 
     def step_done(self):
         """One more training step is over; cheap unless a window opens, is open, or closes."""
@@ -291,4 +296,11 @@ def _executions(folder):
     return size // 33
 
 
-WINDOWS = Windows()
+def use(used):
+    """These are told of steps from now on."""
+    global WINDOWS
+    WINDOWS = hooks.LANE.windows = used
+
+
+WINDOWS = None
+use(Windows())

@@ -422,7 +422,7 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
         rank=rank, pid=int(about["pid"]), host=about.get("host", ""), python=about.get("python"),
         mindspore=imported.get("version"), zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
         zero_monotonic_ns=rep.zero_monotonic_ns, ended="lost" if lost else "normal",
-        step_evidence=about.get("evidence"), evidence_counts=about.get("counts", {}),
+        hooks=about.get("hooks"), step_evidence=about.get("evidence"), evidence_counts=about.get("counts", {}),
         missing_steps_s=max(0, end - process.last_ns) / 1e9 if lost else None,
         missing_queue_s=max(0, end - queue_end) / 1e9 if lost and queue_end else None,
     )  # fmt: skip

@@ -76,7 +76,7 @@ _EVENTS = {
         {"pid": Id, "started": At},
         {
             "host": str, "python": str | None, "rank": Rank | None, "run_id": str | None, "monotonic": At,
-            "realtime": At, "inprocess": bool, "cpu_limit_s": Count | None,
+            "realtime": At, "inprocess": bool, "hooks": str | None, "cpu_limit_s": Count | None,
         },
     ),
     # A dataset iterator was made.

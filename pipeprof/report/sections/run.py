@@ -10,6 +10,7 @@ from pipeprof.report.sections.block import Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HOOKS = {"compiled": "C", "python": "Python"}  # which of the recorder's two were used
 MOST_NUMBERS = 8  # ranks or repetitions that a warning names
 
 
@@ -29,10 +30,16 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         f"Python {machine['python']}" if machine.get("python") else None,
         machine.get("cpu_model"),
         f"{machine['cpu_cores']} cores" if machine.get("cpu_cores") else None,
+        *_hooks(run),
     ]
     section.notes += filter(None, [", ".join(fact for fact in facts if fact)])
     section.notes += [*shown_of(content, focus), *_warnings(run)]
     return section
+
+
+def _hooks(run: dict[str, Any]) -> list[str]:
+    used = {rank.get("hooks") for rep in run["reps"] for rank in rep["ranks"]}
+    return [f"hooks in {HOOKS[name]}" for name in sorted(used & HOOKS.keys())]
 
 
 def shown_of(content: dict[str, Any], focus: tuple[int, int]) -> list[str]:

@@ -52,10 +52,10 @@ def check(tmp_path, monkeypatch, capsys):
     dist = tmp_path / "dist"
     dist.mkdir()
 
-    def run(*words, without=(), metadata=METADATA, named="1.2.3"):
-        with zipfile.ZipFile(dist / f"pipeprof-{named}-py3-none-any.whl", "w") as archive:
+    def run(*words, without=(), metadata=METADATA, named="1.2.3", tag="py3-none-any", more=()):
+        with zipfile.ZipFile(dist / f"pipeprof-{named}-{tag}.whl", "w") as archive:
             archive.writestr("pipeprof-1.2.3.dist-info/METADATA", metadata)
-            for name in set(WHEEL) - set(without):
+            for name in {*WHEEL, *more} - set(without):
                 archive.writestr(name, "")
         with tarfile.open(dist / f"pipeprof-{named}.tar.gz", "w:gz") as archive:
             for name in set(TREE) - set(without):
@@ -70,6 +70,26 @@ def check(tmp_path, monkeypatch, capsys):
 def test_a_whole_release_passes_with_its_tag_and_without(check):
     assert check() == (0, [])
     assert check("--tag", "v1.2.3") == (0, [])
+
+
+def test_a_wheel_of_a_platform_holds_the_compiled_hooks_and_no_other_does(check, tmp_path):
+    hooks = "pipeprof/collect/probe/_hooks.abi3.so"
+    (tmp_path / "tree" / hooks).parent.mkdir(parents=True)
+    (tmp_path / "tree" / hooks).touch()  # of an editable installation
+    compiled = "cp310-abi3-manylinux_2_17_x86_64"
+    assert check(tag=compiled, more=[hooks]) == (0, [])
+    assert check(tag=compiled) == (1, [f"error: {hooks} is missing in the wheel"])
+    (tmp_path / "dist" / f"pipeprof-1.2.3-{compiled}.whl").unlink()
+    assert check(more=[hooks]) == (
+        1,
+        [f"error: pipeprof-1.2.3-py3-none-any.whl is for any platform, and holds {hooks}"],
+    )
+
+
+def test_a_wheel_of_just_one_linux_is_refused(check):
+    code, errors = check(tag="cp310-abi3-linux_x86_64")
+    assert code == 1
+    assert any("pipeprof-1.2.3-cp310-abi3-linux_x86_64.whl is not expected" in line for line in errors)
 
 
 @pytest.mark.parametrize("tag", ["1.2.3", "v1.2.4", "v1.2"])

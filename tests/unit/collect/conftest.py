@@ -17,7 +17,8 @@ PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
 MODULES = (
     "files", "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
-    "lines", "live", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader",
+    "lines", "live", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader", "hooks",
+    "marks", "around",
 )  # fmt: skip
 
 
@@ -29,13 +30,16 @@ class NoThread:
         pass
 
 
-@pytest.fixture
-def probe():
-    """The probe's modules, fresh for each test."""
+@pytest.fixture(params=[*(["compiled"] if list(PROBE.glob("_hooks*.so")) else []), "python"])
+def probe(request, monkeypatch):
+    """The probe's modules, fresh for each test: with its hooks in C, and in Python."""
+    monkeypatch.setenv("PIPEPROF_NO_COMPILED", str(int(request.param == "python")))
     spec = util.spec_from_file_location(NAME, PROBE / "__init__.py", submodule_search_locations=[str(PROBE)])
     package = util.module_from_spec(spec)
     sys.modules[NAME] = package
     spec.loader.exec_module(package)
+    hooks = import_module(f"{NAME}.hooks")
+    assert (hooks.COMPILED is None) == (request.param == "python")  # a file of an older source is to be compiled anew
     yield SimpleNamespace(package=package, **{name: import_module(f"{NAME}.{name}") for name in MODULES})
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]
@@ -47,7 +51,8 @@ def rec(probe, tmp_path, monkeypatch):
     ticks = count(1_000_000, 1_000)
     monkeypatch.setattr(probe.recorder, "now", lambda: next(ticks))
     monkeypatch.setattr(threading, "Thread", NoThread)
-    made = probe.recorder.REC = probe.recorder.Recorder(str(tmp_path), "{}")
+    made = probe.recorder.Recorder(str(tmp_path), "{}")
+    probe.recorder.use(made)
     yield made
     made.off = True
 

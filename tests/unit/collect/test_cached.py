@@ -56,9 +56,10 @@ def test_a_loop_may_take_its_batch_apart(make):
         assert row == [2]
 
 
-@pytest.mark.parametrize("batch", [{"row": {"x": 1, "y": 2}}, [{"x": 1, "y": 2}], ({"x": 1, "y": 2},)])
-def test_a_loop_may_take_a_column_apart_that_is_a_dict(make, batch):
-    for row in make([batch], {"usual": 3}):
+@pytest.mark.parametrize("kind", [dict, list, tuple])
+def test_a_loop_may_take_a_column_apart_that_is_a_dict(make, kind):
+    column = {"x": 1, "y": 2}
+    for row in make([{"row": column} if kind is dict else kind([column])], {"usual": 3}):
         (column,) = row.values() if isinstance(row, dict) else row
         assert column.pop("x") == 1
 

@@ -70,7 +70,7 @@ def test_an_executor_that_describes_nothing_is_left_alone(probe, rec):
 def compiles(probe, rec, monkeypatch):
     """What MindSpore sees of its variables during a compilation whose lines are asked for."""
     monkeypatch.setattr(probe.graphs, "_lined", [0])
-    monkeypatch.setitem(rec.options, "graph_lines", True)
+    rec._take_options({"graph_lines": True})
 
     def seen():
         with probe.graphs.Lines():

@@ -50,14 +50,15 @@ def run(folder, cwd, variables):
     )
 
 
-def changes(program, folder, call, *, later):
+def changes(program, folder, call, *, later, hooks=()):
     """What the program does otherwise than where nothing is recorded; how many sites were reached, and raised."""
     folder.joinpath("plain").mkdir()
     plain = run(program, folder / "plain", {})
     assert plain[0] == 1
     assert "trained" in plain[1]
     start = partial(run, program)
-    outcomes, reached, raised = probe_faults.all_rounds(start, folder, at_once=AT_ONCE, call=call, later=later)
+    how = {"at_once": AT_ONCE, "call": call, "later": later, "hooks": hooks}
+    outcomes, reached, raised = probe_faults.all_rounds(start, folder, **how)
     return [(outcome, plain) for outcome in outcomes if outcome != plain], len(reached), len(raised)
 
 
@@ -73,3 +74,11 @@ def test_no_call_that_raises_while_a_program_trains_is_seen(program, tmp_path, c
     assert changed == []
     assert reached >= LEAST
     assert call > 1 or raised >= 0.85 * reached  # some are only reached behind an error
+
+
+@pytest.mark.parametrize("hooks", [pattern for pattern in ["_hooks*.so"] if list(probe_faults.PROBE.glob(pattern))])
+def test_no_call_that_raises_behind_a_hook_in_c_is_seen(program, tmp_path, hooks):
+    changed, reached, raised = changes(program, tmp_path, 1, later=True, hooks=[hooks])
+    assert changed == []
+    assert reached >= LEAST
+    assert raised >= 0.85 * reached

@@ -77,7 +77,7 @@ def watched(probe, rec, monkeypatch, tmp_path):
     def marks():
         sections.close()
         rec._pack()
-        found = [probe.recorder.MARK.unpack(mark) for mark in rec._pending]
+        found = [probe.marks.MARK.unpack(mark) for mark in rec._pending]
         calls = [json.loads(line) for line in rec._lines]
         return [(flag, depth) for kind, flag, _, depth, _, _ in found if kind == probe.recorder.SECTION], calls
 

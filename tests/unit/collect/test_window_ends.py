@@ -28,7 +28,7 @@ class Counted:
 
 @pytest.fixture
 def counted(probe):
-    probe.windows.WINDOWS = Counted()
+    probe.windows.use(Counted())
     return probe.windows.WINDOWS
 
 
