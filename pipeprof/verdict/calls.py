@@ -1,7 +1,8 @@
 """Which function a data loader's time, or the host's, is spent in, from the calls that a trace has. Pure.
 
 Of a loader the call that is named is the innermost one of the user's, or of what the user chose, that takes half of
-the loading or more: not one of the loader itself, and none of a library for arrays, images or files, which is told beside it.
+the loading or more: not one of the loader itself, and none of a library for arrays, images or files, which is told
+beside it.
 """
 
 from __future__ import annotations
