@@ -6,6 +6,7 @@
 -- that they do meanwhile.
 --
 -- Reads: fetch, op, op_info, train_step
+-- Ranks: apart
 -- Takes:
 --   $least  double  of the loading, 0 to 1: calls of a name that take less are left out
 -- Gives, one row per (rep, rank, depth, busy_ns, name, category), in that order:
