@@ -14,7 +14,6 @@ HERE = {
     "path": "it is `out` here",
     "output_path": "it is `out` here",
     "format": "it is `formats` here: formats=[...]",
-    "sample_rate": "it is profile_memory=True here: MindSpore says its memory at least once in five operators",
     "profile_device": "what a device did comes from the vendor's profiler: `pipeprof import` reads its files",
     "is_detail": "nothing is left out here: `pipeprof ops RUN --group-by name` shows single operators",
     "is_show_op_path": "names are whole here: `pipeprof ops RUN --group-by name`",

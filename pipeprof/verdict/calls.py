@@ -1,8 +1,7 @@
 """Which function a data loader's time, or the host's, is spent in, from the calls that a trace has. Pure.
 
-Of a loader the call that is named is the innermost one of the user's, or of what the user chose, that takes half of
-the loading or more: not one of the loader itself, and none of a library for arrays, images or files, which is told
-beside it.
+Of a loader the call that is named is the innermost one of the user's, or of what the user chose, that takes half of the
+loading or more: none of the loader itself, and none of a library for arrays, images or files, which is told beside it.
 """
 
 from __future__ import annotations
@@ -106,14 +105,14 @@ def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
     threads; `covered`: the part of the waits in which anything was called; `calls`: what takes most of the loading, the
     outermost first.
     """
-    hot = [row for row in rows if row["loading_ns"] and row["busy_ns"] >= HOT * row["loading_ns"]]
-    if not hot:
+    if not rows:
         return None
+    hot = [row for row in rows if not row["is_wait"] and row["busy_ns"] >= HOT * row["loading_ns"]]
     loader = next((_by_whom(row["name"]) for row in rows if row["name"].startswith("enumerate(DataLoader)#")), THREADS)
-    covered = hot[0]["covered_ns"] / hot[0]["wait_ns"]
+    covered = rows[0]["covered_ns"] / rows[0]["wait_ns"]
     call = {
         "name": None, "share": None, "inside": None, "inside_share": None, "kind": OTHER, "loader": loader,
-        "threads": max(row["tracks"] for row in hot), "covered": covered, "calls": _listed(rows),
+        "threads": max(row["tracks"] for row in rows), "covered": covered, "calls": _listed(rows),
     }  # fmt: skip
     calls = [
         row for row in hot if not _LOADERS.match(row["name"]) and not row["name"].startswith("<built-in function next")
@@ -133,7 +132,8 @@ def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _listed(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    most = sorted(rows, key=lambda row: (-row["busy_ns"], row["depth"], row["name"]))[:MOST_LISTED]
+    works = [row for row in rows if not row["is_wait"]]
+    most = sorted(works, key=lambda row: (-row["busy_ns"], row["depth"], row["name"]))[:MOST_LISTED]
     calls = [
         {"name": row["name"], "depth": row["depth"], "threads": row["tracks"], "share": _share(row)} for row in most
     ]

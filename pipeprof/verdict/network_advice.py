@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 COMPUTING = ("forward", "backward", "other")  # phases
+XLA = "xla"  # mode of a profile of XLA, which compiles steps as a whole
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
@@ -126,9 +127,12 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
     """Advice for a step in which mostly no operator runs; `device`: what runs on one, if there is one."""
     if device is not None:
         return idle_device(share, device)
+    rest = [Advice("python_out_of_step"), Advice("larger_batch")]
+    if mode == XLA:
+        return [Advice("python_out_of_step", share), rest[1]]
     eager = is_eager(mode)
     first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
-    return [first, Advice("python_out_of_step"), Advice("larger_batch")]
+    return [first, *rest]
 
 
 def mode_of(mode: str | None, ops: Sequence[Row]) -> str | None:

@@ -6,6 +6,7 @@
 -- that they do meanwhile.
 --
 -- Reads: fetch, op, op_info, train_step
+-- Ranks: apart
 -- Takes:
 --   $least  double  of the loading, 0 to 1: calls of a name that take less are left out
 -- Gives, one row per (rep, rank, depth, busy_ns, name, category), in that order:
@@ -15,8 +16,9 @@
 --   name        varchar  such as `file.py(12): function`
 --   category    varchar  kind of event in the source; null when it has none
 --   tracks      bigint   threads that it ran in
+--   is_wait     boolean  it is the wait itself, as its thread sees it, and no part of the loading
 --   busy_ns     bigint   ns    in it, summed over threads
---   loading_ns  bigint   ns    in any such call, summed over threads
+--   loading_ns  bigint   ns    in any other call, summed over threads
 --   covered_ns  bigint   ns    of the waits, in which any thread was in such a call
 --   wait_ns     bigint   ns    of all waits in training steps
 WITH waited AS (
@@ -74,6 +76,8 @@ inside AS (
   SELECT
     called.rep, called.rank, called.track, called.exec_id, called.name, called.category, nested.depth,
     waited.start_ns AS wait_start_ns,
+    called.start_ns = waited.start_ns AND called.end_ns = waited.end_ns
+    AND coalesce(called.category, '') <> 'python_function' AS is_wait,
     greatest(called.start_ns, waited.start_ns) AS from_ns,
     least(called.end_ns, waited.end_ns) AS until_ns
   FROM called
@@ -88,15 +92,22 @@ inside AS (
 counted AS (
   SELECT
     *,
-    until_ns - greatest(from_ns, coalesce(max(until_ns) OVER of_name, from_ns)) AS name_ns,
+    until_ns - greatest(from_ns, coalesce(max(until_ns) OVER of_name, from_ns)) AS name_ns
+  FROM inside
+  WINDOW of_name AS (
+    PARTITION BY rep, rank, track, name, category, wait_start_ns
+    ORDER BY from_ns, exec_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  )
+),
+
+working AS (
+  SELECT
+    rep, rank,
     until_ns - greatest(from_ns, coalesce(max(until_ns) OVER of_thread, from_ns)) AS thread_ns,
     until_ns - greatest(from_ns, coalesce(max(until_ns) OVER of_rank, from_ns)) AS rank_ns
   FROM inside
+  WHERE NOT is_wait
   WINDOW
-    of_name AS (
-      PARTITION BY rep, rank, track, name, category, wait_start_ns
-      ORDER BY from_ns, exec_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ),
     of_thread AS (
       PARTITION BY rep, rank, track, wait_start_ns
       ORDER BY from_ns, exec_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -112,13 +123,14 @@ loading AS (
     rep, rank,
     CAST(sum(greatest(thread_ns, 0)) AS BIGINT) AS loading_ns,
     CAST(sum(greatest(rank_ns, 0)) AS BIGINT) AS covered_ns
-  FROM counted
+  FROM working
   GROUP BY ALL
 ),
 
 by_name AS (
   SELECT
     rep, rank, name, category,
+    bool_and(is_wait) AS is_wait,
     sum(depth * greatest(name_ns, 0)) / nullif(sum(greatest(name_ns, 0)), 0) AS depth,
     count(DISTINCT track) AS tracks,
     CAST(sum(greatest(name_ns, 0)) AS BIGINT) AS busy_ns
@@ -127,10 +139,12 @@ by_name AS (
 )
 
 SELECT
-  rep, rank, by_name.depth, by_name.name, by_name.category, by_name.tracks, by_name.busy_ns, loading.loading_ns,
-  loading.covered_ns, waiting.wait_ns
+  rep, rank, by_name.depth, by_name.name, by_name.category, by_name.tracks, by_name.is_wait, by_name.busy_ns,
+  coalesce(loading.loading_ns, 0) AS loading_ns,
+  coalesce(loading.covered_ns, 0) AS covered_ns,
+  waiting.wait_ns
 FROM by_name
-INNER JOIN loading USING (rep, rank)
 INNER JOIN waiting USING (rep, rank)
-WHERE by_name.busy_ns >= $least * loading.loading_ns
+LEFT JOIN loading USING (rep, rank)
+WHERE by_name.busy_ns >= $least * coalesce(loading.loading_ns, 0)
 ORDER BY rep, rank, by_name.depth, by_name.busy_ns, by_name.name, by_name.category

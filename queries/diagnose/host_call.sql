@@ -4,6 +4,7 @@
 -- makes batches, have none. Addresses of objects are no part of a name.
 --
 -- Reads: op, op_info, train_step
+-- Ranks: apart
 -- Takes:
 --   $least    double   of the steps, 0 to 1: functions that take less are left out
 --   $library  varchar  pattern of what begins the name of a library's function

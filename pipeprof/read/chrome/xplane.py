@@ -27,5 +27,6 @@ def recognise(path: Path) -> bool:
 
 
 def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
-    """As of `reader`, in this dialect."""
+    """As of `reader`, in this dialect. What XLA runs was compiled as a whole."""
     reader.add_files(paths, run, progress, xplane)
+    run.manifest.fingerprint["mode"] = "xla"

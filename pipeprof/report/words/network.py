@@ -115,9 +115,11 @@ def _grows(facts: Facts) -> str:
 
 
 def _compile_step(facts: Facts) -> str:
-    condition = "" if facts["mode_is_known"] else "if the step runs in PyNative mode: "
+    condition, how = "", "ms.jit"
+    if not facts["mode_is_known"]:
+        condition, how = "if Python launches each operator (PyNative or eager mode): ", "ms.jit or torch.compile"
     return (
-        f"{condition}compile the whole step, gradients and optimizer included, with ms.jit, so that Python no longer "
+        f"{condition}compile the whole step, gradients and optimizer included, with {how}, so that Python no longer "
         "launches each operator"
     )
 

@@ -90,6 +90,7 @@ def test_its_own_recording_says_what_the_scripts_clock_did(tmp_path):
     found = steps(run)
     assert len(found) == 12
     assert sum(row[3] for row in found) / 1e9 == pytest.approx(WAITED, rel=0.02)
+    assert verdict_of(run).verdict.lead.stage.name == "data.item"
     computing = sum(dur for name, dur in _operators(run) if name == "compute.step") / 1e9
     assert computing == pytest.approx(COMPUTED, rel=0.02)
 

@@ -85,6 +85,8 @@ def test_its_own_recording_has_the_events_of_the_profilers_own_trace_and_the_scr
     run = import_path(path, tmp_path / "run")
     steps = rows(run, "step", "source_step", "start_ns", "end_ns")
     assert [row[0] for row in steps] == list(range(8))
+    lead = verdict_of(run).verdict.lead  # its batches are made between the compiled steps
+    assert (lead.code, lead.advice.code) == ("host_gap", "python_out_of_step")
     assert sum(end - start for _, start, end in steps) / 1e9 == pytest.approx(STEPPED, rel=0.01)
 
 

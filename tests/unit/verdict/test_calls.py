@@ -29,7 +29,7 @@ WAITING = {"rep": 0, "rank": 0, "kind": "train", "steps": 30, "data_wait_share":
 
 def call(name, depth, share, category="python_function", rank=0, wait=1000, covered=1.0):
     return {
-        "rep": 0, "rank": rank, "name": name, "depth": float(depth), "category": category, "tracks": 1,
+        "rep": 0, "rank": rank, "is_wait": name.startswith("enumerate"), "name": name, "depth": float(depth), "category": category, "tracks": 1,
         "busy_ns": share * 2000, "loading_ns": 2000, "covered_ns": covered * wait, "wait_ns": wait,
     }  # fmt: skip
 
