@@ -27,6 +27,7 @@ FAR = 5.0  # times the same, from which a bound says nothing
 # Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
 # docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
 ESTIMATED = (0.75, 3.0)
+OTHERS = "stop_other_programs"
 MOVES = ("to_processes", "stalls_apart", "lock_to_processes", "rows_by_number")  # take no CPU away, only elsewhere
 NONE = 1.02  # a gain that is less is none
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
@@ -161,12 +162,13 @@ def _advice(diagnosis: Row) -> Advice | None:
 def gain_of(diagnosis: Row, item: Row) -> Gain | None:
     """Of this suggestion: its trial or prediction. Of work that is made cheaper, what no work at all would bring.
 
-    A change of settings that nothing is predicted of has none.
+    A change of settings that nothing is predicted of has none, nor has the end of other programs.
     """
     if item["gain"] is not None or (item["gain_low"] and item["gain_high"]):
         return Gain("measured" if item["trial"] else "predicted", item["gain"], item["gain_low"], item["gain_high"])
     bound = bound_of(diagnosis)
-    if item["parameter"] is not None or item["code"] in MOVES:
+    sets = item["new"] not in (None, item["old"])
+    if sets or item["code"] in (*MOVES, OTHERS):
         return None
     alone = stage_freed(diagnosis) if diagnosis["rule"] == SHARED else None
     if alone is not None:

@@ -19,14 +19,14 @@ from pipeprof.report.compare import github
 from pipeprof.report.compare.sections import document as compared
 from pipeprof.report.sections.diagnosis import KINDS, SINK_STAGES, VERDICTS
 from pipeprof.report.words.comparison import METRICS
-from pipeprof.report.words.phases import COMPARED, LIMITS, PHASES
+from pipeprof.report.words.phases import INTERVALS, PHASES
 from pipeprof.verdict.ranking import CODES
 
 RUNS = sorted(path.name for path in CAPTURES.iterdir())
 WORDS = (["ops"], ["ops", "--group-by", "type"], ["memory"], ["status"], ["report", "--full"], ["report", "--step", "3"],
          ["report", "--format", "markdown"], ["report", "--format", "html"])  # fmt: skip
 PAIRS = (("2.10-graph", "2.10-jit"), ("2.10-pynative", "2.7-pynative"), ("2.10-ranks", "2.10-graph"))
-LISTS = (METRICS, STEP_METRICS, EXACT_METRICS, CODES, PHASES, COMPARED, LIMITS, KINDS, VERDICTS, SINK_STAGES)
+LISTS = (METRICS, STEP_METRICS, EXACT_METRICS, CODES, PHASES, INTERVALS, KINDS, VERDICTS, SINK_STAGES)
 RAW = {code for codes in LISTS for code in codes if "_" in code or "/" in code}
 FORMS = ("terminal", "markdown", "html")
 USAGE = 2  # exit code of a command that does not exist

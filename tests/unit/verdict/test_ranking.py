@@ -148,6 +148,12 @@ def test_no_advice_has_the_gain_of_another_one():
     assert (gain.origin, gain.times, gain.low, gain.high) == ("predicted", None, 0.9, 1.8)
     tried = moved | {"gain": 1.3, "gain_low": 1.2, "gain_high": 1.4, "trial": "tune"}
     assert lead(data(suggestions=[tried, bound])).advice.gain.origin == "measured"
+    quiet = ACTION | {"code": "stop_other_programs"}
+    assert lead(data(suggestions=[quiet, bound])).advice.gain is None
+    deeper = ACTION | {"code": "deeper_queue", "parameter": "prefetch_size", "old": 16, "new": 40}
+    assert lead(data(suggestions=[deeper, bound])).advice.gain is None
+    most = ACTION | {"code": "most_workers_wait", "parameter": "num_parallel_workers", "old": 2, "new": 2}
+    assert lead(data(suggestions=[most, bound])).advice.gain.high == 6.1
     cheaper = ACTION | {"code": "cheaper_rows"}
     gain = lead(data("balanced", 0.02, "shared_cpu", freed=2.03, suggestions=[cheaper, bound])).advice.gain
     assert (gain.origin, gain.times, gain.high) == ("estimated", pytest.approx(1 / (1 - 0.8 / 2.0)), 6.1)
