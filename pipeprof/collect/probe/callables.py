@@ -33,6 +33,8 @@ class Cell:
         self.counter = itertools.count(1)
         self.rows = 0
         self.every = 1
+        self.stages = 1  # that run one after the other in this thread, and share the bound on what is timed
+        self.batches = 0
         self.timed = []
 
     def skips(self):
@@ -43,7 +45,8 @@ class Cell:
         """Whether the rows of the next batch, which are counted here, are timed."""
         first = next(self.counter)
         self.counter = itertools.count(first + rows)
-        return not recorder.REC.off and (first - 1) % self.every < rows
+        self.batches += 1
+        return not recorder.REC.off and (self.batches - 1) % self.every == 0
 
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
@@ -67,7 +70,7 @@ class Cell:
         tree = self.tree()
         rows = tree.rows if tree is not None else self.rows
         batches, self.rows = rows - self.rows, rows
-        self.every = workers.stride(count)
+        self.every = workers.stride(count * self.stages)
         if not timed:
             return None
         walls, cpus, waits, reads, given, made = zip(*timed)

@@ -79,7 +79,7 @@ class Feed:
         for node, stage in enumerate(description.stages):
             apart = description.count > 0 and not stage.is_alone
             cell = self.cells[stage.kind] = workers.Workers(self) if apart else callables.Cell(self)
-            cell.node, cell.part = node, 0
+            cell.node, cell.part, cell.stages = node, 0, 2 * len(description.stages)
             if apart:
                 cell.pool = workers.Pool(description.count)
         callables._cells.extend(self.cells.values())

@@ -69,7 +69,7 @@ class Slot:
         """Whether the rows of the next batch are timed; else they are counted here."""
         (_, every) = ORDERS.unpack_from(self._memory, 0)
         self._batches += 1
-        if (self._batches - 1) % max(1, every // max(1, rows)) == 0:
+        if (self._batches - 1) % every == 0:
             return True
         self._rows += rows
         self._write()
