@@ -68,7 +68,10 @@ class Hooks:
                         (owner, attribute, value)
                         for attribute, value in vars(owner).items()
                         if hasattr(value, "__wrapped__")
-                        and ".probe." in getattr(value, "__globals__", {}).get("__name__", "")
+                        and (
+                            type(value).__module__ == "_hooks"
+                            or ".probe." in getattr(value, "__globals__", {}).get("__name__", "")
+                        )
                     ]
 
     @contextlib.contextmanager

@@ -72,6 +72,7 @@ class HandMade:
             "pid": pid,
             "host": "machine",
             "python": "3.11",
+            "hooks": "compiled",
             "rank": rank,
             "run_id": run_id,
         } | clock

@@ -197,7 +197,7 @@ def test_every_rank_keeps_its_clocks_and_versions(spooled):
     (rank,) = spooled.run.manifest.reps[0].ranks
     assert (rank.rank, rank.pid, rank.mindspore, rank.ended) == (0, 4_000_001, "2.10.0", "normal")
     assert rank.zero_realtime_ns - rank.zero_monotonic_ns == 1_700_000_000_000_000_000 - ZERO
-    assert rank.step_evidence == "updates"
+    assert (rank.step_evidence, rank.hooks) == ("updates", "compiled")
 
 
 def files(run):

@@ -1,6 +1,6 @@
 """The probe's numbering of marks and the reader's are written down separately (docs/decisions/0001)."""
 
-from pipeprof.collect.probe import recorder
+from pipeprof.collect.probe import marks, recorder
 from pipeprof.read.spool import process
 
 
@@ -8,5 +8,5 @@ def test_probe_and_reader_number_the_marks_alike():
     names = [name for name in vars(process.Kind) if name.isupper() and name != "ALL"]
     assert names
     assert {name: getattr(recorder, name) for name in names} == {name: getattr(process.Kind, name) for name in names}
-    assert recorder.MARK.format == process._MARK.format
+    assert marks.MARK.format == process._MARK.format
     assert recorder.OTHER_THREAD == process.OTHER_THREAD

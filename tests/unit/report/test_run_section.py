@@ -35,6 +35,17 @@ def test_of_an_unknown_machine_nothing_is_said():
     assert run_section(content([], [[0]]), (0, 0)).notes == []
 
 
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [(["compiled"], ["hooks in C"]), (["python", "compiled", None], ["hooks in C, hooks in Python"]), (["else"], [])],
+)
+def test_which_hooks_were_used_is_said(used, said):
+    shown = content([], [range(len(used))])
+    for rank, hooks in zip(shown["run"]["reps"][0]["ranks"], used, strict=True):
+        rank["hooks"] = hooks
+    assert run_section(shown, (0, 0)).notes == said
+
+
 def test_a_warning_of_the_whole_run_names_nobody():
     assert warned([{"message": "late"}, {"message": "other", "rep": 0, "rank": 1}], [[0, 1]]) == [
         "late",
