@@ -58,7 +58,7 @@ def test_nothing_changed_is_green_and_quiet(runner):
     assert outcome.annotations == []
     assert outcome.outputs["verdict"] == "unchanged"
     assert outcome.outputs["exit-code"] == "0"
-    assert "| step_time_median | " in outcome.summary
+    assert "| step time | " in outcome.summary
     assert "+8.3 %" in outcome.summary
 
 

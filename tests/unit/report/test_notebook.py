@@ -63,7 +63,7 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
     assert found["verdict"] == "regressed"
     assert json.loads(json.dumps(found)) == msgspec.json.decode(msgspec.json.encode(found)) == dict(found)
     assert found["headline"] in repr(found)
-    assert re.search(r"step_time_median +1\.00 ms +2\.00 ms", repr(found))
+    assert re.search(r"step time +1\.00 ms +2\.00 ms", repr(found))
     html = found._repr_html_()
     assert '<td class="number">2.00 ms</td>' in html
     assert '<td class="bold red">regressed</td>' in html
