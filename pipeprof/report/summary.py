@@ -9,6 +9,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, worded
 from pipeprof.units import format_count, format_ns, format_ratio
+from pipeprof.verdict.gate.levels import usual
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -26,8 +27,6 @@ def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
     Of several repetitions the level that comparisons judge, their geometric mean: all screens say one number.
     `summary`: rows of step/summary, whose medians are those of compare/rep_step.
     """
-    from pipeprof.verdict.gate.levels import usual  # noqa: PLC0415 - NumPy is slow to import
-
     return usual([row["median_ns"] for row in _slowest(summary).values()])
 
 

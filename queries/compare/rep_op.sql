@@ -1,10 +1,9 @@
 -- Own time and executions per step of each operator in each repetition, mean over ranks.
 --
 -- Executions are those of the view train_op; steps are those in which operators were recorded. Executions are summed up
--- before they are told apart, for there may be millions. What a trace files the wait for its DataLoader as depends on
--- the version of torch: it is the data wait, and no operator.
+-- before they are told apart, for there may be millions.
 --
--- Reads: op, op_info?, step?
+-- Reads: op, op_info?, op_mark?, step?
 -- Gives, one row per (rep, name, type, in_shapes, out_shapes), in that order:
 --   rep         bigint   repetition
 --   name        varchar  full name, scope included; its type when it has no name
@@ -34,10 +33,7 @@ known AS (
     coalesce(op_info.out_shapes, '') AS out_shapes
   FROM executed
   LEFT JOIN op_info USING (rep, rank, op_id)
-  WHERE
-    coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
-    -- Not a name that begins with enumerate(DataLoader)#: $ comes next after #.
-    AND (coalesce(op_info.name, '') < 'enumerate(DataLoader)#' OR op_info.name >= 'enumerate(DataLoader)$')
+  ANTI JOIN op_mark USING (rep, rank, op_id)
 ),
 
 best AS (
@@ -55,12 +51,9 @@ recorded AS (
     rep, rank, op.side, op.step,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op
-  LEFT JOIN op_info USING (rep, rank, op_id)
+  ANTI JOIN op_mark USING (rep, rank, op_id)
   LEFT JOIN step USING (rep, rank, step)
-  WHERE
-    op.step IS NOT NULL
-    AND (step.kind IS NULL OR step.kind IN ('train', 'warmup'))
-    AND coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
+  WHERE op.step IS NOT NULL AND (step.kind IS NULL OR step.kind IN ('train', 'warmup'))
   GROUP BY ALL
 ),
 

@@ -14,7 +14,7 @@ random_rows = settings(max_examples=15, deadline=None, suppress_health_check=[He
 LENGTH, STEPS = 40, 3
 PHASES = ["forward", "backward", "optimizer", "communication", "other", "gradients", "after", None]
 COMPUTE = ["forward", "backward", "optimizer", "other", "gradients", "after"]
-PARTS = [*COMPUTE, "communication_tail", "communication_exposed", "data_wait", "host_gap"]
+PARTS = [*COMPUTE, "communication_tail", "communication_exposed", "data_wait", "host_gap", "other_loader"]
 
 interval = {"start": st.integers(-5, LENGTH), "dur": st.integers(0, LENGTH), "step": st.integers(0, STEPS - 1)}
 intervals = st.lists(st.fixed_dictionaries({"rank": st.integers(0, 1), **interval}), max_size=12)

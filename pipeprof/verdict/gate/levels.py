@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,26 +32,26 @@ class Levels:
     counts_above: float | None = None
 
 
-def level(values: Array, weights: Array | None = None, shift: float = 0.0, kind: Kind = "log") -> float:
+def level(
+    values: Array | Sequence[float], weights: Array | None = None, shift: float = 0.0, kind: Kind = "log"
+) -> float:
     """Mean of `values` on the scale of their kind: geometric for log; of value + `shift`, less it, for shifted.
 
     Exactly the value where all are equal. `weights` add up to 1; without them each value counts alike.
     """
-    lowest = float(values.min())
-    parts = np.full(len(values), 1 / len(values)) if weights is None else weights
+    numbers = [float(value) for value in values]
+    parts = [1 / len(numbers)] * len(numbers) if weights is None else [float(part) for part in weights]
+    lowest = min(numbers)
     if kind == "linear":
-        return lowest + math.fsum(parts * (values - lowest))
-    low = lowest + shift
-    above = math.fsum(parts * (np.log(values + shift) - np.log(low)))  # a quotient of tiny values would overflow
-    return low * math.exp(above) - shift if above < LARGEST else math.exp(math.log(low) + above) - shift
+        return lowest + math.fsum(part * (value - lowest) for part, value in zip(parts, numbers, strict=True))
+    low = math.log(lowest + shift)  # a quotient of tiny values would overflow
+    above = math.fsum(part * (math.log(value + shift) - low) for part, value in zip(parts, numbers, strict=True))
+    return (lowest + shift) * math.exp(above) - shift if above < LARGEST else math.exp(low + above) - shift
 
 
 def usual(values: Sequence[float]) -> float | None:
     """The geometric mean of values that are not judged; the mean when one is not positive; None for none."""
-    if not values:
-        return None
-    array = np.asarray(values, dtype=float)
-    return level(array, kind="log" if array.min() > 0 else "linear")
+    return level(values, kind="log" if min(values) > 0 else "linear") if values else None
 
 
 def unjudged(base: Sequence[float], new: Sequence[float]) -> Levels:

@@ -97,7 +97,8 @@ def test_every_fetch_is_marked_and_every_row_counted_in_the_stage_that_made_it(l
     one = loader()
     iterator = one.begin()
     assert drained(one, iterator) == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    flags = one.rec._values[1::6]
+    one.rec._pack()
+    flags = [probe.marks.MARK.unpack(mark)[1] for mark in one.rec._pending]
     assert flags == [probe.recorder.ROW] * 4 + [probe.recorder.STOPPED]
     counted = figures(one, probe)
     assert {node: (told["calls"], told["timed"]) for node, told in counted.items()} == {0: (4, 4), 1: (8, 8)}

@@ -109,9 +109,9 @@ def test_each_part_of_an_imported_step_has_a_curve_on_an_axis_of_its_own(make_ru
         panels[source] = {
             panel["title"]: panel for panel in drawn(run)["chart-time"].spec["vconcat"] if "title" in panel
         }
-    assert {"Before the forward pass", "Forward and backward", "Behind the backward pass"} <= panels["ascend"].keys()
-    assert "Forward and backward" not in panels["collect"]
-    gap = panels["ascend"]["Before the forward pass"]["encoding"]["y"]["scale"]["domain"]
+    assert {"Time before the forward pass", "Forward and backward pass", "Tail"} <= panels["ascend"].keys()
+    assert "Forward and backward pass" not in panels["collect"]
+    gap = panels["ascend"]["Time before the forward pass"]["encoding"]["y"]["scale"]["domain"]
     assert gap == [0, pytest.approx(0.84)]  # four times the median, and not as far as the one of 9 ms
 
 

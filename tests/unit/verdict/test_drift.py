@@ -118,4 +118,4 @@ def test_words_say_when_how_much_where_and_why():
     assert sentence(OWN, {**found, "causes": []}).endswith("cause not recorded")
     assert "after the beginning of the recording" in sentence({"run": {"source": "import:kineto"}}, found)
     assert set(CAUSES) == set(drift._CAUSES)
-    assert set(PHASES) == {drift.WAIT, drift.WORK}
+    assert {drift.WAIT, drift.WORK} <= set(PHASES)
