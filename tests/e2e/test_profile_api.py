@@ -163,7 +163,7 @@ def test_formats_of_one_recording_are_files_beside_it(profiled):
 def test_cells_of_a_step_are_blocks_within_each_other(profiled):
     names_of_cells = [name for _, category, name in profiled("forms")["outer"] if category == "cell"]
     assert {"SequentialCell", "0-Conv2d", "1-ReLU", "2-Flatten", "3-Dense"} <= set(names_of_cells)
-    assert profiled("scheduled")["ready"][0]["cells"] == [2]  # the first active step
+    assert profiled("scheduled")["ready"][0]["cells"] == [2, 3, 4]  # the active steps
 
 
 def test_an_error_in_the_block_leaves_a_run_that_says_so_and_goes_on(profiled):

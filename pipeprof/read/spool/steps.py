@@ -21,7 +21,7 @@ GRADIENT = 3  # flag of a call: a PyNative forward begins
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ZIPPED_SHARE = 0.9
 TRAIN, EVAL, LOOK = "train", "eval", "look"  # roles of iterators
-LOOK_ROWS = 8  # of an iterator that is only looked at, at most
+LOOK_ROWS = 8  # of an iterator that is only looked at before the training, at most
 
 
 @dataclass
@@ -95,7 +95,7 @@ def find_steps(
         return Steps(_named_steps(own), "named", _counts(own))
     model, loop = _split(own)
     steps = _model_steps(model)
-    roles = _roles(loop, keys, has_trained=any(step.kind == "train" for step in steps))
+    roles = _roles(loop, keys, min((step.start for step in steps if step.kind == "train"), default=None))
     loop_steps = _LoopReader(roles, keys).read(loop)
     evaluated = sorted((mark.begin, mark.end) for mark in loop if mark.kind == Kind.PART and mark.flag == EVALUATION)
     leave_out([step for step in loop_steps if step.kind != "eval"], evaluated, loop)
@@ -200,23 +200,26 @@ def _model_steps(marks: Sequence[Mark]) -> list[Step]:
     return steps
 
 
-def _roles(marks: Sequence[Mark], keys: Mapping[int, str], *, has_trained: bool) -> dict[int, str]:
+def _roles(marks: Sequence[Mark], keys: Mapping[int, str], trained_from: int | None) -> dict[int, str]:
     """`train`, `eval` or `look` for each iterator of hand-written loops, by what follows its rows.
 
-    `has_trained`: `Model.train` was seen, so that a loop without an update is none of training.
+    `trained_from`: the first step of `Model.train`, beside which a loop without an update is none of training.
 
     An iterator trains when an update follows one of its rows (calls of graphs without an optimizer may lie between), or
     when nearly all its rows are followed at once by a row of one that does (two datasets read side by side). One with a
     single row plays the role of the same pipeline's others. Several rows of a pipeline between another's row and an
     update count only where that is so at nearly all updates: else they are of an evaluation, with the batch in hand.
 
-    The others evaluate, but one that was left after a few rows with which the network was not called: it was looked at.
+    The others evaluate, but one that was left after one row, or before the training after a few, with which the network
+    was not called: it was looked at.
     """
     events = [mark for mark in marks if mark.kind in (Kind.FETCH, Kind.UPDATE, Kind.CALL)]
     numbers = {mark.subject for mark in events if mark.kind == Kind.FETCH}
-    if not (has_trained or any(mark.kind == Kind.UPDATE for mark in events)):
+    updated_at = [mark.begin for mark in events if mark.kind == Kind.UPDATE]
+    updated_at += [] if trained_from is None else [trained_from]
+    if not updated_at:
         return dict.fromkeys(numbers, TRAIN)
-    used: set[int] = set()  # iterators that were read to their end, or with a row of which the network was called
+    looked_at = _looked_at(events, min(updated_at))
     rows: Counter[int] = Counter()
     updated: Counter[int] = Counter()
     followed: dict[int, Counter[int]] = defaultdict(Counter)
@@ -228,10 +231,8 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str], *, has_trained: bool)
     for mark in events:
         if mark.kind == Kind.CALL:
             called = True
-            used |= {row.subject} if row is not None else set()
             continue
         if mark.kind == Kind.FETCH and not is_row(mark):
-            used.add(mark.subject)
             continue
         if row is not None and mark.kind == Kind.UPDATE:
             key = keys.get(row.subject, str(row.subject))
@@ -259,10 +260,32 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str], *, has_trained: bool)
     roles = {}
     for number in numbers:
         same = rows[number] < 2 and keys.get(number) in keys_training
-        is_look = number not in used and rows[number] <= LOOK_ROWS
         is_training = number in training or number in beside or same
-        roles[number] = TRAIN if is_training else LOOK if is_look else EVAL
+        roles[number] = TRAIN if is_training else LOOK if number in looked_at else EVAL
     return roles
+
+
+def _looked_at(events: Sequence[Mark], first: int) -> set[int]:
+    """Iterators that were left after a few rows with none of which the network was called; `first` update, ns."""
+    rows: Counter[int] = Counter()
+    ends: dict[int, int] = {}
+    used: set[int] = set()
+    row: Mark | None = None
+    for mark in events:
+        if mark.kind == Kind.FETCH and not is_row(mark):
+            used.add(mark.subject)
+        elif mark.kind == Kind.FETCH:
+            row = mark
+            rows[mark.subject] += 1
+            ends[mark.subject] = mark.end
+        elif row is not None:
+            used.add(row.subject)
+            row = None if mark.kind == Kind.UPDATE else row
+    return {
+        number
+        for number, count in rows.items()
+        if number not in used and count <= (LOOK_ROWS if ends[number] <= first else 1)
+    }
 
 
 class _LoopReader:

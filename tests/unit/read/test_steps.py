@@ -196,6 +196,12 @@ def test_iterators_that_are_left_after_a_few_rows_are_looked_at_and_are_no_steps
     assert [mark.subject for mark in found.looks] == [*(n for n in range(10, 18) for _ in range(rows)), 20]
 
 
+def test_an_evaluation_that_is_left_after_a_few_rows_is_one_in_the_midst_of_a_training(rec):
+    """`for x in check: forward(x); if enough: break`, where no call of a PyNative network is seen."""
+    found = rec.fetch().update().fetch(CHECK).fetch(CHECK).fetch().update().steps()
+    assert [step.kind for step in found.steps] == ["warmup", "eval", "eval", "train"]
+
+
 def test_rows_beside_a_training_of_model_are_evaluation_where_the_network_or_the_end_is_seen(rec):
     rec.add(Kind.TRAIN_BEGIN)
     model_step(rec, 1)
