@@ -76,9 +76,10 @@ def test_no_call_that_raises_while_a_program_trains_is_seen(program, tmp_path, c
     assert call > 1 or raised >= 0.85 * reached  # some are only reached behind an error
 
 
-@pytest.mark.parametrize("hooks", [pattern for pattern in ["_hooks*.so"] if list(probe_faults.PROBE.glob(pattern))])
-def test_no_call_that_raises_behind_a_hook_in_c_is_seen(program, tmp_path, hooks):
-    changed, reached, raised = changes(program, tmp_path, 1, later=True, hooks=[hooks])
+def test_no_call_that_raises_behind_a_hook_in_c_is_seen(program, tmp_path):
+    if not list(probe_faults.PROBE.glob("_hooks*.so")):
+        pytest.skip("no hooks in C: nothing compiled them")
+    changed, reached, raised = changes(program, tmp_path, 1, later=True, hooks=["_hooks*.so"])
     assert changed == []
     assert reached >= LEAST
     assert raised >= 0.85 * reached
