@@ -374,11 +374,15 @@ TRAINING = {
         os.write(2, b" and again")
     """,
     "closes all while a batch is fetched": """
+        own_files, write_alone = threading.Lock(), write
+        def write(name, what):
+            with own_files: write_alone(name, what)
         class Rows(parts.Rows):
             def __getitem__(self, index):
-                if index in (20, 40):
-                    os.closerange(3, 70000)
-                    for name in range(6): os.write(os.open(f"own-{index}-{name}", os.O_RDWR | os.O_CREAT), b"own")
+                with own_files:
+                    if index in (20, 40):
+                        os.closerange(3, 70000)
+                        for name in range(6): os.write(os.open(f"own-{index}-{name}", os.O_RDWR | os.O_CREAT), b"own")
                 return super().__getitem__(index)
         for number in steps(ds.GeneratorDataset(Rows(STEPS, 0.02), ["x", "y"], shuffle=False).batch(4)): pass
     """,
