@@ -17,6 +17,7 @@ from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
+from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
 
 if TYPE_CHECKING:
@@ -125,12 +126,13 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
         beside=beside,
         damaged=imported and run.manifest.state == "partial",
     )
-    diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
-    diagnosis["suggestions"] += _stage_advice(split)
     diagnosis["host_call"] = None
     if imported and diagnosis["limit"] == "host_gap":
         rows = engine.rows(HOST_QUERY, least=LISTED, library=LIBRARY)
         diagnosis["host_call"] = host_call(rows, diagnosis["limit_share"])
+        diagnosis["actions"] = [*on_call(diagnosis["host_call"]), *diagnosis["actions"]]
+    diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
+    diagnosis["suggestions"] += _stage_advice(split)
     if not phases and imported:
         diagnosis["actions"], diagnosis["suggestions"] = [], [OPERATORS_ALONE if run.has("op") else NOTHING_IMPORTED]
     return diagnosis

@@ -135,6 +135,14 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
     return [first, *rest]
 
 
+def on_call(call: Row | None) -> list[Advice]:
+    """Advice on the one function that the host is busy with, or waits in; it brings at most what the function takes."""
+    if call is None:
+        return []
+    facts = {"name": call["name"].rpartition(": ")[2]}
+    return [Advice("see_what_it_waits_for" if call["waits"] else "shorten_function", call["share"], facts)]
+
+
 def mode_of(mode: str | None, ops: Sequence[Row]) -> str | None:
     """The mode that was recorded, unless the names of operators tell of a compiled step."""
     return "graph" if any(str(op["name"]).startswith(COMPILED) for op in ops) else mode

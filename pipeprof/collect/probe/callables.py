@@ -271,7 +271,7 @@ def _with_site(original):
 def _with_map_cells(original):
     def parse(self, *args, **kwargs):
         node = original(self, *args, **kwargs)
-        _guarded(_hang_map, self)
+        recorder.guarded("callables", _hang_map, self)
         return node
 
     return parse
@@ -279,7 +279,7 @@ def _with_map_cells(original):
 
 def _with_batch_cell(original):
     def parse(self, *args, **kwargs):
-        _guarded(_hang_batch, self)
+        recorder.guarded("callables", _hang_batch, self)
         return original(self, *args, **kwargs)
 
     return parse
@@ -288,7 +288,7 @@ def _with_batch_cell(original):
 def _with_source_cell(original):
     def prepare_multiprocessing(self, *args, **kwargs):
         result = original(self, *args, **kwargs)
-        _guarded(_hang_source, self)
+        recorder.guarded("callables", _hang_source, self)
         return result
 
     return prepare_multiprocessing
@@ -348,10 +348,3 @@ def _hang_source(dataset):
         forks = dataset.python_multiprocessing
         cells.append(workers.watch(dataset.sample_fn, build.tree) if forks else Cell(build.tree))
         dataset.source.__dict__[ATTRIBUTE] = cells[-1]
-
-
-def _guarded(call, *args):
-    try:
-        call(*args)
-    except Exception:
-        recorder.REC.failed("callables")

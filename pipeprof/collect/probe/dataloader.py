@@ -115,7 +115,7 @@ def _ready(iterator):
 
 def _indexed(original):
     def _get_next_index(self):
-        timer = _guarded(_timer, self, _of_iterators, SAMPLER, 1)
+        timer = recorder.guarded("loader", _timer, self, _of_iterators, SAMPLER, 1)
         return original(self) if timer is None else loaders.timed(timer, original, self)
 
     return _get_next_index
@@ -123,9 +123,9 @@ def _indexed(original):
 
 def _closing(original):
     def terminate(self):
-        feed = _guarded(_of_iterators.get, self)
+        feed = recorder.guarded("loader", _of_iterators.get, self)
         if feed is not None:
-            _guarded(feed.close)
+            recorder.guarded("loader", feed.close)
         return original(self)
 
     return terminate
@@ -135,13 +135,13 @@ def _made(original, attribute, proxy):
     """A fetch of a batch: now and then with each of its rows and what collates them timed."""
 
     def fetch(self, indices):
-        replaced = _guarded(_replace, self, indices, attribute, proxy)
+        replaced = recorder.guarded("loader", _replace, self, indices, attribute, proxy)
         if not replaced:
             return original(self, indices)
         try:
             return original(self, indices)
         finally:
-            _guarded(_put_back, self, replaced)
+            recorder.guarded("loader", _put_back, self, replaced)
 
     return fetch
 
@@ -207,11 +207,3 @@ class _Next:
 
     def __next__(self):
         return loaders.timed(self._timer, next, self._own)
-
-
-def _guarded(call, *args):
-    try:
-        return call(*args)
-    except Exception:
-        recorder.REC.failed("loader")
-        return None

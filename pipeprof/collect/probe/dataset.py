@@ -66,34 +66,35 @@ def _install_init(iterator):
     def __init__(self, dataset, *args, **kwargs):
         if recorder.REC.off and not recorder.REC.waiting:
             return original(self, dataset, *args, **kwargs)
-        begin = _guarded("clock", recorder.now) or 0
+        begin = recorder.guarded("clock", recorder.now) or 0
         tree, facts = _before_build(self, dataset, args, kwargs)
         depth = getattr(_nesting, "depth", 0)
         _nesting.depth = depth + 1
-        quiet = TREES is not None and tree is not None and not tree.registered and _guarded("stderr", SWAP.begin)
+        beside = TREES is not None and tree is not None and not tree.registered
+        quiet = beside and recorder.guarded("stderr", SWAP.begin)
         timed = tree is not None and not tree.hidden and recorder.REC.options.get("service", True)
-        wanted = _guarded("override", override.begin, tree, facts, dataset)
+        wanted = recorder.guarded("override", override.begin, tree, facts, dataset)
         if timed:
-            _guarded("callables", callables.begin, tree, facts["graph"])
+            recorder.guarded("callables", callables.begin, tree, facts["graph"])
         try:
             original(self, dataset, *args, **kwargs)
         except BaseException:
             if tree is not None and tree.registered:
-                _guarded("tree", TREES.forget, tree)
+                recorder.guarded("tree", TREES.forget, tree)
             raise
         finally:
             _nesting.depth = depth
-            _guarded("override", override.end, tree, wanted)
+            recorder.guarded("override", override.end, tree, wanted)
             if timed:
-                _guarded("callables", callables.end)
+                recorder.guarded("callables", callables.end)
             if quiet:
-                _guarded("stderr", SWAP.end)
+                recorder.guarded("stderr", SWAP.end)
             if TREES is not None:
-                _guarded("tree", TREES.built)
+                recorder.guarded("tree", TREES.built)
         if tree is not None:
             self.__dict__["_pipeprof"] = tree
-            _guarded("cached", cached.attach, self, tree, facts, dataset)
-            _guarded("tree", _built, tree, facts, begin)
+            recorder.guarded("cached", cached.attach, self, tree, facts, dataset)
+            recorder.guarded("tree", _built, tree, facts, begin)
         return None
 
     __init__.__wrapped__ = original
@@ -145,7 +146,7 @@ def _before_build(iterator, dataset, args, kwargs):
         elif TREES is None or not recorder.REC.options.get("queue_interval_ms", 100):
             facts["queues"] = "not_recorded: queue sampling is off"
         else:
-            why = _guarded("queues", TREES.register, tree)  # its fetches are recorded whatever comes of it
+            why = recorder.guarded("queues", TREES.register, tree)  # its fetches are recorded whatever comes of it
             facts["queues"] = "not_recorded: MindSpore's recorder of queues failed" if why is None else why
         _time_services(tree, facts["graph"])
         tree.digest = digest.begin(tree.number, site, hidden)
@@ -175,7 +176,7 @@ def _install_next(iterator):
             return _unwatched(original, self, tree, rec)
         if not (steps.LOOP.model or tree.hidden):
             steps.LOOP.before_fetch(tree)
-        timed = SERVICE is not None and SERVICE.on and _guarded("service", SERVICE.begin)
+        timed = SERVICE is not None and SERVICE.on and recorder.guarded("service", SERVICE.begin)
         flag = recorder.FAILED
         begin = end = 0
         try:
@@ -188,13 +189,13 @@ def _install_next(iterator):
         except StopIteration:
             flag = recorder.STOPPED
             if tree.digest is not None:
-                _guarded("digest", tree.digest.epoch_ended)
+                recorder.guarded("digest", tree.digest.epoch_ended)
             raise
         finally:
             try:
                 end = now()
                 if timed:
-                    _guarded("service", SERVICE.end, tree.number)
+                    recorder.guarded("service", SERVICE.end, tree.number)
                 rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
             except Exception:
                 rec.failed("fetch")
@@ -215,7 +216,7 @@ def _unwatched(original, iterator, tree, rec):
     if tree is not None:
         tree.rows += 1
         if tree.rows >= tree.take_at:
-            _guarded("readings", _drop_readings, tree, rec)
+            recorder.guarded("readings", _drop_readings, tree, rec)
     return row
 
 
@@ -227,11 +228,11 @@ def _drop_readings(tree, rec):
 
 def _handed_out(tree, row):
     if tree.rows == 1 and not tree.hidden:
-        _guarded("first_batch", _weigh, tree, row)
+        recorder.guarded("first_batch", _weigh, tree, row)
     if tree.rows >= tree.take_at:
-        _guarded("readings", TREES.take, tree)
+        recorder.guarded("readings", TREES.take, tree)
     if tree.digest is not None:
-        _guarded("digest", tree.digest.add, row)
+        recorder.guarded("digest", tree.digest.add, row)
 
 
 def _weigh(tree, row):
@@ -273,10 +274,10 @@ def _install_stop(iterator):
         if tree is not None and "_runtime_context" in self.__dict__:
             rec = recorder.REC
             if tree.registered:
-                _guarded("tree", _finish, tree, rec)
+                recorder.guarded("tree", _finish, tree, rec)
             if not rec.off:
-                _guarded("tree", _closed, tree)
-                _guarded("window", windows.WINDOWS.loop_left)
+                recorder.guarded("tree", _closed, tree)
+                recorder.guarded("window", windows.WINDOWS.loop_left)
         return original(self)
 
     stop.__wrapped__ = original
@@ -316,7 +317,7 @@ def _equip(rec):
             import mindspore._c_dataengine as engine
             from mindspore.dataset import config
 
-            _guarded("smaps", smaps.install)
+            recorder.guarded("smaps", smaps.install)
             TREES = trees.Trees(engine.GlobalContext.profiling_manager(), config, interval)
         except Exception:
             rec.warn(
@@ -400,11 +401,3 @@ def _origin():
         hidden = name.startswith(package) and (frame.f_code.co_name in GETTERS or name.endswith(SOURCE_FILE))
         frame = frame.f_back
     return hidden, site
-
-
-def _guarded(where, call, *args):
-    try:
-        return call(*args)
-    except Exception:
-        recorder.REC.failed(where)
-        return None

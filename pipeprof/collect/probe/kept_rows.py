@@ -253,7 +253,7 @@ def _prepare(leaf, kept):
     """What MindSpore's own does for a source with a sampler and one worker."""
     leaf.sample_fn = None
     leaf.prepared_source = functools.partial(kept.picked)
-    callables._guarded(callables._hang_source, leaf)
+    recorder.guarded("callables", callables._hang_source, leaf)
 
 
 def _same(row):

@@ -380,6 +380,15 @@ def open_recorder(root, options):
     return REC
 
 
+def guarded(where, call, *args):
+    """What a call of ours gives; None, and a warning in the record, when it raises."""
+    try:
+        return call(*args)
+    except Exception:
+        REC.failed(where)
+        return None
+
+
 def at_exit(call):
     """Have something called when the interpreter ends; what goes wrong there is not told on stderr."""
     atexit.register(_quietly(call))

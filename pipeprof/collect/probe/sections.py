@@ -170,7 +170,7 @@ def install_gradients(pynative):
 def _new_graph(original):
     def new_graph(self, what, *args, **kwargs):
         if SECTIONS.on and SECTIONS.mine:
-            _guarded(SECTIONS.forward_begins, what)
+            recorder.guarded("sections", SECTIONS.forward_begins, what)
         return original(self, what, *args, **kwargs)
 
     return new_graph
@@ -180,7 +180,7 @@ def _end_graph(original):
     def end_graph(self, *args, **kwargs):
         result = original(self, *args, **kwargs)
         if SECTIONS.on and SECTIONS.mine:
-            _guarded(SECTIONS.forward_ends)
+            recorder.guarded("sections", SECTIONS.forward_ends)
         return result
 
     return end_graph
@@ -188,21 +188,13 @@ def _end_graph(original):
 
 def _grad(original):
     def grad(self, *args, **kwargs):
-        begin = _guarded(SECTIONS.settled) if SECTIONS.on and SECTIONS.mine else None
+        begin = recorder.guarded("sections", SECTIONS.settled) if SECTIONS.on and SECTIONS.mine else None
         result = original(self, *args, **kwargs)
         if begin is not None and SECTIONS.on:
-            _guarded(SECTIONS.backward_ends, begin)
+            recorder.guarded("sections", SECTIONS.backward_ends, begin)
         return result
 
     return grad
-
-
-def _guarded(call, *args):
-    try:
-        return call(*args)
-    except Exception:
-        recorder.REC.failed("sections")
-        return None
 
 
 SECTIONS = Sections()

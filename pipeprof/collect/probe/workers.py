@@ -254,15 +254,15 @@ def wrap(owner, name, make):
 
 def _with_memory(original):
     def start(self, *args, **kwargs):
-        workers = _guarded(_workers.get, self)
+        workers = recorder.guarded("workers", _workers.get, self)
         if workers is None:
             return original(self, *args, **kwargs)
-        _guarded(_prepare, workers, self)
+        recorder.guarded("workers", _prepare, workers, self)
         try:
             return original(self, *args, **kwargs)
         finally:
             _starting.workers = None
-            _guarded(_note_processes, workers, self)
+            recorder.guarded("workers", _note_processes, workers, self)
 
     return start
 
@@ -281,7 +281,7 @@ def _beginning(original):
     def msg_rcv(self, *args):
         result = original(self, *args)
         if SLOT is not None:
-            _guarded(SLOT.begin)
+            recorder.guarded("workers", SLOT.begin)
         return result
 
     return msg_rcv
@@ -290,7 +290,7 @@ def _beginning(original):
 def _ending(original):
     def msg_snd(self, *args):
         if SLOT is not None:
-            _guarded(SLOT.end)
+            recorder.guarded("workers", SLOT.end)
         return original(self, *args)
 
     return msg_snd
@@ -307,11 +307,3 @@ def _forked():
     workers = getattr(_starting, "workers", None)
     _starting.workers = None
     SLOT = workers.pool.slot(workers) if workers is not None else None
-
-
-def _guarded(call, *args):
-    try:
-        return call(*args)
-    except Exception:
-        recorder.REC.failed("workers")
-        return None

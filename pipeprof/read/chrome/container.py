@@ -95,26 +95,33 @@ class Header(msgspec.Struct):
         return rank if isinstance(rank, int) and 0 <= rank < 2**31 else None
 
 
-class Trace:
+class TraceFile:
     """One file, read once from front to end.
 
     `header` has what stands in front of the events from the first batch on, and is whole after the last; then `damage`
-    says what was wrong.
+    says what was wrong, `damaged` how many events were left out, and `mended` how many were read though damaged.
     """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = Header({})
+        self.damage: list[str] = []
+        self.damaged = 0
+        self.mended = 0
+
+
+class Trace(TraceFile):
+    """A Chrome trace."""
 
     def __init__(
         self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0,
         *, is_open: bool = False,
     ) -> None:  # fmt: skip
-        self.path = path
+        super().__init__(path)
         self._decoders = decoders or Decoders()
         self._chunk = chunk
         self._largest = largest or LARGEST_EVENT  # bytes of an event
         self._is_open = is_open  # whether a bare list may lack its end, as the format says
-        self.header = Header({})
-        self.damage: list[str] = []
-        self.damaged = 0
-        self.mended = 0
         self._prefix = b""
         self._offset = 0
         self._ended = self._broken = False

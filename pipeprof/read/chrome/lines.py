@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.chrome.container import CHUNK, LARGEST_EVENT, Batch, Header
+from pipeprof.read.chrome.container import CHUNK, LARGEST_EVENT, Batch, TraceFile
 from pipeprof.read.chrome.events import UNREADABLE, Event, Loose, decode_one, int64
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.numbers import raw_ns
@@ -33,15 +33,11 @@ _MANY = msgspec.json.Decoder(list[_Event])
 _ONE = msgspec.json.Decoder(_Event)
 
 
-class Lines:
-    """One file, read once from front to end; as `container.Trace`."""
+class Lines(TraceFile):
+    """One file of that form."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.header = Header({})
-        self.damage: list[str] = []
-        self.damaged = 0
-        self.mended = 0
+        super().__init__(path)
         self.again = 0
         self._latest: dict[tuple[Loose, Loose], tuple[int, int]] = {}  # id and time of each thread's last event
         self._offset = 0

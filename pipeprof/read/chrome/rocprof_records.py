@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.chrome.container import Batch, Header
+from pipeprof.read.chrome.container import Batch, TraceFile
 from pipeprof.read.chrome.events import Args, Event
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list, of_map
@@ -80,15 +80,11 @@ _AGENTS, _SYMBOLS, _KINDS, _TEXTS, _RECORDS = map(of_list, (_Agent, _Symbol, _Ki
 _ANYTHING = of_map(Any)
 
 
-class Records:
-    """One file, read once from front to end; as `container.Trace`."""
+class Records(TraceFile):
+    """One file of that form."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.header = Header({})
-        self.damage: list[str] = []
-        self.damaged = 0
-        self.mended = 0
+        super().__init__(path)
         self._gpus: dict[int, int] = {}  # number of an agent's GPU, by its handle
         self._kernels: dict[int, str] = {}
         self._operations: dict[int, list[str]] = {}  # by kind

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.chrome.container import CHUNK, Batch, Header
+from pipeprof.read.chrome.container import CHUNK, Batch, TraceFile
 from pipeprof.read.chrome.events import Args, Event
 from pipeprof.read.chrome.kinds import DEVICE_PROCESS, STEP
 from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LARGEST = 1 << 30  # bytes of a file
 HOST = "/host:CPU"
@@ -59,15 +58,8 @@ def is_space(head: bytes) -> bool:
     return False
 
 
-class Space:
-    """One file, read once; as `container.Trace`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.header = Header({})
-        self.damage: list[str] = []
-        self.damaged = 0
-        self.mended = 0
+class Space(TraceFile):
+    """One file of that form."""
 
     def batches(self) -> Iterator[Batch]:
         """The events. Raises SourceError when the file cannot be opened, or is larger than LARGEST."""

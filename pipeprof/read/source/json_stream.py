@@ -87,25 +87,23 @@ class Scan:
 
     def members(self) -> Iterator[str]:
         """Keys of the object at hand. The caller takes each value before it asks for the next key."""
-        self._take(b"{")
-        first = True
-        while self.peek() != b"}":
-            if not first:
-                self._take(b",")
-            first = False
+        for _ in self._parts(b"{", b"}"):
             yield self._key()
-        self._take(b"}")
 
     def items(self) -> Iterator[None]:
         """Entries of the list at hand, one by one. The caller takes each value before it asks for the next."""
-        self._take(b"[")
+        return self._parts(b"[", b"]")
+
+    def _parts(self, begin: bytes, end: bytes) -> Iterator[None]:
+        """One None for each part between brackets, at which the scan stands then."""
+        self._take(begin)
         first = True
-        while self.peek() != b"]":
+        while self.peek() != end:
             if not first:
                 self._take(b",")
             first = False
             yield
-        self._take(b"]")
+        self._take(end)
 
     def entries(self, decoder: msgspec.json.Decoder[Any], one: msgspec.json.Decoder[Any]) -> Iterator[Any]:
         """Batches (dicts or lists) of the map or list at hand, each decoded whole.

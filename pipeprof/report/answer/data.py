@@ -13,6 +13,7 @@ from pipeprof.report.answer.shape import (
     capital,
     has_several_ranks,
     limit_label,
+    of_call,
     unopposed,
     with_kind,
 )
@@ -108,9 +109,7 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
 def _called(call: dict[str, Any]) -> tuple[str, str]:
     """Cause and action where a trace has the call that the loading is spent on."""
     short = call["name"].rpartition(": ")[2]
-    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
-    of_what = "each fetch" if call["loader"] == OWN else "the loading"
-    cause = f"`{call['name']}` takes {percent(call['share'])} of {of_what}{inside}."
+    cause = of_call(call, "each fetch" if call["loader"] == OWN else "the loading")
     if call["kind"] == STORAGE:
         cause = f"The data loader reads files: {cause}"
         action = "Read from faster storage (local disk, memory), or store the samples so that less has to be read."

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import loop
-from pipeprof.units import format_ns
+from pipeprof.units import format_ns, percent
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -99,6 +99,12 @@ def on_device(content: dict[str, Any]) -> bool:
     """Whether operators ran on a device beside the CPU, such as those that Ascend's files list."""
     names = [row["device"].lower() for row in content["op_devices"]]
     return any(name and not name.startswith(("cpu", "host")) for name in names)
+
+
+def of_call(call: dict[str, Any], whole: str) -> str:
+    """What a call of a trace takes of `whole`, and what of that is in one of a library."""
+    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
+    return f"`{call['name']}` takes {percent(call['share'])} of {whole}{inside}."
 
 
 def capital(text: str) -> str:

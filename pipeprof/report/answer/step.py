@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, at_most, capital, on_device, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, at_most, capital, of_call, on_device, sentence, unopposed
 from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
@@ -118,8 +118,7 @@ def _on_host(network: dict[str, Any], mode: str | None) -> str:
 
 def _function(call: dict[str, Any]) -> str:
     """The function of the user's that the host is busy with."""
-    inside = f" ({percent(call['inside_share'])} is in `{call['inside']}`)" if call["inside"] else ""
-    return f"`{call['name']}` takes {percent(call['share'])} of the step outside of operators{inside}."
+    return of_call(call, "the step outside of operators")
 
 
 def _largest_types(network: dict[str, Any]) -> str:
@@ -177,13 +176,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     """The advice of the verdict, and what it brings at most."""
     if lead.advice is None:
         return
-    call = network.get("host_call")
     given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
-    if call:
-        short = call["name"].rpartition(": ")[2]
-        given.action = f"Make `{short}` cheaper, or do it less often or in another thread."
-        if call["waits"]:
-            given.action = f"See what `{short}` waits for: another thread, a queue or a device."
     most = lead.advice.gain.high if lead.advice.gain is not None else None
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
