@@ -56,6 +56,18 @@ class Lines:
         """Whether nothing ran yet but the line at which it began."""
         return self._hook is not None and len(self.rows) < 2  # the first is where it began
 
+    def halt(self):
+        """What comes now in this thread runs at its own pace, as one line; returns what `go_on` takes."""
+        is_on = self._hook is not None and sys.gettrace() is self._hook
+        if is_on:
+            sys.settrace(None)
+        return is_on
+
+    def go_on(self, halted):
+        """Line by line again where it was, unless the program watches by itself now."""
+        if halted and self._hook is not None and sys.gettrace() is None:
+            sys.settrace(self._hook)
+
     def stop(self):
         """The step is over: leave its lines in the spool."""
         if self._hook is None:

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 
-from . import callables, dataset, recorder, sizes, steps, workers
+from . import callables, dataset, lines, recorder, sizes, steps, workers
 
 KEPT = 256  # batches whose readiness is kept until it is written
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -193,7 +193,7 @@ def with_fetches(original, feed_of, ready):
             return original(self)
         if not steps.LOOP.model:
             steps.LOOP.before_fetch(tree)
-        flag = recorder.FAILED
+        flag, halted = recorder.FAILED, recorder.guarded("lines", lines.LINES.halt)
         begin = end = 0
         try:
             begin = now()
@@ -209,6 +209,7 @@ def with_fetches(original, feed_of, ready):
             leave_out_frames(error)
             raise
         finally:
+            recorder.guarded("lines", lines.LINES.go_on, halted)
             try:
                 end = now()
                 rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)

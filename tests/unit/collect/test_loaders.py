@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,6 +103,26 @@ def test_every_fetch_is_marked_and_every_row_counted_in_the_stage_that_made_it(l
     assert flags == [probe.recorder.ROW] * 4 + [probe.recorder.STOPPED]
     counted = figures(one, probe)
     assert {node: (told["calls"], told["timed"]) for node, told in counted.items()} == {0: (4, 4), 1: (8, 8)}
+
+
+def test_a_fetch_in_a_step_that_runs_line_by_line_runs_at_its_own_pace(loader, probe, monkeypatch):
+    monkeypatch.setattr(probe.lines.where, "package_folder", lambda: "/no/mindspore")
+    one = loader()
+    iterator = one.begin()
+    lines = probe.lines.LINES
+    seen = []
+    one.made.row = lambda index: seen.append(sys.gettrace()) or index
+    before = sys.gettrace()  # of the program: that of coverage, say
+    sys.settrace(None)
+    try:
+        lines.start(lambda: None)
+        watched = sys.gettrace()
+        assert one.fetch(iterator) == (0, 1)
+        assert sys.gettrace() is watched is not None
+    finally:
+        lines.stop()
+        sys.settrace(before)
+    assert seen == [None, None]
 
 
 def test_rows_that_are_not_timed_are_counted(loader, probe):
