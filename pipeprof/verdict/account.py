@@ -24,7 +24,7 @@ TRAINING = ("trainer", "main", "mindspore_thread", "python_thread", "other_threa
 LEAST_JOB_SHARE = 0.20  # of the job's CPU: from here on a process is worth the first sentence
 LEAST_ROOM_SHARE = 0.05  # of the cores that the training may use: less is nothing beside busy neighbours
 NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
-FEEDING = 0.10  # a stage that wants a CPU for less of its time than this may wait for just that process
+FEEDING = 0.25  # a stage that wants a CPU for less of its time than this may wait for just that process
 LEAST_NS = 5_000_000_000  # sampled; less is a doubt
 OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
 
