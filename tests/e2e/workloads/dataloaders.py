@@ -102,5 +102,5 @@ if __name__ == "__main__":
     run("spawned", lambda: DataLoader(Numbers(), multiprocessing_context="spawn", **apart))
     fails("wrong_alone", lambda: DataLoader(Numbers(5), generator=seeded(), **fixed))
     fails("wrong_apart", lambda: DataLoader(Numbers(5), **apart))
-    fails("no_start", lambda: DataLoader(Numbers(), worker_init_fn=lambda _: 1 / 0, **apart))
+    fails("no_start", lambda: DataLoader(Numbers(), worker_init_fn=lambda worker: 1 / worker, **apart))
     run("wrong", lambda: DataLoader(Numbers(9), **apart))
