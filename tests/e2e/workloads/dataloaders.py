@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 import traceback
 
 import mindspore as ms
@@ -25,6 +26,7 @@ class Numbers(Dataset):
 
     def __getitem__(self, index):
         if index == self.wrong:
+            time.sleep(0.5)  # an error overtakes batches that other workers have not made yet
             raise ValueError(f"row {index} is wrong")
         return np.full(8, index, np.float32), np.int32(index % 2), np.float64(np.random.random()), random.random()  # noqa: NPY002, S311
 
