@@ -1,7 +1,8 @@
 """Writes the pages of docs/ that say what the program says.
 
-tables.md from the record's schema, queries.md from the headers of the .sql files, cli.md from the verbs' help, rules.md
-from the rules of the verdict, decisions/index.md from the headings of the decisions, and way.svg from the rooms.
+tables.md from the record's schema, queries.md (a list; the site has all columns) from the headers of the .sql files,
+cli.md from the verbs' help, rules.md from the rules of the verdict, decisions/index.md from the headings of the
+decisions, and way.svg from the rooms.
 
 python tools/make_docs.py          write them
 python tools/make_docs.py --check  exit with 1 when one of them is not up to date
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +51,11 @@ The SQL behind every number of a report. Made by `tools/make_docs.py` from the h
 
 The views can be used in `pipeprof sql RUN "SELECT ..."` like tables. The queries can be asked by name from Python:
 `pipeprof.open("RUN").ask("step/slowest", top=5)`.
+"""
+
+_LIST_HEAD = f"""{_QUERIES_HEAD}
+The parameters and the columns of each, with their units, stand at the head of its file, `queries/NAME.sql`, and on this
+page of the site that `make site` builds.
 """
 
 _CLI_HEAD = """# Command line
@@ -91,15 +98,20 @@ def tables_page() -> str:
     return "\n".join([_TABLES_HEAD, *map(_table_section, TABLES)])
 
 
+def queries_list() -> str:
+    """The text of docs/queries.md: what each view and query says."""
+    parts = [_LIST_HEAD]
+    for family, queries in _families():
+        rows = [(f"`{name}`", query.title.partition(". ")[0].rstrip(".")) for name, query in queries]
+        parts.append(f"## {family}\n\n{_grid(('name', 'says'), rows)}")
+    return "\n".join(parts)
+
+
 def queries_page() -> str:
-    """The text of docs/queries.md."""
-    parts = [_QUERIES_HEAD, "## Views\n", *(_query_section(view, catalog.view_name(view)) for view in _sorted_views())]
-    family = ""
-    for query in catalog.all_queries():
-        if query.name.split("/")[0] != family:
-            family = query.name.split("/")[0]
-            parts.append(f"## {family}\n")
-        parts.append(_query_section(query, query.name))
+    """The same page as the site has it: with the parameters and the columns of each."""
+    parts = [_QUERIES_HEAD]
+    for family, queries in _families():
+        parts += [f"## {family}\n", *(_query_section(query, name) for name, query in queries)]
     return "\n".join(parts)
 
 
@@ -149,7 +161,7 @@ def picture() -> str:
 
 PAGES = {
     "tables.md": tables_page,
-    "queries.md": queries_page,
+    "queries.md": queries_list,
     "cli.md": cli_page,
     "rules.md": rules_page,
     "decisions/index.md": decisions_page,
@@ -172,8 +184,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _sorted_views() -> list[Query]:
-    return sorted(catalog.views(), key=catalog.view_name)
+def _families() -> Iterator[tuple[str, list[tuple[str, Query]]]]:
+    """The views, then the queries by the folder that they are in; each with the name by which it is asked."""
+    yield "Views", [(catalog.view_name(view), view) for view in sorted(catalog.views(), key=catalog.view_name)]
+    queries = sorted(catalog.all_queries(), key=lambda query: query.name)
+    for family, members in groupby(queries, key=lambda query: query.name.split("/")[0]):
+        yield family, [(query.name, query) for query in members]
 
 
 def _verb_sections(group: click.Group, context: click.Context) -> Iterator[str]:

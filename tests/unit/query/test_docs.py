@@ -1,6 +1,7 @@
 """The reference pages say what the schema and the headers say."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
     assert "### step_phase\n" in page
     assert "### diagnose/queue_rule\n" in page
     assert "| `$skip_share` | double |" in page
+    listed = re.findall(r"^\| `([^`]+)` \|", make_docs.queries_list(), re.MULTILINE)
+    assert listed == re.findall(r"^### (.+)$", page, re.MULTILINE)
 
 
 def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_imports(make_docs):
