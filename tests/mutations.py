@@ -141,6 +141,40 @@ class Watch:
                     raise PermissionError(errno.EPERM, "outside of the test's folders", whole)
 
 
+FRAME = "train.py(3): step"
+MORE_EVENTS = [
+    {"e": "calls", "pipeline": 0, "node": 1, "part": 0, "calls": 8, "timed": 2, "wall": 800, "cpu": 70, "batches": 2,
+     "delay": 5, "max": 500, "min": 300, "read": 9, "given": 4, "made": 4},
+    {"e": "service", "pipeline": 0, "ops": [["MapOp", "1", "5.5", "/", "/", "8", "1.5"]]},
+    {"e": "workers", "pipeline": 0, "node": 1, "pids": [77, 78]},
+    {"e": "gil", "held": 0.25, "probes": 9},
+    {"e": "thread", "tid": 5, "label": "x", "module": "m", "ours": False},
+    {"e": "warning", "code": "c", "message": "m"},
+    {"e": "ready", "number": 1, "first": 0, "depth": [2, 1, 0], "held": [0, 1, 0], "tasks": [1, 1, 0]},
+    {"e": "looks", "samples": [[4485330747843, 1, 1], [4485331747843, 0, 0]]},
+    {"e": "first_batch", "number": 1, "bytes": 640},
+    {"e": "plan", "epochs": 2, "batches": 4},
+    {"e": "lines", "sites": ["train.py:3", "train.py:9"], "rows": [[4485330747843, 0], [4485330757843, 1]], "callers": [-1, 0]},
+    {"e": "cells", "kinds": [["Net", -1, FRAME], ["Dense", 0, ""]], "rows": [[0, 4485204432122, 4485213000488], [1, 4485204532122, 4485212000488]]},
+    {"e": "modules", "frame": FRAME, "cells": [["body.0", FRAME]]},
+    {"e": "operands", "kinds": [["MatMul", [["Float32", [4, 8]]], [["Float32", [4, 2]]], [["transpose", 0]]]], "calls": [0, 0]},
+    {"e": "pass", "number": 0, "site": "train.py:3", "cell": "Net", "own": True, "network": 0},
+    {"e": "user_profile", "monotonic": 4485330747843, "realtime": 1795255401440811630, "folder": None},
+    {"e": "user_profile_end"},
+    {"e": "batches", "number": 1, "first": 0, "push_ms": [1, 1], "batch_ms": [2, 2], "depth": [1, 0], "capacity": [8, 8]},
+    {"e": "spacing", "number": 1, "ms": 40},
+    {"e": "callback", "number": 0, "label": "Slow"},
+    {"e": "sync_site", "number": 0, "call": "asnumpy", "site": "train.py:9", "via": "tensor.py"},
+    {"e": "compiled", "label": "Net", "owner": "1", "shapes": [[4, -1]], "begin": 4485204432122, "end": 4485213000488},
+    {"e": "stopped", "steps": 19},
+    {"e": "override", "number": 0, "node": 1, "before": 1, "after": 2},
+    {"e": "override_missed", "number": 0, "why": "w"},
+    {"e": "stand_in_failed", "why": "w"},
+    {"e": "batch_digest", "number": 0, "site": "train.py:80", "row": 0, "epoch": 0, "digest": "ab"},
+]  # fmt: skip
+SPAN = {"label": "mine", "track": "main", "category": "user", "stack": ["f", "g"]}
+
+
 def spool(folder, name="2.10-pynative"):
     """A capture whose launcher was killed, with a line of every event that it does not have."""
     copy_tree(CAPTURES / name, folder)
@@ -148,16 +182,9 @@ def spool(folder, name="2.10-pynative"):
         lines = process.joinpath("events.jsonl").read_text(encoding="utf-8").splitlines()
         about = json.loads(lines[0])
         at = about["t"] + 1000
-        more = [
-            {"e": "calls", "t": at, "pipeline": 0, "node": 1, "part": 0, "calls": 8, "timed": 2, "wall": 800, "cpu": 70,
-             "batches": 2, "delay": 5, "max": 500, "min": 300},
-            {"e": "service", "t": at, "pipeline": 0, "ops": [["MapOp", "1", "5.5", "/", "/", "8", "1.5"]]},
-            {"e": "workers", "t": at, "pipeline": 0, "node": 1, "pids": [77, 78]},
-            {"e": "gil", "t": at, "held": 0.25, "probes": 9},
-            {"e": "span", "t": at, "label": "mine", "begin": at, "end": at + 50, "track": "main", "category": "user", "stack": ["f", "g"]},
-            {"e": "thread", "t": at, "tid": 5, "label": "x", "module": "m", "ours": False},
-            {"e": "warning", "t": at, "code": "c", "message": "m"},
-        ]  # fmt: skip
+        more = [line | {"t": at} for line in MORE_EVENTS] + [
+            {"e": "span", "t": at, "begin": at, "end": at + 50, **SPAN}
+        ]
         text = "".join(json.dumps(line) + "\n" for line in more)
         with process.joinpath("events.jsonl").open("a", encoding="utf-8") as file:
             file.write(text)
@@ -167,6 +194,23 @@ def spool(folder, name="2.10-pynative"):
         )
         failed = {"pid": about["pid"], "t": at, "error": "E: x", "place": "a.py:1", "code": "f()", "lines": ["a"]}
         rep.joinpath("failed.jsonl").write_text(json.dumps(failed) + "\n", encoding="utf-8")
+    return folder
+
+
+def of_a_loader(folder):
+    """A spool of a training whose batches come from a loader with worker processes."""
+    for path in spool(folder).glob("spool/rep=*/proc-*/events.jsonl"):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        stages, about = [], {"site": "train.py:80", "callers": "", "code": "c", "python": True, "inlined": True}
+        for node, kind in ((2, "Sampler"), (1, "Dataset"), (0, "Collate")):
+            apart = {"workers": 2, "processes": True, "batch": 4, "capacity": 4} if node < 2 else {}
+            stages = [{"type": kind, "node": node, "name": kind, "children": stages, **about, **apart}]
+        loader = {
+            "graph": stages[0], "settings": {"num_workers": 2, "prefetch_factor": 2, "pin_memory": None},
+            "queues": "not_recorded: of this loader it is known how many batches were ready at each fetch",
+        }  # fmt: skip
+        lines = [line | loader if line["e"] == "iterator" else line for line in lines if line["e"] != "service"]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return folder
 
 
@@ -256,6 +300,7 @@ threshold = 0.05
 FAMILIES = [
     "spool",
     "ranks",
+    "loader",
     "manifest",
     "parts",
     "baseline",
@@ -299,9 +344,10 @@ def prepare(family, number, templates, place):  # noqa: PLR0911 - one for each f
     """Put undamaged input into `place/in`: the files to damage, the verbs that read them, and words of those verbs."""
     inside = place / "in"
     words = {"in": inside, "out": place / "out", "run": inside / "run", "good": templates.run(), "own": inside / "run"}
-    if family in ("spool", "ranks"):
+    if family in ("spool", "ranks", "loader"):
         name = "2.10-ranks" if family == "ranks" else "2.10-pynative"
-        shutil.copytree(templates.take(family, lambda folder: spool(folder, name)), words["run"])
+        make = of_a_loader if family == "loader" else lambda folder: spool(folder, name)
+        shutil.copytree(templates.take(family, make), words["run"])
         found = files(words["run"] / "spool")
         own = [path for path in found if path.parent.name.startswith(("rep=", "proc-")) and path.stat().st_size]
         return found + own * 6, RUN_VERBS, words  # those that only we write count more

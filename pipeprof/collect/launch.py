@@ -237,8 +237,8 @@ def _write(path: Path, facts: Mapping[str, object]) -> None:
 
 
 def _pass_on_leftovers(spool: Path) -> None:
-    """What a process wrote to stderr in its last sampled fetch, before it could pass it on itself."""
-    for path in sorted(spool.glob("proc-*/stderr.swap")):
+    """What a process wrote to stderr in a sampled fetch, and could not pass on itself."""
+    for path in sorted(spool.glob("proc-*/stderr.*")):
         with contextlib.suppress(OSError):
             text = _TIMING_BLOCK.sub(b"", path.read_bytes())
             if text:

@@ -458,6 +458,13 @@ TRAINING = {
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(2)
         for number in steps(): pass
     """,
+    "has ever fewer descriptors": """
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); own = []
+        for number in steps():  # never the last ones: whoever opens a file at that moment would fail, MindSpore, too
+            for _ in range(12):
+                if 256 - len(os.listdir("/proc/self/fd")) > 8: own.append(os.open("/dev/null", os.O_RDONLY))
+        for one in own: os.close(one)
+    """,
     "never sleeps": """
         time.sleep = lambda _seconds: None
         for number in steps(): pass
@@ -485,6 +492,12 @@ TRAINING = {
     "removes its folder": """
         for number in steps():
             if number == TRICK: os.umask(0o777); os.close(os.open("own", os.O_CREAT | os.O_RDWR)); os.umask(0o022)
+    """,
+    "sees little of the disk": """
+        for number in steps():
+            if number == TRICK:
+                try: os.chroot(os.getcwd()); os.chdir("/")
+                except PermissionError: pass  # who is not root
     """,
 }  # fmt: skip
 

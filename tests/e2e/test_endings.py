@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,9 +18,12 @@ from pipeprof.errors import RunError
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import store
 from pipeprof.record.run import load
+from pipeprof.report.build import build
 
 pytestmark = pytest.mark.mindspore
 
+MEMORY = 1 << 30  # of a training that is to be killed for lack of it
+ADDRESSES = 6 << 30  # of one that is to get none any more
 FLUSH_S = 0.1  # after so long the next step is written to disk
 
 
@@ -218,3 +223,51 @@ def test_disk_that_is_full_from_the_start_does_not_disturb_the_training(pipeprof
     assert len(told_steps(recording.done.stdout)) == 30
     assert "Traceback" not in recording.done.stderr
     assert load(small_disk / "run").manifest.state != "complete"
+
+
+@pytest.fixture
+def small_group():
+    """The file that takes a process into a control group with 1 GiB of memory."""
+    root = Path("/sys/fs/cgroup")
+    version_1 = root.joinpath("memory", "memory.limit_in_bytes").is_file()
+    folder = root / ("memory" if version_1 else "") / f"pipeprof-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        folder.joinpath("memory.limit_in_bytes" if version_1 else "memory.max").write_text(str(MEMORY))
+    except OSError as error:
+        with suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"cannot make a control group with a limit of memory: {error}")
+    with suppress(OSError):  # what swaps is not killed
+        folder.joinpath("memory.memsw.limit_in_bytes" if version_1 else "memory.swap.max").write_text(
+            str(MEMORY if version_1 else 0)
+        )
+    yield folder / "cgroup.procs"
+    folder.rmdir()
+
+
+def test_a_kill_by_the_kernel_for_lack_of_memory_is_told(pipeprof, small_group):
+    train = shlex.join(pipeprof.script("endings.py", "memory", "60"))
+    recording = pipeprof.collect(["sh", "-c", f"echo $$ > {small_group}; exec {train}"])
+    assert recording.done.returncode == -signal.SIGKILL
+    assert recording.manifest.reps[0].oom_kills == 1
+    assert recording.manifest.state == "partial"
+    screen = build(recording.run)["first_screen"]
+    assert "when the kernel had no memory left" in screen["sentence"]
+    assert "had not been written" in screen["sentence"]
+    assert "lack of memory" in screen["action"]
+    assert lost_steps_s(recording.run, recording.done.stdout) <= may_be_lost_s(recording.done.stdout)
+
+
+def test_the_end_of_the_address_space_is_the_same_and_told(pipeprof):
+    train = shlex.join(pipeprof.script("endings.py", "memory", "60"))
+    command = ["sh", "-c", f"ulimit -v {ADDRESSES >> 10}; exec {train}"]
+    plain = pipeprof.plain(command)
+    recording = pipeprof.collect(command)
+    assert recording.done.returncode == plain.returncode == 1
+    assert "MemoryError" in plain.stderr
+    assert recording.manifest.state == "failed"
+    screen = build(recording.run)["first_screen"]
+    assert screen["cause"].startswith("MemoryError")
+    assert "lack of memory" in screen["action"]
+    assert lost_steps_s(recording.run, recording.done.stdout) == 0

@@ -80,6 +80,19 @@ def test_a_lock_is_named(pipeprof, hung, number, whom):
     assert screen["extra"][-1].endswith("holding_a_lock")
 
 
+@pytest.mark.parametrize("whom", [training, everything])
+def test_a_call_that_keeps_the_interpreters_lock_is_named_and_what_may_be_missing(pipeprof, hung, whom):
+    silent = lambda rows: rows[0]["code"] == "silent"  # noqa: E731
+    content = hung(pipeprof.script("endings.py", "interpreter", "60"), silent, signal.SIGKILL, whom)
+    screen = content["first_screen"]
+    assert content["hang"]["ranks"][0]["code"] == "silent"
+    assert "interpreter's lock" in screen["cause"]
+    assert "may be missing" in screen["sentence"]
+    assert 50 <= sum(row["steps"] for row in content["steps"]["summary"]) <= 60
+    # The place is where it was last seen: within a second of the call.
+    assert screen["place"].partition(":")[0].endswith(("endings.py", "parts.py"))
+
+
 def test_a_worker_process_is_named_with_its_operator_and_its_line(pipeprof, hung):
     stuck = lambda rows: any(one["pid"] for one in rows[0]["stuck"])  # noqa: E731
     content = hung(pipeprof.script("hangs.py", str(pipeprof.folder)), stuck, signal.SIGKILL, training)

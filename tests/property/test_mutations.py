@@ -13,7 +13,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from mutations import FAMILIES, STUCK_S
+from mutations import FAMILIES, STUCK_S, spool
+
+from pipeprof.read.spool import records
 
 pytestmark = pytest.mark.slow  # makes up its input
 
@@ -42,6 +44,12 @@ def test_damaged_input_is_refused_or_partial(family):
     assert not bad, json.dumps(bad, indent=1)
     assert done.returncode == 0, (lines[-1:], done.stderr[-3000:])
     assert sum("problems" in one for one in told) == CASES
+
+
+def test_the_family_of_spools_has_a_line_of_every_event(tmp_path):
+    spool(tmp_path / "spool")
+    lines = [line for path in tmp_path.rglob("events.jsonl") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert {json.loads(line)["e"] for line in lines} >= set(records._EVENTS)
 
 
 def test_what_would_be_written_outside_is_noted_and_not_done(tmp_path):

@@ -61,10 +61,13 @@ class Descriptor:
         _dup2(self.number, number)
 
     def write_all(self, data):
-        """Write, unless it is the program's by now; returns whether all was written."""
-        while data and self.is_ours():
-            data = data[_write(self.number, data) :]
-        return not data
+        """Write, unless it is the program's by now; returns what was not written."""
+        try:
+            while data and self.is_ours():
+                data = data[_write(self.number, data) :]
+        except OSError:
+            pass
+        return data
 
 
 class OwnFile:

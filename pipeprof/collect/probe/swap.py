@@ -4,13 +4,16 @@ Descriptor 2 points at a scratch file for the length of the call. What arrives t
 by the flushing thread during a long call; what is left when the process dies, the launcher passes on.
 
 The program may close or redirect any number meanwhile. Where 2 is not the scratch file any more it is left alone, and
-where the real stderr was closed 2 stays the scratch file, whose text the launcher passes on.
+where the real stderr was closed 2 stays the scratch file, whose text the launcher passes on. What could not be passed
+on does not go to another file that the program makes its stderr later: before the next call it is put aside.
 """
 
 import os
 import threading
 
 from . import files, recorder
+
+ASIDE = "stderr.aside"
 
 
 class Swap:
@@ -37,6 +40,7 @@ class Swap:
             if saved.identity in (None, self.scratch.identity):  # the real one was lost
                 saved.close()
                 return False
+            self._put_aside()
             self.scratch.put_at(2)
             self.saved, self.identity = saved, saved.identity
         return True
@@ -81,10 +85,18 @@ class Swap:
         return True
 
     def _passed_on(self, target):
-        """What was printed, of which the rest was written to the target."""
+        """What was printed, of which the rest was written to the target; what could not be goes back."""
         data = self.scratch.take()
-        target.write_all(self.ours.sub(b"", data) if data else b"")
+        left = target.write_all(self.ours.sub(b"", data) if data else b"")
+        if left:
+            self.scratch.write(left)
         return data
+
+    def _put_aside(self):
+        """Leave to the launcher what could not be passed on before."""
+        left = self.scratch.take()
+        if left and recorder.REC.folder is not None:
+            files.write_once(os.path.join(recorder.REC.folder, ASIDE), left)
 
 
 def _scratch(folder):

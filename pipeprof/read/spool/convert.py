@@ -29,7 +29,7 @@ from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.run import Manifest, Rank, Rep, Run
+from pipeprof.record.run import UNSEEN_NS, Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.call_sites import Frames
 
 FORKS = "forks.tsv"
-UNSEEN_NS = 1_000_000_000  # what a kill may cost: marks are written twice a second, on a busy machine later than that
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
 
 

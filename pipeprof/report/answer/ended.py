@@ -48,14 +48,24 @@ def answer(content: dict[str, Any], before: str = "") -> Answer:
 
 def unrecorded(content: dict[str, Any], rep: dict[str, Any]) -> str:
     """What a kill took along: how long nothing of it was written, and how many steps that may have been."""
-    missing = max((rank.get("missing_steps_s") or 0.0 for rank in rep.get("ranks", [])), default=0.0)
-    rows = content["steps"]["summary"]
-    usual = [row["median_ns"] / 1e9 for row in rows if row["kind"] == "train" and row["rep"] == rep.get("rep")]
-    count = math.ceil(missing / min(usual)) if usual and min(usual) else 0
+    missing = missing_s(rep)
+    count = steps_in(content, rep, missing)
     if not count:
         return ""
     steps = f"up to {format_count(count, 'more step')}"
     return f" Its last {format_ns(round(missing * 1e9))} ({steps}) had not been written."
+
+
+def missing_s(rep: dict[str, Any]) -> float:
+    """How long nothing was written before a kill."""
+    return max((rank.get("missing_steps_s") or 0.0 for rank in rep.get("ranks", [])), default=0.0)
+
+
+def steps_in(content: dict[str, Any], rep: dict[str, Any], seconds: float) -> int:
+    """How many training steps fit into that time."""
+    rows = content["steps"]["summary"]
+    usual = [row["median_ns"] / 1e9 for row in rows if row["kind"] == "train" and row["rep"] == rep.get("rep")]
+    return math.ceil(seconds / min(usual)) if usual and min(usual) else 0
 
 
 def _when(content: dict[str, Any], rep: int | None) -> str:
@@ -94,9 +104,9 @@ def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> st
         return f"it had used up the CPU time that it was allowed ({limit_s:,} s, `ulimit -t`)"
     if code in KILLED:
         return "it was killed (SIGKILL)" + (_by_whom(rep.get("oom_kills")) if by_whom else "")
-    if code < 0:
-        return f"it was ended by {_signal(code)}"
-    return f"it exited with code {code}"
+    said = f"it was ended by {_signal(code)}" if code < 0 else f"it exited with code {code}"
+    kills = rep.get("oom_kills")
+    return said + (f"; the kernel had ended {format_count(kills, 'process')} for lack of memory" if kills else "")
 
 
 def _cpu_limit_s(rep: dict[str, Any]) -> int | None:
@@ -139,7 +149,7 @@ def _cure(content: dict[str, Any], rep: dict[str, Any]) -> str:
         return "Raise that limit (`ulimit -t unlimited`), or train for fewer steps."
     if code in KILLED and rep.get("oom_kills") == 0:
         return "Look for who ended it: a scheduler's limit of time or memory, a supervisor, `kill -9`."
-    if (failure and failure["error"].startswith("MemoryError")) or code in KILLED:
+    if (failure and failure["error"].startswith("MemoryError")) or code in KILLED or rep.get("oom_kills"):
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""
         return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.record.run import UNSEEN_NS
 from pipeprof.report.answer import command, ended
 from pipeprof.report.answer.shape import Answer, capital
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count
+from pipeprof.verdict.waiting import SILENT
 
 STACK_TITLE = "Where it stood (most recent call last)"
 
@@ -42,6 +44,7 @@ def answer(content: dict[str, Any]) -> Answer:
         given = Answer(f"The training stood still for its last {_seconds(hang)}, then {how}.")
     else:
         given = Answer(f"No training step was complete when {how}, after {_seconds(hang)} in one place.")
+    given.sentence += _unrecorded(content, hang, first)
     given.cause = capital(f"{_said(hang)}.").replace(f"{run['workdir']}/", "")
     place = next(iter(_of_pipeline(first)), first)  # a loop that waits for a batch is not what stands still
     if place["site"] is not None:
@@ -52,6 +55,14 @@ def answer(content: dict[str, Any]) -> Answer:
         again = command.again(run, ["collect", "--force", "-o", command.new_run(run)])
         given.propose(again, "once it is fixed: records it again and replaces this run")
     return given
+
+
+def _unrecorded(content: dict[str, Any], hang: dict[str, Any], first: dict[str, Any]) -> str:
+    """What may be missing: while it says where it is, what it did is written; nothing is by one that is silent."""
+    rep = next(one for one in content["run"]["reps"] if one["rep"] == hang["rep"])
+    seconds = min(ended.missing_s(rep), UNSEEN_NS / 1e9) if first["code"] == SILENT else 0.0
+    count = ended.steps_in(content, rep, seconds)
+    return f" Up to {format_count(count, 'step')} before that may be missing." if count else ""
 
 
 def _how(run: dict[str, Any], rep: int) -> str:

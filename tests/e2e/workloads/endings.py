@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -25,6 +26,21 @@ def leave():
         os.abort()
     if HOW == "segv":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if HOW == "interpreter":
+        holding_the_interpreter()
+    if HOW == "memory":
+        taking_memory()
+
+
+def holding_the_interpreter():
+    """A call into C that keeps the interpreter's lock and never returns."""
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def taking_memory():
+    taken = []
+    while True:
+        taken.append(bytes(1 << 20) * 8)  # copied, so that each page is touched
 
 
 seen = []

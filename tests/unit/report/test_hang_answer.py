@@ -130,6 +130,25 @@ def test_only_where_the_kernel_lacked_memory_a_kill_is_said_to_be_its_own(ended,
     assert cure in answer.action
 
 
+def test_a_process_of_the_command_that_the_kernel_ended_is_named_beside_its_exit_code(ended):
+    answer = answer_of(build(ended(last(LOCK, still_ns=0), code=1, oom_kills=2, state="failed")))
+    assert "exited with code 1; the kernel had ended 2 processes for lack of memory" in answer.sentence
+    assert "smaller batch" in answer.action
+
+
+@pytest.mark.parametrize(("missing_s", "steps"), [(41.0, 63), (0.3, 19)])
+def test_of_one_that_held_the_interpreters_lock_steps_before_may_be_missing(ended, missing_s, steps):
+    silent = last(LOCK, LOOP, age_s=41.0, still_ns=0)
+    answer = answer_of(build(ended(silent, missing_s=missing_s, oom_kills=1)))
+    assert answer.sentence == (
+        "The training stood still for its last 41 s, then it was killed (SIGKILL) when the kernel had no memory left. "
+        f"Up to {steps} steps before that may be missing."
+    )
+    assert "holds the interpreter's lock" not in answer.cause
+    assert "held the interpreter's lock" in answer.cause
+    assert answer.place.startswith("train.py:12")
+
+
 @pytest.mark.parametrize(
     ("code", "cpu_s", "is_limit"),
     [(-9, 19.5, True), (137, 20.4, True), (-9, 15.0, False), (-24, None, True), (-15, 20, False)],
