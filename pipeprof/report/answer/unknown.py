@@ -14,7 +14,13 @@ from pipeprof.verdict.rules import HIGH_WAIT
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause
 
-TRACES = ("import:kineto", "import:chrome", "import:rocprof", "import:dftracer", "import:xplane")
+NAME_STEPS = {  # how a trace gets steps, by what wrote it
+    "import:kineto": "call step() of the profiler after every batch",
+    "import:chrome": "put an event of one name around each",
+    "import:rocprof": "put a range of roctx around each, and record with `--marker-trace`",
+    "import:dftracer": "mark what computes (`ai.compute.step`)",
+    "import:xplane": "put a `StepTraceAnnotation` around each",
+}
 MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
 
 
@@ -112,10 +118,8 @@ def _missing(source: str, *, steps: bool, ops: bool) -> str:
         return "See which operators take longest. Such a profile has no steps; MegEngine's Profiler records them."
     if source == "import:megengine" and steps:
         return "Let load_and_run write its operators too (`--profile FILE`), and import that file."
-    if source in TRACES and ops and not steps:
-        return (
-            "Name the steps: call step() of the profiler after every batch, or import the trace with `--step PATTERN`."
-        )
+    if source in NAME_STEPS and ops and not steps:
+        return f"Name the steps: {NAME_STEPS[source]}, or import the trace with `--step PATTERN`."
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
     return "Profile a command that trains a MindSpore network for at least 20 steps."
