@@ -52,14 +52,18 @@ class Watch:
             began = time.monotonic()
             content = self.look()
             took = time.monotonic() - began
-            content["verdict"] = self._judged(content["ranks"]) if content["state"] == status.RECORDING else None
+            if content["state"] == status.RECORDING:
+                content["verdict"] = self._judged(content["ranks"])
             yield content
             if content["state"] != status.RECORDING:
                 return
             time.sleep(max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0))
 
     def look(self) -> dict[str, Any]:
-        """What is known now: {run, state, ranks, machine}, and `verdict` from `looks`; times in ns, shares of 1."""
+        """What is known now: {run, state, ranks, machine, verdict}; times in ns, shares of 1.
+
+        `verdict` is that of `status`, which a run has that has ended; of one that is recorded `looks` makes it.
+        """
         from pipeprof.read.spool import recent  # noqa: PLC0415 - slow to import; a run that has ended needs none
 
         self._run = load(self._run.path)
