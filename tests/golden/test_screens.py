@@ -19,20 +19,31 @@ from pipeprof.query.measure import EXACT_METRICS, STEP_METRICS
 from pipeprof.report import document, top
 from pipeprof.report.compare import github
 from pipeprof.report.compare.sections import document as compared
-from pipeprof.report.sections.diagnosis import KINDS, SINK_STAGES, VERDICTS
 from pipeprof.report.summary import median_step_ns
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.report.words.phases import INTERVALS, PHASES
+from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
 from pipeprof.report.words.verdict import phrase
 from pipeprof.serve.site import Site
 from pipeprof.verdict.cause import RunVerdict
 from pipeprof.verdict.ranking import CODES
+from pipeprof.verdict.rules import VERDICTS
 
 RUNS = sorted(path.name for path in CAPTURES.iterdir())
 WORDS = (["ops"], ["ops", "--group-by", "type"], ["memory"], ["status"], ["report", "--full"], ["report", "--step", "3"],
          ["report", "--format", "markdown"], ["report", "--format", "html"])  # fmt: skip
 PAIRS = (("2.10-graph", "2.10-jit"), ("2.10-pynative", "2.7-pynative"), ("2.10-ranks", "2.10-graph"))
-LISTS = (METRICS, STEP_METRICS, EXACT_METRICS, CODES, PHASES, INTERVALS, KINDS, VERDICTS, SINK_STAGES)
+LISTS = (
+    METRICS,
+    STEP_METRICS,
+    EXACT_METRICS,
+    CODES,
+    PHASES,
+    INTERVALS,
+    KINDS,
+    SINK_STAGES,
+    {one.code for one in VERDICTS},
+)
 RAW = {code for codes in LISTS for code in codes if "_" in code or "/" in code}
 FORMS = ("terminal", "markdown", "html")
 SCREEN = ("sentence", "cause", "place", "action", "gain", "confidence", "confidence_reason")

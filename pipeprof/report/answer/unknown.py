@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, quiet
+from pipeprof.report.answer import command, data, doubts, quiet
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
 from pipeprof.report.words import loop
-from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
 from pipeprof.verdict.rules import HIGH_WAIT
 
@@ -29,7 +28,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
     if diagnosis["verdict"] == "consumer_bound":
-        given.sentence = _in_time(diagnosis)
+        given.sentence = data.sentence(content)
         given.cause = f"What the steps spend their time on is unknown: {_operators(content)}."
         given.confidence = diagnosis["confidence"]
         given.confidence_reason = (
@@ -56,16 +55,6 @@ def _operators(content: dict[str, Any]) -> str:
     if content["ops"] or content["op_totals"]:
         return "operators were recorded, but none in a training step after the warm-up"
     return "no operators were recorded"
-
-
-def _in_time(diagnosis: dict[str, Any]) -> str:
-    if diagnosis["data_wait_share"] is None:
-        return (
-            "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
-        )
-    only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
-    waits = f"The training waits for data {only}{of_the_time(diagnosis)}."
-    return f"Not input-bound: the step itself is the bottleneck. {waits}"
 
 
 def _spare(given: Answer, diagnosis: dict[str, Any]) -> None:

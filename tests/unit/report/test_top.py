@@ -45,8 +45,7 @@ def test_a_look_shows_pace_queues_machine_and_verdict():
         "  Cause: it computes",
         "  Where: a.py:3",
         "  Do: More workers.",
-        "  Confidence: low",
-        "  Because: few batches",
+        "  Confidence: low, because few batches.",
     ]
 
 
