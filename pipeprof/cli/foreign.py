@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--kind",
-    type=click.Choice(["ascend", "minddata", "megengine", "kineto", "chrome"]),
+    type=click.Choice(["ascend", "minddata", "megengine", "kineto", "dftracer", "rocprof", "xplane", "chrome"]),
     help="Read only files of this kind.  [default: all]",
 )
 @click.option(
@@ -44,7 +44,7 @@ def import_files(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch, any Chrome trace.
+    """Read another profiler's files into a run.
 
     \b
       pipeprof import profiler/ -o old
@@ -53,7 +53,9 @@ def import_files(
       pipeprof import /shared/profiler -o /shared/run --engine tcp://head:8786
       pipeprof report old
 
-    PATH is one file, or a folder with its subfolders. Files are recognised by their content.
+    PATH is one file, or a folder with its subfolders. Files are recognised by their content: those of Ascend jobs and
+    MindSpore's profiler (ascend), MindSpore's dataset profiling (minddata), MegEngine (megengine), PyTorch (kineto),
+    DFTracer (dftracer), AMD's rocprofv3 (rocprof), JAX and TensorFlow (xplane), and other Chrome traces (chrome).
     """  # noqa: D301
     from pipeprof.cluster import connected
     from pipeprof.collect.session import default_name

@@ -54,7 +54,6 @@ READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
 )
 _LAST = other_traces.KIND  # of a folder with other known files it takes none: these have the same in another form
 _TRACES = (kineto.KIND, dftracer.KIND, rocprof.KIND, xplane.KIND, other_traces.KIND)  # whose steps a pattern can name
-KINDS = tuple(reader.kind for reader in READERS)
 
 
 class _Sorted(NamedTuple):
@@ -165,14 +164,12 @@ def _read(chosen: Sequence[Reader], by_kind: dict[str, list[Path]], run: Run, pr
 
 
 def _nothing(source: Path, looked_at: int, kind: str | None) -> SourceError:
-    wanted = "; ".join(reader.what for reader in READERS if kind in (None, reader.kind))
+    wanted = "".join(f"\n  {reader.kind}: {reader.what}" for reader in READERS if kind in (None, reader.kind))
     if source.is_file():
-        return SourceError(
-            f"`{source}` is of a kind that is not known, expected {wanted}", "give what the profiler wrote"
-        )
+        return SourceError(f"`{source}` is of a kind that is not known", f"give what a profiler wrote:{wanted}")
     return SourceError(
-        f"nothing to import in `{source}`: {format_count(looked_at, 'file')} of unknown kinds, expected {wanted}",
-        "give the folder that the profiler wrote, such as its `profiler` folder",
+        f"nothing to import in `{source}`: {format_count(looked_at, 'file')} of unknown kinds",
+        f"give the folder that the profiler wrote, such as its `profiler` folder:{wanted}",
     )
 
 

@@ -14,6 +14,8 @@ from pipeprof import escape
 from pipeprof.errors import PipeprofError
 from pipeprof.record.run import load
 from pipeprof.report import json_text, status
+from pipeprof.report.answer import Answer
+from pipeprof.report.answer.screen import labelled
 from pipeprof.report.build import build
 from pipeprof.report.output import has_colours
 from pipeprof.report.screen import print_drawn
@@ -32,10 +34,6 @@ EARLY_S = (
 )
 SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
 BAR = 20
-_LABELS = {
-    "Cause": "cause", "Where": "place", "Do": "action", "Gain": "gain", "Confidence": "confidence",
-    "Because": "confidence_reason",
-}  # fmt: skip
 
 
 class Watch:
@@ -52,14 +50,18 @@ class Watch:
             began = time.monotonic()
             content = self.look()
             took = time.monotonic() - began
-            content["verdict"] = self._judged(content["ranks"]) if content["state"] == status.RECORDING else None
+            if content["state"] == status.RECORDING:
+                content["verdict"] = self._judged(content["ranks"])
             yield content
             if content["state"] != status.RECORDING:
                 return
             time.sleep(max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0))
 
     def look(self) -> dict[str, Any]:
-        """What is known now: {run, state, ranks, machine}, and `verdict` from `looks`; times in ns, shares of 1."""
+        """What is known now: {run, state, ranks, machine, verdict}; times in ns, shares of 1.
+
+        `verdict` is that of `status`, which a run has that has ended; of one that is recorded `looks` makes it.
+        """
         from pipeprof.read.spool import recent  # noqa: PLC0415 - slow to import; a run that has ended needs none
 
         self._run = load(self._run.path)
@@ -201,8 +203,9 @@ def _verdict(verdict: dict[str, Any] | None) -> list[str]:
     if screen is None:
         said = f"{steps} in {format_ns(verdict['training_ns'])}; a verdict needs {EARLY_S} s of them"
         return ["", f"Too early to tell what limits the training: {said}"]
+    known = {name: value for name, value in screen.items() if value is not None}
     return [
         "",
         f"So far ({steps}): {screen['sentence']}",
-        *(f"  {label}: {screen[name]}" for label, name in _LABELS.items() if screen[name]),
+        *(f"  {label}: {text}" for label, text in labelled(Answer(**known))),
     ]

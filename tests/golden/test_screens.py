@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 
@@ -10,25 +11,42 @@ from click.testing import CliRunner
 from comparisons import comparison, metric
 from copies import copy_tree
 from documents import DOCUMENTS
+from msgspec import convert
 from test_reports_golden import CAPTURES
 
 from pipeprof.cli import cli
 from pipeprof.query.measure import EXACT_METRICS, STEP_METRICS
-from pipeprof.report import document
+from pipeprof.report import document, top
 from pipeprof.report.compare import github
 from pipeprof.report.compare.sections import document as compared
-from pipeprof.report.sections.diagnosis import KINDS, SINK_STAGES, VERDICTS
+from pipeprof.report.summary import median_step_ns
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.report.words.phases import INTERVALS, PHASES
+from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
+from pipeprof.report.words.verdict import phrase
+from pipeprof.serve.site import Site
+from pipeprof.verdict.cause import RunVerdict
 from pipeprof.verdict.ranking import CODES
+from pipeprof.verdict.rules import VERDICTS
 
 RUNS = sorted(path.name for path in CAPTURES.iterdir())
 WORDS = (["ops"], ["ops", "--group-by", "type"], ["memory"], ["status"], ["report", "--full"], ["report", "--step", "3"],
          ["report", "--format", "markdown"], ["report", "--format", "html"])  # fmt: skip
 PAIRS = (("2.10-graph", "2.10-jit"), ("2.10-pynative", "2.7-pynative"), ("2.10-ranks", "2.10-graph"))
-LISTS = (METRICS, STEP_METRICS, EXACT_METRICS, CODES, PHASES, INTERVALS, KINDS, VERDICTS, SINK_STAGES)
+LISTS = (
+    METRICS,
+    STEP_METRICS,
+    EXACT_METRICS,
+    CODES,
+    PHASES,
+    INTERVALS,
+    KINDS,
+    SINK_STAGES,
+    {one.code for one in VERDICTS},
+)
 RAW = {code for codes in LISTS for code in codes if "_" in code or "/" in code}
 FORMS = ("terminal", "markdown", "html")
+SCREEN = ("sentence", "cause", "place", "action", "gain", "confidence", "confidence_reason")
 USAGE = 2  # exit code of a command that does not exist
 NEVER = {
     "infinity": r"(?<![\w.])inf\b",
@@ -41,6 +59,11 @@ NEVER = {
 QUOTED = re.compile(r"`[^`\n]*`|<code>.*?</code>|<script.*?</script>|<style.*?</style>", re.DOTALL)
 
 TAG = re.compile(r"</?[a-z][^<>]*>")
+
+
+def bare(text):
+    """Without marks, entities and line ends."""
+    return re.sub(r"[\s\\`*_]+", "", unescape(TAG.sub("", text))).lower()
 
 
 def unfit(text, where=""):
@@ -75,6 +98,43 @@ def test_no_screen_of_a_run_says_what_no_person_should_read(folder, monkeypatch,
     texts = {" ".join(words): said(folder, monkeypatch, words[0], run, *words[1:]) for words in WORDS}
     assert all(len(text) > 80 for text in texts.values())
     assert [line for words, text in texts.items() for line in unfit(text, f"{words} {run}")] == []
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_screen_says_the_verdict_the_advice_and_the_gain_of_the_report(folder, monkeypatch, run):
+    report = json.loads(said(folder, monkeypatch, "report", run, "--format", "json"))
+    screen, lead = report["first_screen"], convert(report["verdict"], RunVerdict).lead
+    short = (lead.code, phrase(lead), lead.share)
+    for words in (("status", run), ("top", run, "--once")):
+        verdict = json.loads(said(folder, monkeypatch, *words, "--format", "json"))["verdict"]
+        assert (verdict["code"], verdict["text"], verdict["share"]) == short
+        assert phrase(lead) in said(folder, monkeypatch, *words)
+    (row,) = [
+        row
+        for row in json.loads(said(folder, monkeypatch, "runs", ".", "--format", "json"))["runs"]
+        if row["path"] == run
+    ]
+    assert (row["cause"], row["cause_text"], row["cause_share"]) == short
+    site = Site(folder)
+    (line,) = [line for line in site.home().splitlines() if f'href="/run/{run}"' in line]
+    assert f"<td>{phrase(lead)}</td>" in line
+    look = {"state": "recording", "ranks": [{"text": "", "pace": None, "queues": []}], "machine": None}
+    live = look | {"verdict": {"training_steps": 1, "training_ns": 2e9, "first_screen": screen}}
+    for shown in (said(folder, monkeypatch, "report", run), site.run(run), "\n".join(top.lines(live))):
+        assert [name for name in SCREEN if screen[name] and bare(screen[name]) not in bare(shown)] == []
+
+
+def test_a_history_has_the_step_time_of_each_report(folder, monkeypatch):
+    history = json.loads(said(folder, monkeypatch, "history", ".", "--format", "json"))
+    points = [point for one in history["series"] if one["metric"] == "step_time_median" for point in one["points"]]
+    report = {run: json.loads(said(folder, monkeypatch, "report", run, "--format", "json")) for run in RUNS}
+    assert {one["label"]: one["value"] for one in points} == pytest.approx(
+        {
+            run: median_step_ns([row for row in content["steps"]["summary"] if row["kind"] == "train"])
+            for run, content in report.items()
+        }
+    )
+    assert unfit(Site(folder).history(), "history") == []
 
 
 @pytest.mark.parametrize("form", FORMS)

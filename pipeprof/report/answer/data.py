@@ -17,7 +17,7 @@ from pipeprof.report.answer.shape import (
     unopposed,
     with_kind,
 )
-from pipeprof.report.words.data_wait import in_time, of_the_time
+from pipeprof.report.words.data_wait import LEAST, in_time, of_the_time
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
@@ -50,7 +50,7 @@ _UNKNOWN = {
 def answer(content: dict[str, Any], lead: Cause) -> Answer:
     """Of the operator that limits; of the way to the device; or of waiting alone."""
     diagnosis = content["diagnosis"]
-    given = Answer(_sentence(content), confidence=diagnosis["confidence"])
+    given = Answer(sentence(content), confidence=diagnosis["confidence"])
     given.confidence_reason = _reason(content)
     feeder = process.feeder(content)
     if lead.stage is not None and lead.stage.op_id is None:
@@ -121,18 +121,31 @@ def _called(call: dict[str, Any]) -> tuple[str, str]:
     return cause, action
 
 
-def _sentence(content: dict[str, Any]) -> str:
+def sentence(content: dict[str, Any]) -> str:
+    """Whether the training waits for its data, and how much of its time: the only place that says so."""
     diagnosis = content["diagnosis"]
-    if diagnosis["data_wait_share"] is None:
-        return (
-            "Probably input-bound: the queue in front of the training is mostly empty. How long the training waits was "
-            "not recorded."
-        )
+    if diagnosis["verdict"] == "not_measured":
+        return "Not measured: whether the training waits for its data."
+    return _by_queues(diagnosis) if diagnosis["data_wait_share"] is None else _by_waiting(content)
+
+
+def _by_queues(diagnosis: dict[str, Any]) -> str:
+    said = "not input-bound: batches wait for the training in its queue"
+    if diagnosis["verdict"] != "consumer_bound":
+        said = "input-bound: the queue in front of the training is mostly empty"
+    return f"Probably {said}. How long the training waits was not recorded."
+
+
+def _by_waiting(content: dict[str, Any]) -> str:
+    diagnosis = content["diagnosis"]
     waits = of_the_time(diagnosis)
     rank = diagnosis["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
     if diagnosis["verdict"] == "input_bound":
         return f"Input-bound: the training waits for data {waits}{who}."
+    if diagnosis["verdict"] == "consumer_bound":
+        only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
+        return f"Not input-bound: {in_time(diagnosis)}. The training waits for data {only}{waits}."
     if diagnosis["rule"] == "gil":
         return (
             f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "

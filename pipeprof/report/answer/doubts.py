@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import op_label
 from pipeprof.report.words import joined
+from pipeprof.report.words.causes import compared
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
 
@@ -143,8 +144,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "lost_events": lambda _: "the trace is damaged, and what it lost may be work of the device",
     "inflated": lambda doubt: f"recording made these steps {doubt['times']:.2f} times as long",
     "pipeline_parallel": lambda _: "ranks send to each other, and in pipeline parallelism they differ by design",
-    "once": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared: it may not happen again",
-    "some_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared",
+    "once": lambda doubt: f"{compared(doubt['steps'])}: it may not happen again",
+    "some_steps": lambda doubt: compared(doubt["steps"]),
     "near_limit": lambda _: "the difference is hardly larger than noise",
     "not_last": lambda _: "it is not the last to arrive at collectives",
     "no_communication": lambda _: "communication was not recorded",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, quiet
+from pipeprof.report.answer import command, data, doubts, quiet
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
 from pipeprof.report.words import loop
-from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
 from pipeprof.verdict.rules import HIGH_WAIT
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause
 
-TRACES = ("import:kineto", "import:chrome", "import:rocprof", "import:dftracer", "import:xplane")
+NAME_STEPS = {  # how a trace gets steps, by what wrote it
+    "import:kineto": "call step() of the profiler after every batch",
+    "import:chrome": "put an event of one name around each",
+    "import:rocprof": "put a range of roctx around each, and record with `--marker-trace`",
+    "import:dftracer": "mark what computes (`ai.compute.step`)",
+    "import:xplane": "put a `StepTraceAnnotation` around each",
+}
 MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
 
 
@@ -23,7 +28,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
     if diagnosis["verdict"] == "consumer_bound":
-        given.sentence = _in_time(diagnosis)
+        given.sentence = data.sentence(content)
         given.cause = f"What the steps spend their time on is unknown: {_operators(content)}."
         given.confidence = diagnosis["confidence"]
         given.confidence_reason = (
@@ -50,16 +55,6 @@ def _operators(content: dict[str, Any]) -> str:
     if content["ops"] or content["op_totals"]:
         return "operators were recorded, but none in a training step after the warm-up"
     return "no operators were recorded"
-
-
-def _in_time(diagnosis: dict[str, Any]) -> str:
-    if diagnosis["data_wait_share"] is None:
-        return (
-            "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
-        )
-    only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
-    waits = f"The training waits for data {only}{of_the_time(diagnosis)}."
-    return f"Not input-bound: the step itself is the bottleneck. {waits}"
 
 
 def _spare(given: Answer, diagnosis: dict[str, Any]) -> None:
@@ -112,10 +107,8 @@ def _missing(source: str, *, steps: bool, ops: bool) -> str:
         return "See which operators take longest. Such a profile has no steps; MegEngine's Profiler records them."
     if source == "import:megengine" and steps:
         return "Let load_and_run write its operators too (`--profile FILE`), and import that file."
-    if source in TRACES and ops and not steps:
-        return (
-            "Name the steps: call step() of the profiler after every batch, or import the trace with `--step PATTERN`."
-        )
+    if source in NAME_STEPS and ops and not steps:
+        return f"Name the steps: {NAME_STEPS[source]}, or import the trace with `--step PATTERN`."
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
     return "Profile a command that trains a MindSpore network for at least 20 steps."

@@ -10,6 +10,7 @@ from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, alone, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.report.charts.overtime import seconds as _s
+from pipeprof.report.words.cpu import PARTS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _BELOW = "a line of the queues to the device is the mean of several batches, the
 _NOTICED = 0.05  # cores
 CONSUMERS = {
     "trainer": ("training process", COLOURS[0]),
-    "pipeline": ("threads of the data pipeline", COLOURS[1]),
-    "worker": ("worker processes of the data pipeline", "#e6ab02"),
+    "pipeline": (PARTS["dataset_thread"], COLOURS[1]),
+    "worker": (PARTS["worker"], "#e6ab02"),
     "other": ("everything else on the machine", COLOURS[7]),
 }
 

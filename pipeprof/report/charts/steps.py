@@ -9,6 +9,7 @@ from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import MOST, Panel, across
 from pipeprof.report.charts.overtime import seconds as _s
+from pipeprof.report.words.phases import COMMUNICATION as WORDS
 from pipeprof.report.words.phases import INTERVALS, title
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
@@ -32,14 +33,9 @@ PHASES = {  # from below; what is not told apart has the colour of its first par
     "whole": ("whole step: no part was recorded", "#8fb8a9"),
 }
 COMMUNICATION = {  # drawn as parts of the phases below that they are taken out of
-    "overlapped": ("communication beside operators", "#f1b6da"),
-    "exposed": ("communication with nothing beside it", "#c51b7d"),
-    "unknown": ("communication; what runs beside it is not known", "#e78ac3"),
-}
-_BESIDE = {
-    "overlapped": "beside operators",
-    "exposed": "with nothing beside it",
-    "unknown": "(what runs beside it is not known)",
+    "overlapped": (WORDS["communication_overlapped"], "#f1b6da"),
+    "exposed": (WORDS["communication_exposed"], "#c51b7d"),
+    "unknown": (WORDS["communication"], "#e78ac3"),
 }
 _HOLDS = ("forward_backward", "backward", "gradients", "tail", "compute", "whole", "forward", "after", "optimizer")
 FAR = 2  # times the median: a step that is marked
@@ -113,7 +109,7 @@ def _communication(communication: Sequence[Row], steps: int) -> str:
         kind: sum(row[f"{kind}_ns"] * row["steps"] for row in communication) / max(recorded, 1)
         for kind in COMMUNICATION
     }
-    times = ", ".join(f"{format_ns(mean)} {_BESIDE[kind]}" for kind, mean in means.items() if mean)
+    times = ", ".join(f"{format_ns(mean)} of {COMMUNICATION[kind][0]}" for kind, mean in means.items() if mean)
     whose = "of a mean step" if recorded >= steps else f"mean of {format_count(recorded, 'recorded step')}"
     return f"communication, {whose}: {times}"
 

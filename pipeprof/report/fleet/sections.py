@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
-from pipeprof.report.sections.diagnosis import KINDS
+from pipeprof.report.words.pipeline import KINDS
 from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
 from pipeprof.verdict.cause import Cause

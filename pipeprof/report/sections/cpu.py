@@ -7,23 +7,10 @@ from typing import Any
 from pipeprof.report.answer.process import label
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
+from pipeprof.report.words.cpu import PARTS
 from pipeprof.units import format_ratio
 
 PHASES = {"set_up": "set-up", "warm_up": "warm-up", "steady": "steady", "ending": "after"}
-PARTS = {
-    "main": "main thread of the training",
-    "mindspore_thread": "MindSpore's threads",
-    "dataset_thread": "dataset threads",
-    "python_thread": "other Python threads",
-    "other_thread": "threads of other libraries",
-    "trainer": "training process, all threads",
-    "worker": "dataset worker processes",
-    "child": "other process",
-    "launcher": "launcher",
-    "other_rank": "other ranks",
-    "profiler": "pipeprof itself",
-    "neighbour": "other programs of the machine",
-}
 SHORT = "processes that ended between two samples"
 
 

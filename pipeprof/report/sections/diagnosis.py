@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, reasons, verdict_in
+from pipeprof.report.answer import command, data, doubts, reasons, verdict_in
 from pipeprof.report.answer.shape import MANY_TIMES, capital, on_device, ops_of, uncapital
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.report.words import suggestions
-from pipeprof.report.words.data_wait import in_time, of_the_time
 from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -24,31 +25,7 @@ if TYPE_CHECKING:
 
 STEP = (*COSTS, *WORK)
 LEAST_RANKED = 2
-VERDICTS = {
-    "input_bound": "Input-bound: the training waits for its data",
-    "consumer_bound": "Not input-bound: {in_time}",
-    "balanced": "Balanced: the data pipeline and the training are equally fast",
-    "not_measured": "Not measured: whether the training waits for its data",
-}
-BESIDES = {  # of a training whose data is in time, by the rule that found it
-    "gil": "{in_time}, but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too",
-    "shared_cpu": "{in_time}, but the data pipeline takes CPU that the training needs",
-}
-LABELS = {"shared_cpu": "Short of CPU: ", "balanced": "Balanced: "}  # by the cause of the verdict on the run
-
-KINDS = {
-    "cpu": "computing",
-    "wait": "waiting (storage, network, sleep)",
-    "gil": "computing in Python under the interpreter's lock (GIL)",
-    "burst": "stalling now and then",
-    "poll": "limited by the 100 ms polls of a source with several workers",
-    "cpu_contention": "short of CPU: another process of the job takes it",
-    "host_saturated": "short of CPU: other programs keep the machine busy",
-}
-SINK_STAGES = {
-    "data_processing": "Late: the data pipeline on the host",
-    "data_transmission": "Late: the transfer from the host to the device",
-}
+LABEL = re.compile(r"^[A-Z][\w -]+: ")
 PROGRAMS = {
     "mindinsight": "MindInsight's rules",
     "mindspore": "MindSpore's own analyser",
@@ -66,7 +43,7 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         section.strong += network.strong
     elif lead.code not in (*STEP, *DATA, STRAGGLER, IN_TIME, NOT_MEASURED):
         section.strong.append(" ".join(filter(None, [f"{capital(phrase(lead))}:", costs(lead)])))
-    _data(section, diagnosis, lead)
+    _data(section, content, lead)
     section.notes += [_evidence(item) for item in diagnosis["evidence"]]
     section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
     section.strong += [text for text in network.strong if text not in section.strong]
@@ -81,25 +58,18 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     return section
 
 
-def _data(section: Section, diagnosis: dict[str, Any], lead: Cause) -> None:
+def _data(section: Section, content: dict[str, Any], lead: Cause) -> None:
     """Whether the training waits for its data, for which operator, how sure that is and by which rule."""
-    besides = BESIDES if diagnosis["verdict"] == "balanced" else {}
-    text = besides.get(diagnosis["rule"], VERDICTS[diagnosis["verdict"]]).format(in_time=in_time(diagnosis))
-    if diagnosis["rule"] in besides:
-        text = f"{LABELS[lead.code]}{text}" if lead.code in LABELS else capital(text)
-    elif lead.code not in DATA and diagnosis["verdict"] in ("input_bound", "balanced"):
-        text = _unlabelled(text)
-    if diagnosis["data_wait_share"] is not None:
-        text = f"{text} ({_waits(diagnosis)})"
-    elif diagnosis["verdict"] != "not_measured":
-        text = f"Probably {text[0].lower()}{text[1:]}"
-    section.strong.append(text)
+    diagnosis = content["diagnosis"]
+    text = data.sentence(content).rstrip(".")
+    is_another = lead.code not in DATA and diagnosis["verdict"] in ("input_bound", "balanced")
+    section.strong.append(_unlabelled(text) if is_another else text)
     if diagnosis["op_id"] is not None and stage_of(diagnosis) is not None:
         name = f" `{diagnosis['op_name']}`" if diagnosis["op_name"] else ""
         kind = f", {KINDS[diagnosis['kind']]}" if diagnosis["kind"] else ""
         section.strong.append(f"Bottleneck: {diagnosis['op_type']} {diagnosis['op_id']}{name}{kind}")
     if diagnosis["stage"] and diagnosis["verdict"] != "consumer_bound":
-        section.strong.append(SINK_STAGES[diagnosis["stage"]])
+        section.strong.append(f"Late: {SINK_STAGES[diagnosis['stage']]}")
     if diagnosis["verdict"] == "not_measured":
         _data_wait(section, diagnosis)
     else:
@@ -110,7 +80,7 @@ def _data(section: Section, diagnosis: dict[str, Any], lead: Cause) -> None:
 
 def _unlabelled(text: str) -> str:
     """A sentence without the verdict in front of it, which belongs to what leads alone."""
-    return capital(text.partition(": ")[2] or text)
+    return capital(LABEL.sub("", text))
 
 
 def _ranking(verdict: RunVerdict) -> list[Block]:
@@ -124,12 +94,6 @@ def _ranking(verdict: RunVerdict) -> list[Block]:
 
 def _most(cause: Cause) -> str:
     return "-" if cause.most is None or cause.most >= MANY_TIMES else f"at most x{cause.most:.2f}"
-
-
-def _waits(diagnosis: dict[str, Any]) -> str:
-    """The share of the time in which the loop waits."""
-    shown = of_the_time(diagnosis, format_ratio)
-    return shown if diagnosis["verdict"] == "input_bound" else f"the loop waits {shown}"
 
 
 def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:

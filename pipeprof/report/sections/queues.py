@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
+from pipeprof.report.words.pipeline import SINK_STAGES
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STAGES = {
-    "data_processing": "the data pipeline on the host is slow: the host queue runs empty",
-    "data_transmission": "the transfer from host to device is slow: the host queue is filled, the device's is not",
+SIGNS = {
+    "data_processing": "the host queue runs empty",
+    "data_transmission": "the host queue is filled, the device's is not",
 }
 QUEUES = {"host_queue": "host queue", "data_queue": "data queue"}
 MINDINSIGHT = {
@@ -73,7 +74,7 @@ def _over_time(section: Section, depths: Sequence[dict[str, Any]], row: dict[str
 def _said(content: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
     """Our verdict on the queues, then MindInsight's."""
     stage = rows[0]["stage"]
-    ours = STAGES[stage] if stage else "no queue runs empty"
+    ours = f"{SINK_STAGES[stage]} is slow: {SIGNS[stage]}" if stage else "no queue runs empty"
     if stage and content["diagnosis"]["verdict"] == "consumer_bound":
         ours += ", but the training does not wait for it"
     said = [capital(ours)]

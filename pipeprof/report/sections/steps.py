@@ -17,6 +17,7 @@ from pipeprof.report.words import drift, loop, time_origin
 from pipeprof.report.words.data_wait import LEAST
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import INTERVALS, TRACE, title
+from pipeprof.report.words.run_account import PARTS
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -26,15 +27,9 @@ LEAST_STEPS = 5  # to speak of variation
 CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",
          "__int__": "int()", "__index__": "as an index", "__array__": "NumPy", "__contains__": "in"}  # fmt: skip
 STAGES = {
-    "start": "Python starts",
-    "import": "import of MindSpore",
-    "build": "script, until its first step",
-    "compile": "graph compilation",
-    "warmup": "warm-up steps",
-    "steady": "steady steps",
-    "first_step": "launch until the first step is done",
-}
-
+    **{stage: PARTS[stage] for stage in ("start", "import", "compile")}, "build": PARTS["set_up"],
+    "warmup": PARTS["first_steps"], "steady": PARTS["training"], "first_step": "launch until the first step is done",
+}  # fmt: skip
 BACKWARD_ENDS = {
     "update": "when the optimizer is called",
     "call": "when the compiled function that makes the gradients returns",

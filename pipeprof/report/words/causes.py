@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words import first_of
-from pipeprof.units import format_ratio
+from pipeprof.units import format_count, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Item = Mapping[str, Any]
 
+NAMES = {
+    "stage_imbalance": "stage imbalance",
+    "input_length": "input-length imbalance",
+    "slow_worker": "slow worker",
+    "fail_slow": "fail-slow",
+    "slow_link": "slow link",
+    "host_gap": "host gaps",
+}
 ADVICE = {
     "stage_imbalance": (
         "Move layers from this stage to others. A last stage also computes the loss, which grows with the vocabulary: "
@@ -40,21 +48,28 @@ WHY = {
     "inexact": "the replayed step differs from the recorded one by more than 5 %",
 }
 DOUBTS: dict[str, Callable[[float], str]] = {
-    "some_steps": lambda value: f"only {value:.0f} steps were recorded",
+    "some_steps": lambda value: compared(round(value)),
     "inexact": lambda value: f"the replayed step differs from the recorded one by {format_ratio(value)}",
     "close": lambda value: f"another cause costs {value:.2f} times as much",
     "whole_stage": lambda _: "one rank is the whole stage, and a slow rank looks the same",
 }
 
 
+def compared(steps: int) -> str:
+    """`only 3 steps could be compared`."""
+    return f"only {format_count(steps, 'step')} could be compared"
+
+
 def sentence(item: Item) -> str:
     """What the cause is, who it is, and what it costs, without a full stop."""
-    return f"{_SENTENCES[item['code']](item)}, which costs {format_ratio(item['cost'])} of a step"
+    name = NAMES[item["code"]]
+    said = f"{name[:1].upper()}{name[1:]}: {_SENTENCES[item['code']](item)}"
+    return f"{said}, which costs {format_ratio(item['cost'])} of a step"
 
 
 def as_next(item: Item) -> str:
     """What is left when the cause in front of it is gone: `slow link costs most`, `host gaps cost most`."""
-    name = sentence(item).partition(":")[0].lower()
+    name = NAMES[item["code"]]
     return f"{name} {'cost' if name.endswith('s') else 'costs'} most"
 
 
@@ -65,37 +80,32 @@ def doubts(items: Sequence[Item]) -> str:
 
 def _stage(item: Item) -> str:
     last = ", the last one," if item["is_last"] else ""
-    return f"Stage imbalance: passes of stage {item['stage']}{last} ({ranks(item['ranks'])}) take longest"
+    return f"passes of stage {item['stage']}{last} ({ranks(item['ranks'])}) take longest"
 
 
 def _worker(item: Item) -> str:
     others = f" (and {ranks(item['others'])} less so)" if item["others"] else ""
-    return (
-        f"Slow worker: passes of rank {item['rank']}{others} take {format_ratio(item['late'])} longer than its peers'"
-    )
+    return f"passes of rank {item['rank']}{others} take {format_ratio(item['late'])} longer than its peers'"
 
 
 def _fail_slow(item: Item) -> str:
     return (
-        f"Fail-slow: passes of rank {item['rank']} take {format_ratio(item['late'])} longer than its peers' "
+        f"passes of rank {item['rank']} take {format_ratio(item['late'])} longer than its peers' "
         f"from step {item['since']} on"
     )
 
 
 def _link(item: Item) -> str:
     who = f"`{item['link']}` ({ranks(item['ranks'])})"
-    return f"Slow link: transfers of {who} take {item['ratio']:.1f} times as long as usual"
+    return f"transfers of {who} take {item['ratio']:.1f} times as long as usual"
 
 
 def _input(item: Item) -> str:
-    return (
-        "Input-length imbalance: microbatches differ in work, forward and backward alike "
-        f"(correlation {item['match']:.2f})"
-    )
+    return f"microbatches differ in work, forward and backward alike (correlation {item['match']:.2f})"
 
 
 def _host(_item: Item) -> str:
-    return "Host gaps: passes begin later than what they wait for, as with garbage collection or late input"
+    return "passes begin later than what they wait for, as with garbage collection or late input"
 
 
 def ranks(numbers: Sequence[int], most: int = 4) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
-from pipeprof.report.words.phases import INTERVALS, PHASES
+from pipeprof.report.words.phases import COMMUNICATION, INTERVALS, PHASES
 from pipeprof.units import format_change, format_changes
 from pipeprof.verdict.gate.causes import lead, stated_cause
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 METRICS = {
     "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": PHASES["data_wait"],
     "first_step_time": "time to first step", "peak_memory": "peak memory",
-    "communication/exposed": "exposed communication",
-    "communication/tail": "exposed communication behind the backward pass",
+    "communication/exposed": COMMUNICATION["communication_exposed"],
+    "communication/tail": COMMUNICATION["communication_tail"],
 }  # fmt: skip
 _COUNTED = {
     "count/compilations": "compiled graphs", "count/batches_per_epoch": "batches of an epoch",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.reasons import FACTS
 from pipeprof.report.answer.shape import op_label
-from pipeprof.report.words.phases import PHASES, title
+from pipeprof.report.words.phases import COMMUNICATION, PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ TIMES = {
     "log": "MindSpore's timing lines",
     "hook": "timed calls of its Python",
     "both": "timed calls and MindSpore's timing lines",
-}
-PARTS = {
-    "communication_tail": "exposed communication after the backward pass",
-    "communication_overlapped": "communication beside other operators",
 }
 
 
@@ -118,7 +114,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "fetch_call": _of("loading in `{name}`"),
     "before_forward": _of("time from the end of a step to its forward pass"),
     "step_part": _of("{limit}"),
-    "also": lambda facts: PARTS.get(facts["part"]) or f"{PHASES[facts['part']]} in these steps",
+    "also": lambda facts: COMMUNICATION.get(facts["part"]) or f"{PHASES[facts['part']]} in these steps",
     "inflation": _of("length of a step with recorded operators, compared with other steps"),
     "rank_waits": _of("waiting for another rank"),
     "rank_longer": _of("extra time of rank {rank}, compared with the others, most of it in {phase}"),

@@ -20,6 +20,13 @@ INTERVALS = {
     "data_wait": "time before the forward pass", "compute": "everything after the fetch",
     "forward_backward": "forward and backward pass", "tail": "tail", "whole": "whole step",
 }  # fmt: skip
+# Communication by what runs beside it.
+COMMUNICATION = {
+    "communication_exposed": "exposed communication",
+    "communication_tail": "exposed communication behind the backward pass",
+    "communication_overlapped": "communication beside other operators",
+    "communication": "communication; what runs beside it is not known",
+}
 
 
 def title(code: str) -> str:

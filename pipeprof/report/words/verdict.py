@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeprof.report.words import causes
 from pipeprof.report.words.phases import PHASES, title
 from pipeprof.report.words.run_account import PARTS
 from pipeprof.units import format_count, percent
@@ -35,23 +36,18 @@ PHRASES = {
     "in_time": "not input-bound",
     "not_measured": "not measured",
 }
-RANK_CAUSES = {
-    "stage_imbalance": "pipeline stages are unequal",
-    "input_length": "inputs are of uneven length",
-    "slow_worker": "{rank} is slow",
-    "fail_slow": "{rank} became slow",
-    "slow_link": "a link between ranks is slow",
-    "host_gap": "ranks wait for their hosts",
-}
+OF_ONE_RANK = ("slow_worker", "fail_slow")
 MOST = 100  # as fast: from here on a number says nothing
 
 
 def phrase(cause: Cause) -> str:
     """`input-bound: augment`, `host-bound`, `evaluation`, `callback Monitor`."""
     text = PHRASES[cause.code]
-    detail = RANK_CAUSES.get(cause.detail, cause.detail) if cause.code == "rank_cause" else PARTS.get(cause.detail, "")
+    detail = causes.NAMES.get(cause.detail, cause.detail) if cause.code == "rank_cause" else PARTS.get(cause.detail, "")
     rank = "a rank" if cause.rank is None else f"rank {cause.rank}"
-    text = text.format(detail=detail, rank=rank).format(rank=rank)
+    text = text.format(detail=detail, rank=rank)
+    if cause.detail in OF_ONE_RANK and cause.rank is not None:
+        return f"{text}: {rank}"
     if cause.stage is not None:
         return f"{text}: {cause.stage.name or cause.stage.op_type}"
     return f"{text} {cause.name}" if cause.name else text

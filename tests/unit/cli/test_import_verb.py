@@ -7,6 +7,9 @@ import json
 import pytest
 from minddata_files import write_feed
 
+from pipeprof.cli.foreign import import_files
+from pipeprof.read.foreign import READERS
+
 
 def test_an_import_says_what_it_found_and_can_be_reported(call, tmp_path):
     status, out, err = call("import", write_feed(tmp_path / "raw"), "-o", tmp_path / "run")
@@ -43,6 +46,21 @@ def test_a_folder_without_known_files_ends_with_3_and_says_what_was_expected(cal
     assert "pipeline_profiling_0.json" in err
     assert "hint: " in err
     assert not tmp_path.joinpath("run").exists()
+
+
+def test_a_file_of_an_unknown_kind_gets_a_short_error_and_a_hint_with_every_kind(call, tmp_path):
+    source = tmp_path / "notes.txt"
+    source.write_text("hello\n", encoding="utf-8")
+    status, _, err = call("import", source, "-o", tmp_path / "run")
+    error, _, *kinds = err.splitlines()
+    assert (status, error) == (3, f"error: `{source}` is of a kind that is not known")
+    assert [line.split(":")[0].strip() for line in kinds] == [reader.kind for reader in READERS]
+
+
+def test_every_reader_can_be_asked_for(call):
+    option = next(one for one in import_files.params if one.name == "kind")
+    assert list(option.type.choices) == [reader.kind for reader in READERS]
+    assert all(f"({reader.kind})" in import_files.help for reader in READERS)
 
 
 def test_a_folder_that_is_not_there_ends_with_2(call, tmp_path):

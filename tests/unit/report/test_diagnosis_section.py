@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from run_verdicts import with_verdict
 
+from pipeprof.report.answer import data
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.words import evidence
 from pipeprof.verdict.pipeline import diagnose
@@ -16,35 +17,33 @@ def content(verdict, rule, share, op_id=1):
     if verdict != "consumer_bound":
         found |= named
     if rule == "shared_cpu":
-        found["rule_facts"] = [{"fact": "freed", "value": 1.5, "relation": "at_least", "bound": 1.1}]
+        found["rule_facts"] = [
+            {"fact": "freed", "value": 1.5, "relation": "at_least", "bound": 1.1},
+            {"fact": "pipeline_share", "value": 0.3, "relation": "at_least", "bound": 0.1},
+        ]
     found |= {"evidence": evidence.worded(found["evidence"])}
     ranks = {"straggler": {"verdict": "even", "found": []}}
     run = {"path": "r", "state": "complete", "reps": []}
     return with_verdict({"diagnosis": found, "ranks": ranks, "run": run, "op_devices": []})
 
 
-READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"
-GIL = "but the pipeline's Python holds the interpreter's lock (GIL) that the training needs too"
-CPU = "but the data pipeline takes CPU that the training needs"
-EQUAL = "Balanced: the data pipeline and the training are equally fast"
-
-
 @pytest.mark.parametrize(
-    ("verdict", "rule", "share", "first"),
+    ("verdict", "rule", "share", "label"),
     [
-        ("input_bound", "utilisation", 0.12, "Input-bound: the training waits for its data (12.0 % of the time)"),
-        ("balanced", "utilisation", 0.12, f"{EQUAL} (the loop waits 12.0 % of the time)"),
-        ("consumer_bound", "consumer", 0.049, f"Not input-bound: {READY} (the loop waits 4.9 % of the time)"),
-        ("consumer_bound", "consumer", 0.05, f"Not input-bound: {AT_TIMES} (the loop waits 5.0 % of the time)"),
-        ("consumer_bound", "consumer", None, f"Probably not input-bound: {READY}"),
-        ("balanced", "gil", 0.02, f"The data is ready in time, {GIL} (the loop waits 2.0 % of the time)"),
-        ("balanced", "gil", 0.12, f"The{AT_TIMES[3:]}, {GIL} (the loop waits 12.0 % of the time)"),
-        ("balanced", "shared_cpu", 0.02, f"Short of CPU: {READY}, {CPU} (the loop waits 2.0 % of the time)"),
-        ("balanced", "shared_cpu", 0.12, f"Short of CPU: {AT_TIMES}, {CPU} (the loop waits 12.0 % of the time)"),
+        ("input_bound", "utilisation", 0.12, "Input-bound: "),
+        ("balanced", "utilisation", 0.12, "Balanced: "),
+        ("consumer_bound", "consumer", 0.049, "Not input-bound: "),
+        ("consumer_bound", "consumer", None, "Probably not input-bound: "),
+        ("balanced", "gil", 0.02, "The data is ready in time, "),
+        ("balanced", "gil", 0.12, "The training waits for its data only now and then, "),
+        ("balanced", "shared_cpu", 0.12, "Short of CPU: "),
     ],
 )
-def test_the_first_line_says_what_limits(verdict, rule, share, first):
-    assert diagnosis_section(content(verdict, rule, share)).strong[0] == first
+def test_the_first_line_is_that_of_the_first_screen(verdict, rule, share, label):
+    found = content(verdict, rule, share)
+    first = diagnosis_section(found).strong[0]
+    assert first.startswith(label)
+    assert f"{first}." == data.sentence(found)
 
 
 def test_the_rule_and_the_facts_behind_it_are_said():

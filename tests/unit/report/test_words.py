@@ -289,7 +289,7 @@ def test_what_is_idle_is_so_of_the_same_cores_in_the_evidence_and_in_the_rules()
 
 
 OTHER_CODES = {  # tables whose keys are codes of something else that happen to be spelled alike
-    "report/timeline/counters.py:_FLOW", "report/tune_text.py:BATCHES", "report/words/verdict.py:RANK_CAUSES",
+    "report/timeline/counters.py:_FLOW", "report/tune_text.py:BATCHES", "report/words/causes.py:NAMES",
     "report/words/verdict.py:PHRASES",  # the verdict that such a part holds a run up
 }  # fmt: skip
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from pipeprof.report.words import verdict as words
-from pipeprof.report.words.verdict import PHRASES, RANK_CAUSES, costs, phrase
+from pipeprof.report.words.causes import NAMES
+from pipeprof.report.words.verdict import PHRASES, costs, phrase
 from pipeprof.verdict.cause import Cause, RunVerdict
 from pipeprof.verdict.pipeline import diagnose
 from pipeprof.verdict.ranking import ALIKE, CODES, rank
@@ -221,7 +222,7 @@ def test_a_run_without_anything_is_not_measured():
 
 def test_every_cause_has_one_phrase():
     assert set(PHRASES) == set(CODES)
-    assert {one.code for one in replay_causes.CAUSES} == set(RANK_CAUSES)
+    assert {one.code for one in replay_causes.CAUSES} == set(NAMES)
     for code in CODES:
         said = phrase(Cause(code, detail="evaluation", name="x", rank=3))
         assert said
