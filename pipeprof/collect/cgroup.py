@@ -1,4 +1,4 @@
-"""The limits that a control group sets on a process's CPU, in version 1 and 2 of the kernel's interface."""
+"""What a control group limits of a process's CPU, and kills for lack of memory: both versions of the interface."""
 
 from __future__ import annotations
 
@@ -61,6 +61,24 @@ def cpu_group(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> CpuGroup | No
     for number, names, path in groups:
         if number == "0" and not names and (mount / "cgroup.controllers").is_file():
             return CpuGroup(_upwards(mount, path), mount, unified=True)
+    return None
+
+
+def memory_kills(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> int | None:
+    """How many processes of its group were killed for lack of memory so far, the group's or the machine's.
+
+    None where the kernel does not tell, as of the group at the root.
+    """
+    text = _text(proc / str(pid) / "cgroup") or ""
+    for number, names, path in (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2):
+        if "memory" in names.split(","):
+            file = _upwards(mount / "memory", path)[0] / "memory.oom_control"
+        elif number == "0" and not names:
+            file = _upwards(mount, path)[0] / "memory.events"
+        else:
+            continue
+        if (kills := _counts(file).get("oom_kill")) is not None:
+            return kills
     return None
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.collect.cgroup import memory_kills
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
 from pipeprof.record.plain_file import read_file
@@ -165,8 +166,9 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, info.si_signo)
-            done, status, usage = os.wait4(pid, os.WNOHANG)
-            if done:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                limit_s = _cpu_limit_s(pid)  # which it may have set itself; until it is waited for, it has one
+                _, status, usage = os.wait4(pid, 0)
                 code = os.waitstatus_to_exitcode(status)
                 facts: dict[str, object] = {
                     "status": code,
@@ -175,15 +177,26 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 }
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
-                facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime}
+                facts |= {"cpu_s": usage.ru_utime + usage.ru_stime, "cpu_limit_s": limit_s}
                 return Exit(code, interrupted), facts
 
 
 def _oom_kills() -> int | None:
-    """How many processes the kernel has ended for lack of memory, of the machine or of a group; None: not told."""
+    """How many processes the kernel has ended for lack of memory: of our group, else of the machine; None: not told."""
+    if (kills := memory_kills(os.getpid())) is not None:
+        return kills
     with contextlib.suppress(OSError, ValueError):
         lines = _VMSTAT.read_text(encoding="ascii").splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    return None
+
+
+def _cpu_limit_s(pid: int) -> int | None:
+    """CPU time after which the kernel ends the process (`ulimit -t`); None: there is no limit, or it is not told."""
+    import resource  # noqa: PLC0415 - does not exist on Windows
+
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return min(number for number in resource.prlimit(pid, resource.RLIMIT_CPU) if number >= 0)
     return None
 
 

@@ -96,7 +96,9 @@ class Failure(msgspec.Struct, kw_only=True):
 class Rep(msgspec.Struct, kw_only=True):
     """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown.
 
-    `oom_kills`: processes that the kernel of the machine ended for lack of memory meanwhile; None: it does not tell.
+    `oom_kills`: processes that the kernel ended for lack of memory meanwhile, of the job's control group where that
+    tells, else of the machine; None: it does not tell. `cpu_s`: CPU time that the command and those that it waited for
+    had used; `cpu_limit_s`: how much a process was allowed (`ulimit -t`); None: no limit.
     """
 
     rep: Number
@@ -106,6 +108,8 @@ class Rep(msgspec.Struct, kw_only=True):
     exit_code: Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)] | None = None
     failure: Failure | None = None
     oom_kills: Count | None = None
+    cpu_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    cpu_limit_s: Count | None = None
     ranks: list[Rank] = []
 
 

@@ -76,19 +76,22 @@ def _measured(run: Run) -> str:
     warmup = sum(row["steps"] for row in training if row["kind"] == "warmup")
     steps = sum(row["steps"] for row in steady or training)
     processes = {(row["rep"], row["rank"]) for row in training}
-    inference = loop.only_inference(rank.step_evidence for rep in run.manifest.reps for rank in rep.ranks)
-    text = loop.counted(steps, inference=inference)
+    evidence = loop.same(rank.step_evidence for rep in run.manifest.reps for rank in rep.ranks)
+    text = loop.counted(steps, evidence)
+    if evidence == loop.READS:
+        text = f"no training here: {text}"
     if warmup:
         text += f" after {warmup} of warm-up" if steady else ", all of them warm-up"
     if len(processes) > 1:
         text += f" in {len(processes)} processes"
     usual = of_medians(len({rep for rep, _ in processes}), len({rank for _, rank in processes}))
-    text += f", {usual} {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
+    text += f", {usual} {loop.SHORT.get(evidence, 'step')} {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:
         return text
     most = "up to " if len(shares) > 1 and max(shares) >= LEAST else ""
-    return f"{text}; waiting for data took {most}{worded(max(shares), format_ratio)} of the time in all steps"
+    where = "batches" if evidence == loop.READS else "steps"
+    return f"{text}; waiting for data took {most}{worded(max(shares), format_ratio)} of the time in all {where}"
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 GRADES = ("high", "medium", "low")
-WEIGHTS = {"other_load": 2}  # on a busy machine no time is that of a quiet one; other doubts weigh 1
+# On a busy machine no time is that of a quiet one; shares that contradict each other decide nothing. Others weigh 1.
+WEIGHTS = {"other_load": 2, "shares_differ": 2}
 
 
 def graded(doubts: Sequence[Mapping[str, Any]], without: str = "high") -> str:

@@ -14,7 +14,7 @@ from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.decision import named, with_kinds
 from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import CONSUMER, loop_of
-from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
+from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import BOUND, Suggestion, for_consumer, suggestions
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def diagnose(
     key = (chosen.rep, chosen.rank)
     rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == key])
     diagnosis = _empty(chosen.verdict, chosen.facts.wait_share)
-    diagnosis["doubts"] = _doubts(chosen, agree, len(decided))
+    wait_share = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == key), None)
+    diagnosis["doubts"] = _doubts(chosen, agree, len(decided), wait_share)
     diagnosis["confidence"] = graded(diagnosis["doubts"])
     diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rank, rows[0]["pipeline_key"]
     diagnosis["repetitions"] = {"agree": agree, "of": len(decided)}
     diagnosis["severity"] = _severity(chosen)
-    wait_share = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == key), None)
     diagnosis["data_wait_share_all_steps"] = wait_share
     diagnosis["evidence"] += shown.of_waiting(rows[0], wait_share)
     diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row["rep"], row["rank"]) == key])
@@ -89,14 +89,18 @@ def _says(one: Decision) -> tuple[str, int]:
     return one.verdict, one.first.op_id
 
 
-def _doubts(one: Decision, agree: int, of: int) -> list[dict[str, Any]]:
+def _doubts(one: Decision, agree: int, of: int, overall: float | None) -> list[dict[str, Any]]:
     """What is missing for high confidence, as codes with the numbers that a sentence about them needs.
 
-    Without a doubt confidence is high, with one medium, with more low; repetitions that disagree are one.
+    Without a doubt confidence is high, with one medium, with more low; repetitions that disagree are one. `overall`:
+    the share of waiting in all steps, which may contradict that of the steady state.
     """
     doubts = list(one.doubts)
     if one.facts.batches < LEAST_STEPS:
         doubts.append({"code": "few_steps", "steps": one.facts.batches})
+    steady = one.facts.wait_share
+    if overall is not None and max(steady, overall) >= max(HIGH_WAIT, APART * min(steady, overall)):
+        doubts.append({"code": "shares_differ", "steady": steady, "overall": overall})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts

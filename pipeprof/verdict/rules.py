@@ -69,6 +69,7 @@ OTHERS_SHARE = 0.25  # that other programs use
 SATURATED = (below("idle_share", SHORT_IDLE), at_least("others_share", OTHERS_SHARE))
 
 PREFILLED = 1.2  # times what a stage can deliver: above, the training used up batches that were prepared before
+APART = 3.0  # times: the steady state and all steps differ so much where the batches are not those of one loop
 ENOUGH_BATCHES = 20  # of the steady state; fewer are a doubt
 LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt of their own
 QUEUE_EMPTY = 0.30  # of the batches found the queue empty: MindInsight's bound

@@ -38,6 +38,9 @@ def _timed(original, flag):
             return original(*args, **kwargs)
         try:
             return original(*args, **kwargs)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         finally:
             _mark(rec, flag, 0, begin)
 

@@ -247,6 +247,9 @@ def _timed_rows(cell, function, *args):
             row = next(rows)
         except StopIteration:
             return
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         try:
             if spent is not None:
                 wall, spent = now() - begin_ns, cell.since(spent)

@@ -78,9 +78,10 @@ def _install_init(iterator):
             recorder.guarded("callables", callables.begin, tree, facts["graph"])
         try:
             original(self, dataset, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             if tree is not None and tree.registered:
                 recorder.guarded("tree", TREES.forget, tree)
+            recorder.unseen(error)
             raise
         finally:
             _nesting.depth = depth
@@ -164,7 +165,7 @@ def _built(tree, facts, begin):
     recorder.REC.event("iterator", **tree.facts)
 
 
-def _install_next(iterator):
+def _install_next(iterator):  # noqa: C901 - one more call would cost time
     original = iterator.__next__
     now = recorder.now
 
@@ -190,6 +191,9 @@ def _install_next(iterator):
             flag = recorder.STOPPED
             if tree.digest is not None:
                 recorder.guarded("digest", tree.digest.epoch_ended)
+            raise
+        except BaseException as error:
+            recorder.unseen(error)
             raise
         finally:
             try:

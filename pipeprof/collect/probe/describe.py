@@ -1,5 +1,6 @@
 """What a dataset is made of, read from its Python objects: never executed, never serialised, never changed."""
 
+import gc
 import types
 
 from . import callables
@@ -68,7 +69,7 @@ def _details(node, kind):
             "code": code_of(next(filter(is_user_function, operations), None)),
         }
     if kind == "GeneratorOp":
-        source = getattr(node, "source", None)
+        source = _unwrapped(getattr(node, "source", None))
         # MindSpore asks sources with __getitem__ for rows by number; of others it takes one after the other itself.
         iterated = source is not None and not hasattr(source, "__getitem__")
         workers = 1 if iterated else _integer(getattr(node, "num_parallel_workers", None)) or 1
@@ -97,6 +98,16 @@ def _details(node, kind):
     return {"name": callable_name(function) if callable(function) else "", "python": callable(function)}
 
 
+def _unwrapped(source):
+    """What was given as a source: of a generator MindSpore keeps a copier (itertools.tee), which refers to it."""
+    if type(source).__name__ == "_GeneratorWrapper":
+        for kept in gc.get_referents(getattr(source, "generator", None)):
+            for given in gc.get_referents(kept):
+                if isinstance(given, types.GeneratorType):
+                    return given
+    return source
+
+
 def _composed(operations):
     """Those of a map as they are executed: MindSpore takes its Compose apart, which holds functions that it wrapped."""
     for one in operations:
@@ -119,7 +130,7 @@ def code_of(function):
     function = getattr(function, "transform", function)
     function = getattr(function, "func", function)
     function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(function, "gi_code", None)
     if code is None and function is not None:
         kind = function if isinstance(function, type) else type(function)
         for name in ("__call__", "__getitem__", "__next__", "__iter__"):

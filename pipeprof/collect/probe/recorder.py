@@ -30,6 +30,7 @@ now, wall, sleep = time.monotonic_ns, time.time_ns, time.sleep
 process_cpu, thread_cpu = time.process_time_ns, getattr(time, "thread_time_ns", time.process_time_ns)
 HELLO = "hello.jsonl"  # one line of each Python that is watched, and one of each that stopped recording early
 REC = None
+_FOLDER = os.path.dirname(__file__) + os.sep
 
 
 def clock():
@@ -387,6 +388,26 @@ def guarded(where, call, *args):
     except Exception:
         REC.failed(where)
         return None
+
+
+def unseen(error):
+    """Take frames of the probe out of the traceback of an error that the caller raises again, by a bare `raise`.
+
+    Python 3.10 puts the frame of the caller back.
+    """
+    try:
+        before, trace = error, error.__traceback__
+        while trace is not None:
+            following = trace.tb_next
+            if not trace.tb_frame.f_code.co_filename.startswith(_FOLDER):
+                before = trace
+            elif before is error:
+                error.__traceback__ = following
+            else:
+                before.tb_next = following
+            trace = following
+    except Exception:
+        REC.failed("traceback")
 
 
 def at_exit(call):

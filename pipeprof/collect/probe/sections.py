@@ -135,7 +135,11 @@ def _class_of(cell):
 def _watched(original):
     def __call__(self, *args, **kwargs):
         if not SECTIONS.on or (SECTIONS.depth and not cells.CELLS.on) or SECTIONS.update or not SECTIONS.mine:
-            return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                recorder.unseen(error)
+                raise
         if SECTIONS.depth:
             return cells.called(original, self, args, kwargs)
         try:
@@ -146,6 +150,9 @@ def _watched(original):
         outside = SECTIONS.forwards
         try:
             return cells.called(original, self, args, kwargs)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         finally:
             try:
                 if SECTIONS.on and SECTIONS.forwards is outside:  # else the window that it began in is over

@@ -128,8 +128,9 @@ def _left_or_ended(original):
         depth = len(LOOP.open)
         try:
             return original(*args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             LOOP.abandon(depth)
+            recorder.unseen(error)
             raise
 
     return run
@@ -145,6 +146,9 @@ def _callback(original, kind):
         begin = _now()
         try:
             result = original(self, run_context)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         finally:
             try:
                 end = recorder.now()
@@ -273,7 +277,11 @@ def _timed_calls(original, flag, identity, decide):
     """In place of a method that calls something: `identity` tells what, and `decide` whether that trains."""
 
     def call(self, *args, **kwargs):
-        return _timed(original, self, args, kwargs, flag, identity, decide)
+        try:
+            return _timed(original, self, args, kwargs, flag, identity, decide)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
 
     def unit_of(owner):
         return _unit_of(owner, flag, identity, decide)

@@ -49,14 +49,17 @@ def _watched(name, original):
         except Exception:
             begin = None
             rec.failed("syncs")
-        if begin is None:
-            return original(*args, **kwargs)
-        _state["inside"] = True
+        if begin is not None:
+            _state["inside"] = True
         try:
             return original(*args, **kwargs)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         finally:
-            _state["inside"] = False
-            _mark(rec, name, begin)
+            if begin is not None:
+                _state["inside"] = False
+                _mark(rec, name, begin)
 
     return called
 

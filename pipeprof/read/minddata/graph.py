@@ -66,6 +66,7 @@ def read_pipeline(path: Path, notes: Notes) -> Graph:
     if not isinstance(entries, list):
         raise SourceError(f"damaged `{path}`: no operators, expected op_info with op_id and op_type", _HINT)
     ops = [_operator(path, entry, notes) for entry in entries]
+    _tell_unsampled(path, ops, notes)
     return Graph(_tree(path, ops), _interval(content.get("sampling_interval")))
 
 
@@ -92,6 +93,7 @@ def read_raw_csv(path: Path, notes: Notes) -> Graph:
         cells = dict(zip(header, row, strict=True))
         interval = interval or _interval(integer(cells.get("sample_interval", "")))
         ops.append(_operator(path, _csv_entry(path, cells), notes))
+    _tell_unsampled(path, ops, notes)
     return Graph(_tree(path, ops), interval)
 
 
@@ -140,14 +142,20 @@ def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Note
     if op.stated_ratio is None and queue.get("usage_rate") is not None:
         notes.count(path, f"operator {op.op_id}: impossible usage rate")
     sizes = listed(queue.get("size"))
-    if not sizes:
-        notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
     op.depths = [whole_number(size) for size in sizes]
     notes.count(path, f"operator {op.op_id}: depth is not a whole number of 0 or more", op.depths.count(None))
     if op.capacity is not None:
         above = sum(depth is not None and depth > op.capacity for depth in op.depths)
         notes.count(path, f"operator {op.op_id}: depth above the capacity of {op.capacity}", above)
         op.depths = [depth if depth is not None and depth <= op.capacity else None for depth in op.depths]
+
+
+def _tell_unsampled(path: Path, ops: Sequence[PipelineOp], notes: Notes) -> None:
+    """Say which queues have no samples where others have; without any the run ended before the first."""
+    if any(op.depths for op in ops):
+        for op in ops:
+            if op.has_queue and not op.depths:
+                notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
 
 
 def _csv_entry(path: Path, cells: Mapping[str, str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from pipeprof.read.spool.looks import called_first, with_sampled_fetches
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.spans import add_syncs
-from pipeprof.read.spool.steps import Step, Steps, find_steps, has_trained, is_row, leave_out
+from pipeprof.read.spool.steps import READS, ROWS, Step, Steps, find_steps, has_trained, is_row, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
@@ -79,7 +79,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     over = max([end, *(one.last_ns for one in processes if one.about.get("host") == here)])  # some outlive the command
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=over - zero, exit_code=ended.get("status"),
-        oom_kills=ended.get("oom_kills"),
+        oom_kills=ended.get("oom_kills"), cpu_s=ended.get("cpu_s"), cpu_limit_s=ended.get("cpu_limit_s"),
     )  # fmt: skip
     if entry.exit_code:
         entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)
@@ -191,6 +191,8 @@ def _add_process(
     given_up = [] if recognised.evidence == "named" else _given_up(process)
     leave_out(recognised.steps, sorted([*operators.recorder_at_work(process), *given_up]), process.marks)
     recorded = operators.load_windows(process)
+    if recognised.evidence == READS and recorded.executions:  # a network that Python runs operator by operator
+        recognised.evidence = ROWS
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)
     structures = sections.structures(recognised.steps, process.marks, by_line(process))

@@ -17,6 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]  # of a process, a thread, an iterator, an operator
 Calls = Annotated[int, msgspec.Meta(ge=1, le=1 << 61)]
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+Spent = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Status = Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)]
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 20)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
@@ -188,6 +189,7 @@ _LAUNCH = _record(
     {
         "monotonic": At | None, "realtime": At | None, "run_id": str | None, "status": Status | None,
         "problem": str | None, "reason": str | None, "oom_kills": Count | None,
+        "cpu_s": Spent | None, "cpu_limit_s": Count | None,
     },
 )  # fmt: skip
 # The exception that ended a process.

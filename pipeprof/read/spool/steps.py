@@ -21,6 +21,7 @@ GRADIENT = 3  # flag of a call: a PyNative forward begins
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ZIPPED_SHARE = 0.9
 TRAIN, EVAL, LOOK = "train", "eval", "look"  # roles of iterators
+ROWS, READS = "rows", "reads"  # evidence: batches alone; READS where no network was seen at work
 LOOK_ROWS = 8  # of an iterator that is only looked at before the training, at most
 
 
@@ -99,9 +100,9 @@ def find_steps(
     loop_steps = _LoopReader(roles, keys).read(loop)
     evaluated = sorted((mark.begin, mark.end) for mark in loop if mark.kind == Kind.PART and mark.flag == EVALUATION)
     leave_out([step for step in loop_steps if step.kind != "eval"], evaluated, loop)
-    evidence = _evidence(steps, loop_steps, roles)
+    evidence = _evidence(steps, loop_steps, own)
     steps = sorted([*steps, *loop_steps], key=lambda step: (step.start, step.end))
-    if beside_training and evidence == "rows":
+    if beside_training and evidence in (ROWS, READS):
         steps = [replace(step, kind="eval") for step in steps]
     _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
     looks = [mark for mark in loop if is_row(mark) and roles[mark.subject] == LOOK]
@@ -429,13 +430,13 @@ class _LoopReader:
             self.open_eval = None
 
 
-def _evidence(model: Sequence[Step], loop: Sequence[Step], roles: Mapping[int, str]) -> str:
+def _evidence(model: Sequence[Step], loop: Sequence[Step], marks: Sequence[Mark]) -> str:
     if any(step.kind == "train" for step in model):
         return "callbacks"
     if any(step.updates for step in loop):
         return "updates"
-    if roles and loop:
-        return "rows"
+    if any(step.fetches for step in loop):
+        return ROWS if any(mark.kind not in (Kind.FETCH, Kind.PART) for mark in marks) else READS
     return "none"
 
 

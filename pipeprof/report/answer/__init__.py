@@ -12,7 +12,9 @@ import msgspec
 from pipeprof.report.answer import around, causes, command, data, ended, hang, process, step, unknown
 from pipeprof.report.answer.leak import leaking
 from pipeprof.report.answer.shape import Answer
+from pipeprof.report.words import loop
 from pipeprof.report.words import verdict as words
+from pipeprof.units import format_count
 from pipeprof.verdict import data_cause, ranking
 from pipeprof.verdict.cause import RunVerdict
 
@@ -50,7 +52,22 @@ def answer_of(content: dict[str, Any]) -> Answer:
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)
     if leak and "memory" not in given.sentence:  # the steps may have become slower by it
         given.sentence = f"{leak} {given.sentence}"
+    if loop.only_reads(run):
+        _of_reads(given, content, verdict.lead.code)
     given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose
     if not given.short_command:
         given.short_command, given.short_purpose = command.own(run, "report", "--full"), "shows everything"
     return given
+
+
+def _of_reads(given: Answer, content: dict[str, Any], lead: str) -> None:
+    """Speak of the loop that reads batches in place of a training, and say first that there is none."""
+    run = content["run"]
+    for name in ("sentence", "cause", "action", "gain", "then", "also", "confidence_reason"):
+        setattr(given, name, loop.worded(getattr(given, name), run))
+    if lead in (ranking.FAILED, ranking.HANG):
+        return
+    times = [row["mean_ns"] for row in content["steps"]["summary"] if row["kind"] == "train" and row["mean_ns"]]
+    pace = f", {1e9 / times[0]:,.3g} per second" if len(times) == 1 else ""
+    read = format_count(loop.batches_read(run), "batch")
+    given.sentence = f"No training here: {read} {'was' if read[:2] == '1 ' else 'were'} read{pace}. {given.sentence}"

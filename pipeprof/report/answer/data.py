@@ -17,6 +17,7 @@ from pipeprof.report.answer.shape import (
     unopposed,
     with_kind,
 )
+from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, in_time, of_the_time
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
@@ -145,7 +146,10 @@ def _by_waiting(content: dict[str, Any]) -> str:
         return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["verdict"] == "consumer_bound":
         only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
-        return f"Not input-bound: {in_time(diagnosis)}. The training waits for data {only}{waits}."
+        said = f"the training waits for data {only}{waits}."
+        if loop.only_reads(content["run"]):
+            return f"Not input-bound: {said}"
+        return f"Not input-bound: {in_time(diagnosis)}. {capital(said)}"
     if diagnosis["rule"] == "gil":
         return (
             f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "

@@ -10,6 +10,7 @@ from pipeprof.report.words import joined
 from pipeprof.report.words.causes import compared
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns, percent
+from pipeprof.verdict.grade import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,11 +33,11 @@ def clauses(doubts: Sequence[Doubt]) -> list[str]:
 def reason(doubts: Sequence[Doubt]) -> str:
     """The doubts as one clause, without those that repeat another; empty without doubts.
 
-    Other programs come first, for they spoil all numbers.
+    Those that spoil all numbers come first, such as other programs.
     """
     codes = {doubt["code"] for doubt in doubts}
     distinct = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
-    distinct.sort(key=lambda doubt: doubt["code"] != "other_load")
+    distinct.sort(key=lambda doubt: doubt["code"] not in WEIGHTS)
     said = list(dict.fromkeys(clauses(distinct)))
     if len(said) > MOST:
         said[MOST - 1 :] = [f"{format_count(len(said) - MOST + 1, 'more doubt')} (--section diagnosis)"]
@@ -121,6 +122,10 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "prefilled": lambda doubt: (
         f"the training used up batches that were prepared before, {doubt['times']:.2f} times as fast as "
         f"{op_label(doubt['op'])} makes them: a longer run would wait more"
+    ),
+    "shares_differ": lambda doubt: (
+        f"the steady state ({percent(doubt['steady'])} waiting) and all steps ({percent(doubt['overall'])}) contradict "
+        "each other"
     ),
     "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
     "fills_alone": lambda doubt: (

@@ -16,6 +16,7 @@ CPU_LIMIT = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 NEAR_LIMIT = 0.95  # of the CPU time that a process was allowed: what it had used is known to a second
 MOST_LINES = 6  # of the traceback
 NUMPY, OPENMP = CURES
+ENDERS = "a scheduler's limit of time or memory, a supervisor, `kill -9`"
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 
@@ -99,9 +100,9 @@ def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> st
     code = rep.get("exit_code")
     if code is None or code == 0:
         return run["reason"] or "it did not end as it should"
-    limit_s = _cpu_limit_s(rep)
-    if limit_s is not None:
-        return f"it had used up the CPU time that it was allowed ({limit_s:,} s, `ulimit -t`)"
+    if _ran_out_of_cpu(rep):
+        limits = [f"{limit_s:,} s, " for _, limit_s in _cpu_limits(rep)[:1]]
+        return f"it had used up the CPU time that it was allowed ({''.join(limits)}`ulimit -t`)"
     if code in KILLED:
         return "it was killed (SIGKILL)" + (_by_whom(rep.get("oom_kills")) if by_whom else "")
     said = f"it was ended by {_signal(code)}" if code < 0 else f"it exited with code {code}"
@@ -109,18 +110,24 @@ def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> st
     return said + (f"; the kernel had ended {format_count(kills, 'process')} for lack of memory" if kills else "")
 
 
-def _cpu_limit_s(rep: dict[str, Any]) -> int | None:
-    """The limit of CPU time that ended a process; None where none did."""
-    lasts = [rank.get("last") for rank in rep.get("ranks", [])]
-    ends = [last for last in lasts if last and last["cpu_limit_s"] is not None]
-    spent = [end for end in ends if (end["cpu_s"] or 0.0) >= NEAR_LIMIT * end["cpu_limit_s"]]
-    reached = ends if rep.get("exit_code") in CPU_LIMIT else spent if rep.get("exit_code") in KILLED else []
-    return min((end["cpu_limit_s"] for end in reached), default=None)
+def _ran_out_of_cpu(rep: dict[str, Any]) -> bool:
+    """Whether a limit of CPU time ended a process: by a signal of its own, or by a kill when all of it was used."""
+    if rep.get("exit_code") in KILLED:
+        return any(cpu_s >= NEAR_LIMIT * limit_s for cpu_s, limit_s in _cpu_limits(rep))
+    return rep.get("exit_code") in CPU_LIMIT
+
+
+def _cpu_limits(rep: dict[str, Any]) -> list[tuple[float, int]]:
+    """CPU time used and allowed, in s, of each rank, else of the command; the tightest limit first."""
+    lasts = [rank["last"] for rank in rep.get("ranks", []) if rank.get("last")]
+    known = [last for last in lasts if last["cpu_limit_s"] is not None] or [rep]
+    limits = [(one.get("cpu_s") or 0.0, one["cpu_limit_s"]) for one in known if one.get("cpu_limit_s") is not None]
+    return sorted(limits, key=lambda limit: limit[1])
 
 
 def _by_whom(oom_kills: int | None) -> str:
     if oom_kills is None:
-        return ", which is what the kernel does when memory runs out"
+        return "; by whom is not known"
     return " when the kernel had no memory left" if oom_kills else ", though the kernel did not lack memory"
 
 
@@ -145,14 +152,15 @@ def _action(content: dict[str, Any], rep: dict[str, Any]) -> str:
 
 def _cure(content: dict[str, Any], rep: dict[str, Any]) -> str:
     code, failure = rep.get("exit_code"), rep.get("failure")
-    if _cpu_limit_s(rep) is not None:
+    if _ran_out_of_cpu(rep):
         return "Raise that limit (`ulimit -t unlimited`), or train for fewer steps."
     if code in KILLED and rep.get("oom_kills") == 0:
-        return "Look for who ended it: a scheduler's limit of time or memory, a supervisor, `kill -9`."
+        return f"Look for who ended it: {ENDERS}."
     if (failure and failure["error"].startswith("MemoryError")) or code in KILLED or rep.get("oom_kills"):
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
         used = f" (a process used up to {format_bytes(peak)})" if peak else ""
-        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue."
+        cure = f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue."
+        return cure if failure or rep.get("oom_kills") else f"{cure} Or for who ended it: {ENDERS}."
     if code is not None and code < 0 and _signal(code) in CRASHES:
         return "Look at the output of the command: native code crashed."
     if failure:

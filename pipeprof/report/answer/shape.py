@@ -167,7 +167,7 @@ def unopposed(content: dict[str, Any]) -> str:
 
 
 def _counted(content: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    return loop.counted(sum(row["steps"] for row in rows), inference=loop.is_inference(content.get("run", {})))
+    return loop.counted(sum(row["steps"] for row in rows), loop.evidence_in(content.get("run", {})))
 
 
 def has_several_ranks(content: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, data, doubts, quiet
-from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, capital, measured, ops_of, sentence, unopposed, with_kind
 from pipeprof.report.words import loop
 from pipeprof.units import percent
 from pipeprof.verdict.rules import HIGH_WAIT
@@ -27,6 +27,8 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
     diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
+    if diagnosis["verdict"] == "consumer_bound" and loop.only_reads(run):
+        return _keeps_up(content)
     if diagnosis["verdict"] == "consumer_bound":
         given.sentence = data.sentence(content)
         given.cause = f"What the steps spend their time on is unknown: {_operators(content)}."
@@ -47,6 +49,22 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
     if diagnosis["verdict"] == "consumer_bound":
         quiet.measure_first(given, run, diagnosis["doubt_facts"])
+    return given
+
+
+def _keeps_up(content: dict[str, Any]) -> Answer:
+    """Of batches that were only read, in time: what the pipeline could deliver, and which stage of it is slowest."""
+    diagnosis, room = content["diagnosis"], content["diagnosis"]["headroom"]
+    given = Answer(data.sentence(content), confidence=diagnosis["confidence"])
+    given.cause = "What the loop does with each batch takes the rest."
+    rate = next((item["value"] for item in diagnosis["evidence"] if item["code"] == "throughput"), None)
+    if room is not None and rate:
+        slowest = with_kind(ops_of(content, diagnosis["pipeline_key"])[room["op_id"]])
+        most = f"at most {room['ratio'] * rate:,.3g} batches/s in place of {rate:,.3g}"
+        given.cause += f" The data pipeline could deliver {most}: {slowest} is its slowest stage."
+    given.confidence_reason = doubts.reason(diagnosis["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
+    given.action = "Record the training that reads these batches: whether it waits for them is not known from this run."
+    given.propose(command.own(content["run"], "report", "--section", "pipeline"), "shows each stage of the pipeline")
     return given
 
 

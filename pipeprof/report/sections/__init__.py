@@ -23,6 +23,7 @@ from pipeprof.report.sections.steps import steps_section
 from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
 from pipeprof.report.sections.whole_run import whole_run_section
+from pipeprof.report.words import loop
 from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED
 
@@ -73,8 +74,8 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
         if name in names:
             section = _SECTIONS[name](content, focus)
             section.name = name
-            section.strong = _new(section.strong, said)
-            section.notes = _new(section.notes, said)
+            section.strong = _new([loop.worded(text, content["run"]) for text in section.strong], said)
+            section.notes = _new([loop.worded(text, content["run"]) for text in section.notes], said)
             chosen_sections.append(section)
     return [section for section in chosen_sections if section.says_something]
 

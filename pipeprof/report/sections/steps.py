@@ -65,7 +65,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if phases and not parted and not inference:
         section.blocks.append(
             Block(
-                ("phase of a training step", "steps", "mean", "median", "p90", "max", "of a step"),
+                (f"phase of a {loop.unit(content['run'])}", "steps", "mean", "median", "p90", "max", "of a step"),
                 phases,
                 frozenset(range(1, 7)),
             )

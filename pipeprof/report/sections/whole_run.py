@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, rows_at
-from pipeprof.report.words import run_account
+from pipeprof.report.words import loop, run_account
 from pipeprof.units import format_ns, format_ratio
 
 
@@ -20,7 +20,13 @@ def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         section.notes.append(f"{text}. {advice.rstrip('.')}" if advice else text)
     rows = sorted(rows_at(account["parts"], focus), key=lambda row: (row["start_ns"], row["part"]))
     listed = [
-        [run_account.name(row), str(row["count"]), format_ns(row["dur_ns"]), format_ratio(row["share"])] for row in rows
+        [
+            loop.worded(run_account.name(row), content["run"]),
+            str(row["count"]),
+            format_ns(row["dur_ns"]),
+            format_ratio(row["share"]),
+        ]
+        for row in rows
     ]
     if listed:
         total = sum(row["dur_ns"] for row in rows)

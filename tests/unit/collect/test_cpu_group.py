@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.collect.cgroup import cpu_group
+from pipeprof.collect.cgroup import cpu_group, memory_kills
 
 V1 = {
     "cpu/box/cpu.cfs_quota_us": "150000", "cpu/box/cpu.cfs_period_us": "100000",
@@ -60,3 +60,20 @@ def test_without_a_group_of_cpu_there_is_none(facts, membership):
 
 def test_a_path_that_leads_out_is_the_root(facts):
     assert facts("0::/../../a\n", V2) == {"quota": None, "used": None, "throttled": None}
+
+
+@pytest.mark.parametrize(
+    ("group", "file"),
+    [("0::/job", "job/memory.events"), ("5:memory:/job\n0::/", "memory/job/memory.oom_control")],
+    ids=["version 2", "version 1"],
+)
+def test_kills_for_lack_of_memory_are_those_of_the_own_group(tmp_path, group, file):
+    proc, mount = tmp_path / "proc", tmp_path / "cgroup"
+    counts = mount / file
+    for folder in (proc / "7", counts.parent):
+        folder.mkdir(parents=True)
+    (proc / "7" / "cgroup").write_text(group + "\n", encoding="utf-8")
+    assert memory_kills(7, proc, mount) is None
+    counts.write_text("oom 4\noom_kill 3\n", encoding="utf-8")
+    assert memory_kills(7, proc, mount) == 3
+    assert memory_kills(8, proc, mount) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import pytest
 
@@ -157,3 +158,16 @@ def test_workers_are_of_sources_whose_rows_have_numbers(describe, source, iterat
     node = made("GeneratorDataset", source=source, num_parallel_workers=4, python_multiprocessing=True)
     found = describe(node)
     assert (found["iterated"], found["workers"], found["processes"]) == (iterated, 1 if iterated else 4, not iterated)
+
+
+def test_of_a_generator_the_function_that_made_it_is_named_and_not_the_copier_around_it(describe):
+    def rows():
+        yield from range(100)
+
+    kept, handed_out = itertools.tee(rows())
+    next(handed_out)
+    source = type("_GeneratorWrapper", (), {})()
+    source.generator = kept
+    found = describe(made("GeneratorDataset", source=source))
+    assert found["name"].endswith("rows")
+    assert found["code"] == f"{__file__}:{rows.__code__.co_firstlineno}"

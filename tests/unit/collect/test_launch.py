@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 
 import pytest
@@ -41,5 +42,16 @@ def test_it_is_counted_what_the_kernel_ended_for_lack_of_memory_meanwhile(tmp_pa
     counts = tmp_path / "vmstat"
     counts.write_text("pgfault 7\n" + before, encoding="ascii")
     monkeypatch.setattr(launch, "_VMSTAT", counts)
+    monkeypatch.setattr(launch, "memory_kills", lambda _pid: None)
     run_command(["sh", "-c", f"printf 'pgfault 9\\n{after!s}' > {counts}"], tmp_path, ProbeOptions(), 1.0)
     assert json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))["oom_kills"] == kills
+
+
+@pytest.mark.parametrize("how", ["ulimit -t 7", "prlimit"])
+def test_the_limit_of_cpu_time_that_the_command_had_at_its_end_is_told(tmp_path, how):
+    own = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (7, 9))"
+    command = [sys.executable, "-c", own] if how == "prlimit" else ["sh", "-c", how]
+    run_command(command, tmp_path, ProbeOptions(), 1.0)
+    told = json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))
+    assert told["cpu_limit_s"] == 7
+    assert 0 <= told["cpu_s"] < 7

@@ -74,7 +74,9 @@ def test_an_impossible_capacity_is_unknown_and_the_depths_stay(read):
 
 
 def test_a_queue_without_samples_is_noted(read):
-    assert "operator 0 has a queue and no samples" in read(pipeline_json([op(0, "BatchOp", [])]))[1][0]
+    unsampled = op(0, "BatchOp", [])
+    assert read(pipeline_json([unsampled]))[1] == []  # the run ended before the first sample
+    assert "operator 0 has a queue and no samples" in read(pipeline_json([unsampled, op(1, "MapOp", [1])]))[1][0]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,12 @@ def test_without_updates_every_row_is_a_step(rec):
     assert {step.kind for step in found.steps} == {"warmup", "train"}
 
 
+def test_rows_without_any_sign_of_a_network_are_only_read(rec):
+    found = rec.fetch().fetch().fetch().stop().steps()
+    assert found.evidence == "reads"
+    assert len(found.steps) == 3
+
+
 def test_a_loop_that_raised_in_its_first_forward_has_no_step(rec):
     assert rec.fetch().steps().steps == []
 

@@ -122,7 +122,7 @@ def test_what_a_kill_took_along_is_said_in_seconds_and_steps(ended):
 
 @pytest.mark.parametrize(
     ("oom_kills", "words", "cure"),
-    [(1, "when the kernel had no memory left", "smaller batch"), (None, "what the kernel does when memory", "memory")],
+    [(1, "when the kernel had no memory left", "smaller batch"), (None, "by whom is not known", "`kill -9`")],
 )
 def test_only_where_the_kernel_lacked_memory_a_kill_is_said_to_be_its_own(ended, oom_kills, words, cure):
     answer = answer_of(build(ended(last(LOCK, still_ns=0), oom_kills=oom_kills)))
@@ -157,6 +157,20 @@ def test_a_limit_of_cpu_time_is_told_from_other_kills(ended, code, cpu_s, is_lim
     answer = answer_of(build(ended(last(LOCK, still_ns=0, cpu_limit_s=20, cpu_s=cpu_s), code=code, state="failed")))
     assert ("used up the CPU time that it was allowed (20 s, `ulimit -t`)" in answer.sentence) is is_limit
     assert ("Raise that limit" in answer.action) is is_limit
+
+
+@pytest.mark.parametrize(
+    ("code", "cpu_s", "limit_s", "said"),
+    [
+        (-24, None, None, "allowed (`ulimit -t`)"),
+        (-9, 14.0, 14, "allowed (14 s, `ulimit -t`)"),
+        (-9, 3.0, 14, "was killed"),
+    ],
+)
+def test_a_limit_of_cpu_time_is_known_of_a_command_that_recorded_nothing(ended, code, cpu_s, limit_s, said):
+    run = ended(code=code, state="failed")
+    run.manifest.reps[0].cpu_s, run.manifest.reps[0].cpu_limit_s = cpu_s, limit_s
+    assert said in answer_of(build(run)).sentence
 
 
 def test_every_format_names_the_place(ended):

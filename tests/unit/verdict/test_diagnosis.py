@@ -212,3 +212,13 @@ def test_the_rule_behind_the_name_and_its_facts_are_kept():
     found = diagnose([], [slow_loop], [load(-1), load(1)])
     assert (found["rule"], found["rule_name"]) == (None, "data_in_time")
     assert found["rule_facts"] == [{"fact": "wait_share", "value": 0.02, "relation": "below", "bound": 0.05}]
+
+
+@pytest.mark.parametrize(
+    ("steady", "overall", "contradict"),
+    [(0.92, 0.07, True), (0.01, 0.3, True), (0.6, 0.25, False), (0.15, 0.02, False), (0.6, None, False)],
+)
+def test_a_verdict_whose_two_shares_differ_by_several_times_is_not_trusted(steady, overall, contradict):
+    found = diagnose([wait(overall)], [decided(0, -1, share=steady)], [load(0, wait_share=steady), load(-1)])
+    assert any(doubt["code"] == "shares_differ" for doubt in found["doubts"]) is contradict
+    assert found["confidence"] == ("low" if contradict else "high")
