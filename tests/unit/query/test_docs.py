@@ -35,8 +35,8 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
     assert "## op_service" in make_docs.tables_page()
     page = make_docs.queries_page()
     assert "### step_phase\n" in page
-    assert "### diagnose/queue_rule\n" in page
-    assert "| `$skip_share` | double |" in page
+    assert "### fleet/machine\n" in page
+    assert "| `$slow` | double |" in page
 
 
 def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_imports(make_docs):
