@@ -37,11 +37,12 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     longest = max(fetched, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
     said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_kind_step']}"
     bars = [
-        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "high": _ms(row["max_fetch_ns"]), "of": "wait"}
+        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": "wait",
+         "low": 0, "high": round(row["max_fetch_ns"] / NS_PER_MS, 6)}
         for row in fetched
-    ]
-    drawn = bands(bars, {"wait": COLOURS[1]}, "ms")
-    return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(fetched) else ())
+    ]  # fmt: skip
+    notes = ("of several waits the longest is drawn",) if any(row["steps"] > 1 for row in fetched) else ()
+    return Panel(bands(bars, {"wait": COLOURS[1]}, "ms"), said, notes)
 
 
 def queues(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
@@ -203,11 +204,3 @@ def _ends(points: Sequence[Row]) -> list[tuple[float, float]]:
 
 def _fill(rows: Sequence[Row]) -> float:
     return _mean(rows, "mean_ratio", "samples")
-
-
-def _together(rows: Sequence[Row]) -> bool:
-    return any(row["steps"] > 1 for row in rows)
-
-
-def _ms(ns: float) -> float:
-    return round(ns / NS_PER_MS, 6)
