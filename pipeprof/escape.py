@@ -142,12 +142,6 @@ def json_string(text: object) -> str:
     return _json.dumps("" if text is None else line(text), ensure_ascii=False)
 
 
-def toml(value: Any) -> str:
-    """A value of TOML, with what cannot be seen as TOML writes it."""
-    encoded = _json.dumps(value, ensure_ascii=False)
-    return _IN_QUOTES.sub(lambda match: f"\\U{ord(match[0]):08x}", encoded)
-
-
 def shell_word(word: str) -> str:
     r"""A word to be pasted into a shell (bash, zsh): quoted, `$'\x1b'` where it holds what cannot be shown."""
     if line(word) == word:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import pytest
 
 from pipeprof.query import side
-from pipeprof.record.cache import remember
+from pipeprof.record.cache import file_of, remember
 from pipeprof.report import build
-from pipeprof.report.charts.script import bundle, bundle_name
+from pipeprof.report.charts.script import bundle, made_of
 
 
 def keep_bundle(cache):
     """Put the script of the charts into a cache, a new $XDG_CACHE_HOME, for processes that would make it for seconds."""
-    remember(cache / "pipeprof" / "charts" / bundle_name(), bundle())
+    remember(cache / "pipeprof" / "charts" / file_of("charts", made_of()).name, bundle())
 
 
 @contextmanager

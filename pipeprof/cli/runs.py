@@ -34,6 +34,7 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
     from pipeprof.report import document
     from pipeprof.report import runs as room
     from pipeprof.report.output import write_text
+    from pipeprof.report.rows import csv_text
 
     shown = printable(str(folder))
     with progress_line("pipeprof: runs", quiet=False) as progress:
@@ -45,7 +46,7 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
         else:
             rows = room.rows_of(runs_in(folder), progress)
     if form == "csv":
-        write_text(room.csv_text(rows), output)
+        write_text(csv_text(room.COLUMNS, room.plain_rows(rows)), output)
     elif rows or form != "terminal" or output is not None:
         document.show(room.content_of(shown, rows), room.document, form, output)
     else:

@@ -15,7 +15,7 @@ from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
 
-EXPORTS = ("env", "args", "toml")
+EXPORTS = ("env", "args")
 MOST_STEPS = 10**12
 
 
@@ -81,13 +81,13 @@ def sweep(
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
     from pipeprof.report import document
-    from pipeprof.report.sweep import csv as sweep_csv
+    from pipeprof.report.rows import csv_text
     from pipeprof.report.sweep import export as sweep_export
     from pipeprof.report.sweep import rows
 
     if export is not None:
         click.echo(sweep_export.export(content, export), nl=False)
     elif form == "csv":
-        click.echo(sweep_csv.text(content), nl=False)
+        click.echo(csv_text(rows.COLUMNS, rows.plain_rows(content)), nl=False)
     else:
         document.show(content, rows.document, form)

@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.inprocess.user_spans import user_spans
 from pipeprof.query.engine import Engine
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report.ops.columns import parse_order
+from pipeprof.report.ops.repetitions import summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,23 +138,14 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0, flop
     run = open_run(path)
     with Engine.open(run) as engine:
         groups = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
-    sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    memory: dict[tuple[str, str, str], list[int]] = {}
-    work: dict[tuple[str, str, str], float] = {}
+    by_type: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in groups:
-        key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")
-        for index, name in enumerate(("count", "self_ns", "total_ns")):
-            sums[key][index] += row[name] or 0
-        if row["memory_bytes"] is not None:
-            of_group = memory.setdefault(key, [0, 0])
-            of_group[0] += row["memory_bytes"]
-            of_group[1] += row["self_memory_bytes"] or 0
-        if row[WORK] is not None:
-            work[key] = work.get(key, 0.0) + row[WORK]
-    rows = []
-    for key, (count, own, total) in sums.items():
-        taken, own_taken = memory.get(key, (None, None))
-        rows.append(Average(key[0], count, own, total, "op", key[1], key[2], taken, own_taken, work.get(key)))
+        by_type[type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or ""].append(row)
+    rows = [
+        Average(kind, one["count"], one["self_ns"] or 0, one["total_ns"] or 0, "op", in_shapes, stack,
+                one["memory_bytes"], one["self_memory_bytes"], one[WORK])
+        for (kind, in_shapes, stack), one in ((key, summed(own)) for key, own in by_type.items())
+    ]  # fmt: skip
     rows += [
         Average(name, count, own, total, USER, "", stack, taken)
         for (name, stack), (count, own, total, taken) in user_spans(run, stack_depth).items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ Kept = TypeVar("Kept")
 
 COPIES, ORIGIN = "runs", "url.json"  # copies of runs in object storage, and what stands beside each
 _LONGEST_URL = 1 << 16
+_LARGEST = 1 << 25  # bytes of what `cached` keeps
 _NO_HOME = Path(os.devnull)  # below it nothing is there, and nothing can be made
 
 
@@ -43,6 +45,26 @@ def origin_of(folder: Path) -> str | None:
     if folder.parent.parent != cache_folder(COPIES):
         return None
     return recall(folder.parent / ORIGIN, str, _LONGEST_URL)
+
+
+def cached(room: str, made_of: bytes, kind: type[Kept], make: Callable[[], Kept], most: int | None = None) -> Kept:
+    """What `make` makes of `made_of`: from the folder `room` of the cache, or made now and kept there as JSON.
+
+    `most` files stay in the folder; None: all.
+    """
+    path = file_of(room, made_of)
+    value = recall(path, kind, _LARGEST)
+    if value is None:
+        value = make()
+        remember(path, value)
+        if most is not None:
+            forget_oldest(path.parent, most)
+    return value
+
+
+def file_of(room: str, made_of: bytes) -> Path:
+    """Where `cached` keeps it."""
+    return cache_folder(room) / f"{hashlib.sha256(made_of).hexdigest()[:32]}.json"
 
 
 def recall(path: Path, kind: type[Kept], most_bytes: int) -> Kept | None:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from pipeprof.errors import UsageError
 from pipeprof.record.git import Repository
-from pipeprof.record.place import HISTORY
+from pipeprof.record.place import Place
 
 if TYPE_CHECKING:
     import contextlib
@@ -33,7 +33,7 @@ def open_git_place(root: str) -> GitPlace:
     return GitPlace(repository, parts[1], PurePosixPath(unquote(parts[2] or "")))
 
 
-class GitPlace:
+class GitPlace(Place):
     """A folder of a revision."""
 
     def __init__(self, repository: Repository, revision: str, folder: PurePosixPath) -> None:
@@ -52,12 +52,6 @@ class GitPlace:
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:  # noqa: ARG002
         """See Place."""
         return self.repository.read(self.revision, self.folder / workload / machine / name)
-
-    def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
-        """See Place."""
-        lines = (self.read(workload, machine, HISTORY) or b"").splitlines()
-        where = f"{self.shown}/{workload}/{machine}/{HISTORY}"
-        return [(f"{where}:{number}", line) for number, line in enumerate(lines, 1)]
 
     def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> NoReturn:  # noqa: ARG002
         """Raises UsageError: a revision is never written."""

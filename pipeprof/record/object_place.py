@@ -46,13 +46,7 @@ class ObjectPlace(Objects):
 
     def names(self) -> list[tuple[str, str]]:
         """See Place."""
-        with self.errors(
-            self.prefix, "list"
-        ):  # folders are seen by what is in them: Google's are not listed themselves
-            infos = self.system.get_file_info(fs.FileSelector(self.prefix, allow_not_found=True, recursive=True))
-        if not infos:
-            self.refuse_no_bucket()
-        below = (info.path[len(self.prefix) + 1 :].split("/") for info in infos if info.type == fs.FileType.File)
+        below = (name.split("/") for name in self.every() or ())
         # where a baseline itself is named, its history is none below it
         return sorted({(parts[0], parts[1]) for parts in below if len(parts) > 2 and parts[1] != _ENTRIES})
 

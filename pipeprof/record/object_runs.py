@@ -15,8 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pyarrow import fs
-
 from pipeprof.errors import RunError
 from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
 from pipeprof.record.objects import StorageError, below, object_name
@@ -26,6 +24,8 @@ from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyarrow import fs
 
     from pipeprof.record.objects import Objects
     from pipeprof.record.run import Part, Run
@@ -66,7 +66,7 @@ def runs_below(url: str, deepest: int = DEEPEST) -> list[Stored]:
     Raises UsageError for a URL that cannot be opened, RunError when nothing is there or the storage fails.
     """
     objects = storage_of(url)
-    files = _files(objects)
+    files = _retried(objects.every)
     if files is None:
         raise RunError(
             f"nothing is at `{objects.shown}`", "check the URL, or upload a run with `pipeprof push RUN URL`"
@@ -148,28 +148,6 @@ def each_run(
             remember(cache_file, lasting)
             forget_oldest(cache_file.parent, _MOST_URLS)
     return [answers[one.name] for one in runs]
-
-
-def _files(objects: Objects) -> dict[str, fs.FileInfo] | None:
-    """Every object by its name below the prefix; None when there is none."""
-
-    def listed() -> list[fs.FileInfo] | None:
-        with objects.errors(objects.prefix, "list"):
-            try:
-                return objects.system.get_file_info(  # type: ignore[no-any-return]
-                    fs.FileSelector(objects.prefix, allow_not_found=True, recursive=True)
-                )
-            except NotADirectoryError:
-                return None
-
-    infos = _retried(listed)
-    if not infos:
-        objects.refuse_no_bucket()
-        return None
-    front = f"{objects.prefix}/"
-    return {
-        info.path.removeprefix(front): info for info in infos if info.type == fs.FileType.File
-    }  # fmt: skip
 
 
 def _run_of(name: str, manifests: set[str]) -> str | None:

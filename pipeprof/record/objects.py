@@ -210,6 +210,21 @@ class Objects:
         with self.errors(path, "list"):
             return list(self.system.get_file_info(fs.FileSelector(path, allow_not_found=True)))
 
+    def every(self) -> dict[str, Any] | None:
+        """What pyarrow says of each object below the prefix, by its name there; None when nothing is there at all.
+
+        Folders are seen by what is in them: Google's are not listed themselves. Raises StorageError also where there is
+        no such bucket.
+        """
+        infos = []
+        with self.errors(self.prefix, "list"), contextlib.suppress(NotADirectoryError):
+            infos = self.system.get_file_info(fs.FileSelector(self.prefix, allow_not_found=True, recursive=True))
+        if not infos:
+            self.refuse_no_bucket()
+            return None
+        front = f"{self.prefix}/"
+        return {info.path.removeprefix(front): info for info in infos if info.type == fs.FileType.File}
+
     def exists(self) -> bool:
         """Whether anything lies below the prefix. Raises StorageError also where there is no such bucket."""
         with self.errors(self.prefix, "read"):

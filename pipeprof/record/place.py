@@ -47,7 +47,10 @@ class Place(Protocol):
         """
 
     def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
-        """(where, line) of every entry of the history."""
+        """(where, line) of every entry of the history: here, of the lines of a file."""
+        data = self.read(workload, machine, HISTORY) or b""
+        where = f"{self.shown}/{workload}/{machine}/{HISTORY}"
+        return [(f"{where}:{at}", line) for at, line in enumerate(data.splitlines(), 1) if line.strip()]
 
     def remove(self, workload: str, machine: str) -> None:
         """Remove a baseline and its history."""
@@ -56,7 +59,7 @@ class Place(Protocol):
         """Held while a baseline is read, changed and written back, where writers can wait for each other."""
 
 
-class LocalPlace:
+class LocalPlace(Place):
     """A folder on a disk."""
 
     def __init__(self, root: Path) -> None:
@@ -87,7 +90,7 @@ class LocalPlace:
             before = _identity(final), _identity(previous)
             for folder in (final, previous):  # a writer may be about to change them over
                 try:
-                    return read_file(folder / name, _most(name), inside=folder)
+                    return read_file(folder / name, MOST_HISTORY if name == HISTORY else MOST_READ, inside=folder)
                 except (FileNotFoundError, NotADirectoryError):
                     continue
                 except OSError as error:
@@ -107,8 +110,9 @@ class LocalPlace:
             for name, data in files.items():
                 _write(fresh / name, data)
             past = final / HISTORY
-            lines = _whole_lines(read_file(past, MOST_HISTORY, inside=final)) if past.exists() else b""
-            _write(fresh / HISTORY, lines + entry)
+            lines = read_file(past, MOST_HISTORY, inside=final) if past.exists() else b""
+            cut = bool(lines) and not lines.endswith(b"\n")
+            _write(fresh / HISTORY, lines + (b"\n" if cut else b"") + entry)
             if final.exists():
                 final.rename(previous)
             fresh.rename(final)
@@ -122,12 +126,6 @@ class LocalPlace:
                 f"cannot write the baseline `{final}`: {error.strerror or error}",
                 "choose another folder with --root, or free some space; the old baseline is unchanged",
             ) from error
-
-    def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
-        """See Place."""
-        data = self.read(workload, machine, HISTORY) or b""
-        where = self.root / workload / machine / HISTORY
-        return [(f"{where}:{at}", line) for at, line in enumerate(data.splitlines(), 1) if line.strip()]
 
     def remove(self, workload: str, machine: str) -> None:
         """See Place."""
@@ -180,10 +178,6 @@ class LocalPlace:
                 )
 
 
-def _most(name: str) -> int:
-    return MOST_HISTORY if name == HISTORY else MOST_READ
-
-
 def _locked(folder: Path) -> int:
     """A handle on the folder, made if need be, that no other process holds; not of one removed while we waited."""
     while True:
@@ -219,7 +213,3 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _whole_lines(data: bytes) -> bytes:
-    return data if not data or data.endswith(b"\n") else data + b"\n"

@@ -1,4 +1,4 @@
-"""The report as one HTML page: what the terminal shows, with charts, or without their extra a few still pictures."""
+"""The report as one HTML page: what the terminal shows, with charts where their extra is installed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pipeprof.report.words.phases import INTERVALS, TRACE
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pipeprof.record.run import Run
     from pipeprof.report.charts.chart import Chart
 
     Row = dict[str, Any]
 
-WIDTH, CURVE_HEIGHT, BAR_HEIGHT = 900, 160, 26
+WIDTH, HEIGHT = 900, 26  # of the bar of the mean step
 _COLOURS = {
     "data_wait": "#d95f02", "launch": "#999999", "compute": "#1b9e77", "forward_backward": "#1b9e77",
     "forward": "#1b9e77", "backward": "#66a61e", "gradients": "#e6ab02", "optimizer": "#7570b3", "after": "#e7298a",
@@ -59,7 +59,7 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     for section in sections(content):
         body += section_lines(section)
         if section.title == "Steps":
-            body += _pictures(content, curve=not charts)
+            body += _mean_step(content)
     return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")
 
 
@@ -90,7 +90,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 
 
-def _pictures(content: dict[str, Any], *, curve: bool) -> list[str]:
+def _mean_step(content: dict[str, Any]) -> list[str]:
     focus = focus_of(content)
     phases = [row for row in rows_at(content["steps"]["phases"], focus) if row["phase"] in _COLOURS]
     if any(row["phase"] == "compute" for row in phases):  # its parts are those of other steps
@@ -98,10 +98,10 @@ def _pictures(content: dict[str, Any], *, curve: bool) -> list[str]:
     parts = rows_at(content["steps"]["trace"], focus)
     if any(not row["measured"] for row in parts):
         phases = parts
-    return _phases(phases) + (_curve(rows_at(content["steps"].get("curve", ()), focus)) if curve else [])
+    return _bar(phases)
 
 
-def _phases(rows: Sequence[Row]) -> list[str]:
+def _bar(rows: Sequence[Row]) -> list[str]:
     """The mean step as a bar; the parts add up to the step."""
     names = {**INTERVALS, **TRACE} if any("measured" in row for row in rows) else INTERVALS
     ordered = sorted(rows, key=lambda row: list(_COLOURS).index(row["phase"]))
@@ -113,37 +113,12 @@ def _phases(rows: Sequence[Row]) -> list[str]:
         wide = row["mean_ns"] / total * WIDTH
         name = f"{names[row['phase']]} {format_ns(row['mean_ns'])} ({format_ratio(row['mean_ns'] / total)})"
         parts.append(
-            f'<rect x="{at:.1f}" y="0" width="{wide:.1f}" height="{BAR_HEIGHT}" fill="{_COLOURS[row["phase"]]}">'
+            f'<rect x="{at:.1f}" y="0" width="{wide:.1f}" height="{HEIGHT}" fill="{_COLOURS[row["phase"]]}">'
             f"<title>{escape(name)}</title></rect>"
         )
         said.append(f'<span class="{row["phase"]}">&#9632;</span> {escape(name)}')
         at += wide
-    return _figure(parts, BAR_HEIGHT, "a training step", "mean training step: " + ", ".join(said))
-
-
-def _curve(rows: Sequence[Row]) -> list[str]:
-    """Length of the training steps, and below it the wait for data, warm-up left out (rows of step/curve)."""
-    points = [row for row in rows if row["warmup_steps"] < row["steps"]]
-    if len(points) < 2:
-        return []
-    top = max(row["max_ns"] for row in points) or 1
-    drawn = [_line([row["max_ns"] for row in points], top, "currentColor")]
-    said = f"{sum(row['steps'] for row in points)} training steps, 0 to {format_ns(top)}: length of the step"
-    if any(row["steps"] > 1 for row in points):
-        said += " (of neighbours the longest)"
-    if all(row["data_wait_ns"] is not None for row in points):
-        drawn.append(_line([row["data_wait_ns"] for row in points], top, _COLOURS["data_wait"]))
-        said += ', <span class="data_wait">&#9632;</span> ' + INTERVALS["data_wait"]
-    return _figure(drawn, CURVE_HEIGHT, "length of the training steps", said)
-
-
-def _line(values: Sequence[float], top: float, colour: str) -> str:
-    across = WIDTH / (len(values) - 1)
-    places = (f"{at * across:.1f},{CURVE_HEIGHT * (1 - value / top * 0.97):.1f}" for at, value in enumerate(values))
-    return f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.2"/>'
-
-
-def _figure(parts: Iterable[str], height: int, label: str, caption: str) -> list[str]:
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-    opening = f'<svg {size} role="img" aria-label="{escape(label)}">'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    opening = f'<svg {size} role="img" aria-label="a training step">'
+    caption = f"mean training step: {', '.join(said)}"
     return ["<figure>", opening, *parts, "</svg>", f"<figcaption>{caption}</figcaption>", "</figure>"]

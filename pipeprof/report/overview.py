@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import PipeprofError
 from pipeprof.record import checksums
-from pipeprof.record.cache import cache_folder, recall, remember
+from pipeprof.record.cache import cached
 from pipeprof.report.rollup import stored
 from pipeprof.report.run_verdict import verdict_of
 from pipeprof.report.summary import median_step_ns
@@ -19,13 +18,9 @@ from pipeprof.verdict.cause import RunVerdict
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
     from pipeprof.record.run import Run
-
-MOST_BYTES = 1 << 16
 
 
 class Overview(msgspec.Struct):
@@ -59,19 +54,10 @@ def overview(run: Run) -> Overview:
         return Overview(problem=error.message)
     if rollup is not None:
         return _of_rollup(rollup)
-    path = None
-    with contextlib.suppress(OSError):
-        path = _cache_path(run)
-        remembered = recall(path, Overview, MOST_BYTES)
-        if remembered is not None:
-            return remembered
     try:
-        answer = _asked(run)
+        return cached("overviews", _made_of(run), Overview, lambda: _asked(run))
     except PipeprofError as error:
         return Overview(problem=error.message)
-    if path is not None:
-        remember(path, answer)
-    return answer
 
 
 def _asked(run: Run) -> Overview:
@@ -87,11 +73,12 @@ def _of_rollup(rollup: pa.Table) -> Overview:
     )  # fmt: skip
 
 
-def _cache_path(run: Run) -> Path:
-    """A file of the cache, named for the run's content and the version that judges: a moved run is known again."""
-    digest = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
+def _made_of(run: Run) -> bytes:
+    """The run's content and the version that judges: a moved run is known again."""
+    parts = [__version__.encode(), msgspec.json.encode(run.manifest)]
     for name, path in sorted(checksums.stored(run).items()):
-        about = path.stat()
-        text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
-        digest.update(text.encode("utf-8", "surrogateescape"))
-    return cache_folder("overviews") / f"{digest.hexdigest()[:32]}.json"
+        with contextlib.suppress(OSError):  # one that is gone; whoever asks the run tells
+            about = path.stat()
+            text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
+            parts.append(text.encode("utf-8", "surrogateescape"))
+    return b"".join(parts)

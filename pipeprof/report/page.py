@@ -31,7 +31,7 @@ th button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25b4"; }
 th[aria-sort=descending] button::after { content: " \\25be"; }
 @media print { .wide { overflow: visible; } }
-"""  # of tables that the script `charts.script.TABLES` sorts
+"""  # of tables that `charts/specs/tables.js` sorts
 
 CHARTS = """
 figure { margin: 1em 0; } figcaption { font-size: .9em; } figcaption p { margin: .3em 0; }

@@ -1,8 +1,9 @@
-"""Rows of any query on stdout: as a table, CSV or JSON."""
+"""Rows of any query on stdout: as a table, CSV or JSON; and the CSV of any report."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import sys
@@ -18,6 +19,7 @@ from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -60,6 +62,15 @@ def show_rows(data: pa.Table, form: str) -> None:
         sys.stdout.write(escape.json(json.dumps(plain, default=str)) + "\n")
     else:
         print_drawn(lambda console: _print(console, data))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """A line for each row, below the columns; what is not known is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: escape.csv_cell(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()
 
 
 def _refuse_same_names(names: list[str]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
-from pipeprof.escape import command, csv_cell
+from pipeprof.escape import command
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.launcher import is_running
 from pipeprof.record.text import printable
@@ -79,15 +77,9 @@ def problems(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [f"{row['path']}: {row['problem']}" for row in rows if row["problem"] and row["verdict"] is None]
 
 
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
-    """A line for each run, below COLUMNS."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        shown = row | {"command": command(row["command"] or [])}
-        writer.writerow({name: csv_cell(value) for name, value in shown.items()})
-    return out.getvalue()
+def plain_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows for CSV: the command as one text."""
+    return [row | {"command": command(row["command"] or [])} for row in rows]
 
 
 def cells(row: dict[str, Any]) -> list[str]:

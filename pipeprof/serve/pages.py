@@ -8,7 +8,7 @@ from urllib.parse import quote
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
 from pipeprof.report import runs, top
-from pipeprof.report.charts.script import TABLES
+from pipeprof.report.charts.script import javascript
 from pipeprof.report.page import SORTABLE, page, table
 from pipeprof.report.screen import plain_text
 
@@ -43,7 +43,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
         body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
     body += [f"<p>{words(said)}</p>" for said in runs.problems(rows)]
-    return page(title, body, SORTABLE + _STYLE, TABLES)
+    return page(title, body, SORTABLE + _STYLE, javascript("tables"))
 
 
 def _row(row: dict[str, Any]) -> str:

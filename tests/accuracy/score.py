@@ -127,7 +127,7 @@ def score_one(captures: Path, name: str, entry: dict[str, Any]) -> Scored:
         stages = {op_id: stage for stage, op_id in entry["ops"].items()}
         with Engine.open(run) as engine:
             diagnosis = _diagnosis(engine, run)
-            rules = engine.rows("diagnose/queue_rule", skip_share=SKIP_SHARE)
+            rules = queue_rule(engine, SKIP_SHARE)
         theirs = _theirs(diagnosis.get("compatible") or {}, rules, stages)
         first_steps(run, FIRST)
         with Engine.open(run) as engine:
@@ -137,6 +137,13 @@ def score_one(captures: Path, name: str, entry: dict[str, Any]) -> Scored:
         name, entry["seed"], entry["label"], entry["kind"], entry["accepted"], kinds,
         answer_of(diagnosis, stages), answer_of(first, stages), theirs,
     )  # fmt: skip
+
+
+def queue_rule(engine: Engine, skip_share: float) -> list[dict[str, Any]]:
+    """What the queue rule that MindInsight documents says of each operator: `queue_rule.sql`."""
+    text = Path(__file__).with_name("queue_rule.sql").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = engine.sql(text.replace("$skip_share", repr(skip_share))).to_pylist()
+    return rows
 
 
 def _diagnosis(engine: Engine, run: Run) -> dict[str, Any]:

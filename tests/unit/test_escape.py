@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 
 import hostile
 import pytest
 from every import every
 
 from pipeprof import escape
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 every_name = every(hostile.NAMES, ascii)
 
@@ -67,15 +61,6 @@ def test_json_keeps_the_true_name(name):
     text = escape.json(json.dumps([name], ensure_ascii=False, indent=2))
     hostile.check_log(text)
     assert json.loads(text) == [name]
-
-
-@every_name
-def test_toml_keeps_the_true_name(name):
-    if "\ud800" in name or "\udcff" in name:
-        return
-    text = f"x = {escape.toml(name)}"
-    hostile.check_log(text)
-    assert tomllib.loads(text)["x"] == name
 
 
 @every_name

@@ -1,10 +1,7 @@
-"""The charts of a run's page: facts in, Vega-Lite out. Made with Altair, which the extra `charts` installs."""
+"""The charts of a run's page: facts in, Vega-Lite out, by the descriptions in `specs/`, which are filled with rows."""
 
 from __future__ import annotations
 
-import os
-import sys
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'pipeprof[charts]'"
 MISSING = f"The charts are left out: install them with <code>{INSTALL}</code>."  # as HTML
-_GRAMMAR = "rfc3987_syntax"
-_NEEDED = ("altair", "vl_convert")
 _FIRST_STEP = "the first step"
 STEPS = "No step of a training was recorded."
 _ELSEWHERE = "`pipeprof timeline` shows it all the same."
@@ -32,33 +27,8 @@ _PANELS = {  # what is said where a panel is left out, and what the record calls
 
 
 def can_draw() -> bool:
-    """Whether what the extra `charts` installs is here; if so, it is imported."""
-    if not all(find_spec(name) for name in _NEEDED):
-        return False
-    altair()
-    return True
-
-
-def altair() -> Any:
-    """Altair, imported; its check of specifications loads a grammar of addresses for seconds where there is one."""
-    if "altair" in sys.modules or _GRAMMAR in sys.modules:
-        return _imported()
-    sys.modules[_GRAMMAR] = None  # type: ignore[assignment] # as if it were not installed, which it need not be
-    try:
-        return _imported()
-    finally:
-        del sys.modules[_GRAMMAR]
-
-
-def _imported() -> Any:
-    """Altair asks for the user's home when it is imported, which some containers do not have; later it needs none."""
-    if os.path.expanduser("~") != "~":  # noqa: PTH111 - Path.home() raises
-        return import_module("altair")
-    os.environ["HOME"] = os.devnull
-    try:
-        return import_module("altair")
-    finally:
-        del os.environ["HOME"]
+    """Whether what draws the charts of a page is here, of the extra `charts`."""
+    return find_spec("vl_convert") is not None
 
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:

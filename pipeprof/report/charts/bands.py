@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.charts.chart import inline
-from pipeprof.report.charts.overtime import across
+from pipeprof.report.charts.chart import coloured, filled
+from pipeprof.report.charts.overtime import ALONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 MOST_BARS = 500  # a chart is some 800 px wide; a browser places each rectangle by itself, and an area at once
 
 
-def bands(bars: Sequence[Row], colours: Mapping[str, str], up: Any) -> Any:
-    """The chart of bars `{from, to, low, high, of}`: s, the unit of the axis `up`, and the kind, with its colour."""
-    import altair as alt
+def bands(bars: Sequence[Row], colours: Mapping[str, str], title: str, scale: Row | None = None, **marks: Any) -> Row:
+    """The chart of bars `{from, to, low, high, of}`: s, the unit in `title`, and the kind, with its colour.
 
+    `scale`: that of the upright axis. `marks`: rows that are drawn over the bars, see `specs/bands.json`.
+    """
     used = {bar["of"] for bar in bars}
-    shown = {name: colour for name, colour in colours.items() if name in used}
-    scale = alt.Scale(domain=list(shown), range=list(shown.values()))
-    kinds = alt.Color("of:N", title=None, scale=scale, legend=alt.Legend() if len(colours) > 1 else None)
-    if len(bars) <= MOST_BARS:
-        mark = alt.Chart(inline(bars)).mark_rect(clip=True, aria=False)
-        return mark.encode(x=across("from"), x2="to:Q", y=up, y2="high:Q", color=kinds)
-    area = alt.Chart(inline(edges(bars))).mark_area(clip=True, aria=False, interpolate="step-after")
-    return area.encode(x=across("t"), y=up, y2="high:Q", color=kinds)
+    few = len(bars) <= MOST_BARS
+    over = {"far": [], "warmup": [], "slower": [], "most": [], **marks}
+    return filled(
+        "bands", bars=bars if few else [], edges=[] if few else list(edges(bars)), along=ALONG,
+        up={"field": "low", "type": "quantitative", "title": title, **({"scale": scale} if scale else {})},
+        kinds=coloured({name: colour for name, colour in colours.items() if name in used}),
+        legend={} if len(colours) > 1 else None, **over,
+    )  # fmt: skip
 
 
 def edges(bars: Sequence[Row]) -> Iterator[Row]:

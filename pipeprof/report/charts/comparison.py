@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.query.measure import CURVE_POINTS
-from pipeprof.report.charts import altair, pipelines
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
+from pipeprof.report.charts import pipelines
+from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sentence, ticks, time_unit
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.compare.why import PROVEN
 from pipeprof.report.words.comparison import metric_name
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SIDES = {"base": COLOURS[6], "new": COLOURS[1]}
 MOST_CHANGES = 20
 _NOT_MEASURED = "Nothing inside a step was measured on both sides."
-_WITHOUT_NUMBER = "slice(datum.label, 0, lastindexof(datum.label, ' ('))"  # of its place, which makes it one of a kind
 KINDS = {
     "phase": ("phase of the step", COLOURS[2]),
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
@@ -58,61 +57,30 @@ def _repetitions(content: Mapping[str, Any]) -> Chart:
         "A point is a repetition, in the order in which they were measured. A line is the estimate of a side. The "
         "band is where the new side lies with 95 % confidence. Beyond the dashed lines a change counts."
     )
-    alt = altair()
-
     panels = [_panel(metrics[one["name"]], one) for one in shown]
-    drawn = alt.vconcat(*panels).resolve_scale(color="shared")
+    drawn = {"vconcat": panels, "resolve": {"scale": {"color": "shared"}}}
     return Chart("chart-repetitions", title, caption, said, drawn)
 
 
-def _panel(metric: Row, measured: Row) -> Any:
-    import altair as alt
-
+def _panel(metric: Row, measured: Row) -> Row:
+    """With the interval of the new side as a band, and what counts as a change beyond dashed lines."""
     name, divisor = _unit(metric, measured)
     points = [
         {"at": at + 1, "value": round(value / divisor, 6), "side": side}
         for side in SIDES for at, value in measured[side]
     ]  # fmt: skip
-    scale = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
-    along = alt.X(
-        "at:Q",
-        title="repetition",
-        axis=counted(max(point["at"] for point in points)),
-        scale=alt.Scale(nice=False, zero=False, padding=12),
-    )
-    up = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
-    colour = alt.Color("side:N", title=None, scale=scale)
-    layers = _bounds(metric, divisor)
-    estimates = [
-        {"value": metric[side] / divisor, "side": side} for side in SIDES if isinstance(metric[side], int | float)
-    ]
-    layers += [
-        alt.Chart(inline(estimates)).mark_rule(strokeWidth=2).encode(y="value:Q", color=colour),
-        alt.Chart(inline(points)).mark_point(filled=True, size=50, opacity=0.9).encode(x=along, y=up, color=colour),
-    ]
-    heading = [f"{metric_name(line(metric['name']))}: {metric['verdict']}", compare_rows.change(metric)]
-    return alt.layer(*layers).properties(width=WIDTH, height=110, title=heading)
-
-
-def _bounds(metric: Row, divisor: float) -> list[Any]:
-    """The interval of the new side as a band, and what counts as a change beyond dashed lines."""
-    import altair as alt
-
     base, low, high = (metric.get(key) for key in ("base", "ci_low", "ci_high"))
-    edges = [edge for edge in (metric.get("counts_below"), metric.get("counts_above")) if edge is not None]
-    layers: list[Any] = []
-    if not isinstance(base, int | float):
-        return layers
-    if low is not None and high is not None:
-        band = [{"low": base * low / divisor, "high": base * high / divisor}]
-        layers.append(
-            alt.Chart(inline(band)).mark_rect(color=SIDES["new"], opacity=0.15).encode(y="low:Q", y2="high:Q")
-        )
-    if edges:
-        dashes = [{"edge": edge / divisor} for edge in edges]
-        dashed = alt.Chart(inline(dashes)).mark_rule(strokeDash=[4, 4], color="#888")
-        layers.append(dashed.encode(y="edge:Q"))
-    return layers
+    bounds = [metric.get(name) for name in ("counts_below", "counts_above")]
+    return filled(
+        "repetitions", points=points, unit=name, sides=coloured(SIDES), ticks=ticks(max(one["at"] for one in points)),
+        title=[f"{metric_name(line(metric['name']))}: {metric['verdict']}", compare_rows.change(metric)],
+        estimates=[
+            {"value": metric[side] / divisor, "side": side} for side in SIDES if isinstance(metric[side], int | float)
+        ],
+        band=[{"low": base * low / divisor, "high": base * high / divisor}]
+        if isinstance(base, int | float) and low is not None and high is not None else [],
+        edges=[{"edge": edge / divisor} for edge in bounds if edge is not None and isinstance(base, int | float)],
+    )  # fmt: skip
 
 
 def _unit(metric: Row, measured: Row) -> tuple[str, float]:
@@ -164,21 +132,11 @@ def _change(metric: Row, whole: float | None) -> Row | None:
     return {"name": shown, "kind": KINDS[family][0], "ms": round((new - base) / NS_PER_MS, 6), "share": share}
 
 
-def _bars(rows: Sequence[Row]) -> Any:
-    alt = altair()
-
+def _bars(rows: Sequence[Row]) -> Row:
     numbered = [row | {"key": f"{row['name']} ({at})", "label": _labelled(row)} for at, row in enumerate(rows)]
-    used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
-    scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
+    kinds = {name: colour for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)}
     ends = _with_room(*(bound(0, *(row["ms"] for row in rows)) for bound in (min, max)))
-    base = alt.Chart(inline(numbered), width=WIDTH, height={"step": 20}).encode(
-        y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr=_WITHOUT_NUMBER)),
-        x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
-    )  # fmt: skip
-    bars = base.mark_bar().encode(color=alt.Color("kind:N", title=None, scale=scale))
-    left = base.transform_filter("datum.ms < 0").mark_text(align="right", dx=-4).encode(text="label:N")
-    right = base.transform_filter("datum.ms >= 0").mark_text(align="left", dx=4).encode(text="label:N")
-    return alt.layer(bars, left, right)
+    return filled("changes", bars=numbered, kinds=coloured(kinds), ends=ends)
 
 
 def _with_room(low: float, high: float) -> list[float]:
@@ -208,17 +166,9 @@ def _curves(curves: Mapping[str, Sequence[float]]) -> Chart:
         "Training steps of the repetition of each side whose usual step is in the middle: of its lowest rank, without "
         f"warm-up. Of more than {CURVE_POINTS} steps a point is the mean of several, which hides single long ones."
     )
-    alt = altair()
-
     points = [
         {"share": round((at + 0.5) / len(curves[side]), 4), "ms": round(ns / NS_PER_MS, 6), "side": side}
         for side in known for at, ns in enumerate(curves[side])
     ]  # fmt: skip
-    scale = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
-    along = alt.Scale(domain=[0, 1])
-    drawn = alt.Chart(inline(points), width=WIDTH, height=160).mark_line(strokeWidth=1.5).encode(
-        x=alt.X("share:Q", title="share of the training steps", axis=alt.Axis(format="%"), scale=along),
-        y=alt.Y("ms:Q", title="step, ms", scale=alt.Scale(zero=True)),
-        color=alt.Color("side:N", title=None, scale=scale),
-    )  # fmt: skip
+    drawn = filled("curves", points=points, sides=coloured(SIDES))
     return Chart("chart-curves", title, caption + left_out, said, drawn)

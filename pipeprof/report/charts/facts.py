@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
-from pipeprof.report.charts import memory, op_table, pipeline, ranks, samples, steps
+from pipeprof.report.charts import memory, operators, pipeline, ranks, samples, steps
 from pipeprof.report.sections.block import focus_of
 from pipeprof.report.words.time_origin import FROM_BOOT_NS
 
@@ -67,7 +67,7 @@ def _of_rank(engine: Engine, tables: dict[str, int], at: dict[str, int]) -> dict
         "queues": engine.rows("queue/curve", points=pipeline.POINTS, **at),
         "histogram": engine.rows("queue/histogram", bins=pipeline.BINS, **at),
         "places": engine.rows("queue/place", **at),
-        "operators": engine.rows("op/by_instance", top=op_table.MOST),
+        "operators": engine.rows("op/by_instance", top=operators.INSTANCES),
         "live": live,
         "peaks": engine.rows("memory/peak") if live else [],
         "alive": engine.rows("memory/alive_at_peak", top=memory.OPERATORS) if live else [],

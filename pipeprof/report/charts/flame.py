@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import Chart, filled, sentence
 from pipeprof.report.stacks.folded import UNITS, Question, Stack, stacks
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -27,8 +27,6 @@ WAYS = {
 }
 _TITLE, _VERB = "Flame graph", "pipeprof stacks"
 _HEAT = ("#fdd49e", "#fdbb84", "#fc8d59", "#ef8a62", "#f7b799", "#fee0b6")
-# The part of the whole that is shown: the frame that was clicked, or all of it.
-_SHOWN = "isValid(frame.left) ? [frame.left[0], frame.right[0]] : [0, 1]"
 
 
 def chart(run: Run, rep: int, rank: int) -> Chart:
@@ -100,9 +98,7 @@ def _placed(tree: Row) -> Iterator[Row]:
             at += below["total"]
 
 
-def _drawn(frames: Sequence[Row], total: int) -> Any:
-    import altair as alt
-
+def _drawn(frames: Sequence[Row], total: int) -> Row:
     rows = max(frame["depth"] for frame in frames) + 1
     marks = [
         {
@@ -114,25 +110,5 @@ def _drawn(frames: Sequence[Row], total: int) -> Any:
         }
         for frame in frames
     ]  # fmt: skip
-    frame = alt.selection_point(name="frame", fields=["left", "right"], on="click", clear="dblclick", empty=False)
-    along = alt.Scale(domain=[0, 1], domainRaw={"expr": _SHOWN}, nice=False, zero=False)
-    down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
-    base = alt.Chart(inline(marks)).encode(
-        x=alt.X("left:Q", axis=None, scale=along),
-        y=alt.Y("top:Q", axis=None, scale=down),
-        tooltip="told:N",
-        description="told:N",
-    )
-    mark = base.mark_rect(stroke="#fff", strokeWidth=0.5, clip=True, cursor="pointer", ariaRoleDescription="frame")
-    boxes = mark.encode(
-        x2="right:Q", y2="bottom:Q",
-        color=alt.Color("heat:N", legend=None, scale=alt.Scale(domain=list(range(len(_HEAT))), range=list(_HEAT))),
-    ).add_params(frame)  # fmt: skip
-    shown = f"({_SHOWN})"
-    begin, end = f"max(datum.left, {shown}[0])", f"min(datum.right, {shown}[1])"
-    room = f"(({end} - {begin}) / ({shown}[1] - {shown}[0]) * width - 6)"
-    names = base.transform_calculate(none="0").mark_text(
-        align="left", baseline="top", dx=3, dy=3, fontSize=10, color="#111", clip=True, aria=False,
-        limit={"expr": f"max({room}, 1)"}, opacity={"expr": f"{room} > 24 ? 1 : 0"}, tooltip=None,
-    ).encode(x=alt.X("seen:Q", axis=None, scale=along), text="name:N").transform_calculate(seen=begin)  # fmt: skip
-    return alt.layer(boxes, names).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+    heat = {"domain": list(range(len(_HEAT))), "range": list(_HEAT)}
+    return filled("flame", frames=marks, rows=rows, height=ROW_HEIGHT * rows, heat=heat)

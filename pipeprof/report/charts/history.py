@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
+from pipeprof.report.charts.chart import Chart, filled, sentence, ticks, time_unit
 from pipeprof.report.history import rows as history_rows
 from pipeprof.units import byte_unit, format_count
 
@@ -34,9 +34,7 @@ def _chart(series: Row, name: str) -> Chart:
     return Chart(name, f"{line(series['workload'])}: {metric}", caption, line(said), _drawn(series))
 
 
-def _drawn(series: Row) -> Any:
-    import altair as alt
-
+def _drawn(series: Row) -> Row:
     unit, divisor = _unit(series)
     texts = [history_rows.value(series, point["value"]) for point in series["points"]]
     points = [
@@ -47,19 +45,12 @@ def _drawn(series: Row) -> Any:
         for number, (point, text) in enumerate(zip(series["points"], texts, strict=True), 1)
     ]  # fmt: skip
     levels = [{"from": first, "to": last, "level": level / divisor} for first, last, level in _levels(series)]
-    pointed = alt.selection_point(on="pointerover", nearest=True, empty=False)
-    across = alt.X("at:Q", title="measurement", axis=counted(len(points)), scale=alt.Scale(nice=False, zero=False))
-    numbers = alt.Axis() if len(points) > 1 else alt.Axis(format=".3~r")  # the only tick is not a round number
-    up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False), axis=numbers)
-    base = alt.Chart(inline(points), width=WIDTH, height=160).encode(x=across, y=up)
-    dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
     left, share = f"datum.at <= {(len(points) + 1) / 2}", f"(datum.at - 1) / {len(points) - 1}" if points[1:] else ".5"
-    room = {"expr": f"({left} ? 1 - {share} : {share}) * width"}
-    words = base.mark_text(
-        align=alt.expr(f"{left} ? 'left' : 'right'"), limit=room, dy=-12, color="currentColor", aria=False
-    ).encode(text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0)))
-    rules = alt.Chart(inline(levels)).mark_rule(strokeWidth=2, color=COLOURS[1])
-    return alt.layer(dots, rules.encode(x=alt.X("from:Q"), x2="to:Q", y="level:Q"), words)
+    return filled(
+        "history", points=points, levels=levels, unit=unit, ticks=ticks(len(points)),
+        numbers={} if len(points) > 1 else {"format": ".3~r"},  # the only tick is not a round number
+        align=f"{left} ? 'left' : 'right'", room=f"({left} ? 1 - {share} : {share}) * width",
+    )  # fmt: skip
 
 
 def _unit(series: Row) -> tuple[str, float]:

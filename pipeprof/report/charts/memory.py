@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, cut, inline, sentence
+from pipeprof.report.charts.chart import Chart, cut, filled, sentence
 from pipeprof.report.memory.first_fit import with_places
 from pipeprof.report.memory.svg import address_ranges, place_of
 from pipeprof.report.words.memory import maker
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 POINTS, OPERATORS, BLOCKS = 400, 10, 400
-HEIGHT, HEIGHT_OF_BLOCKS = 110, 260
-AT_PEAK = ("alive at the peak", "#d7191c"), ("not alive then", "#9ecae1")
+ALIVE, NOT_ALIVE = "alive at the peak", "not alive then"
 _HOW = "The red line is the peak. A rectangle is a block: as wide as it lived, {up}. Point at one to see what made it."
 
 
@@ -66,29 +65,22 @@ def chart(
 
 def _drawn(
     curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], origin: str, *, pool: bool
-) -> Any:
-    import altair as alt
-
+) -> Row:
     last = max(*(row["high_ns"] for row in curve), *(row["released_ns"] or row["produced_ns"] for row in blocks))
     first = min(*(row["high_ns"] for row in curve), *(row["produced_ns"] for row in blocks))
-    time = alt.Scale(domain=[_s(first), max(_s(last), _s(first) + 1e-6)], nice=False, zero=False)
-    unit = byte_unit(peak["peak_bytes"])
-    parts = [_curve(curve, peak, time, unit)]
-    if alive:
-        parts.append(_holders(alive, unit, pool=pool))
-    parts.append(_blocks(blocks, peak, last, time, unit, origin, pool=pool))
-    return alt.vconcat(*parts).resolve_scale(color="independent", x="independent")
-
-
-def _curve(rows: Sequence[Row], peak: Row, time: Any, unit: tuple[str, int]) -> Any:
-    import altair as alt
-
-    levels = (level for row in rows for level in dict.fromkeys(_levels(row)))
-    points = [{"t": _s(ns), "size": round(size / unit[1], 4)} for ns, size in levels]
-    area = alt.Chart(inline(points)).mark_area(color=COLOURS[6], opacity=0.6, interpolate="step-after").encode(
-        x=alt.X("t:Q", title=None, scale=time), y=alt.Y("size:Q", title=unit[0], axis=alt.Axis(tickCount=4))
+    unit, size = byte_unit(peak["peak_bytes"])
+    levels = (level for row in curve for level in dict.fromkeys(_levels(row)))
+    return filled(
+        "memory", unit=unit, time=[_s(first), max(_s(last), _s(first) + 1e-6)], since=f"seconds since {origin}",
+        peak=[{"t": _s(peak["t_ns"])}],
+        levels=[{"t": _s(ns), "size": round(level / size, 4)} for ns, level in levels],
+        holders=[
+            {"name": cut(line(maker(row, pool=pool)), 60, end=True), "size": round(row["bytes"] / size, 4),
+             "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
+            for row in alive
+        ],
+        blocks=_blocks(blocks, peak, last, size, pool=pool),
     )  # fmt: skip
-    return alt.layer(area, _rule(peak)).properties(width=WIDTH, height=HEIGHT, title="Alive over time")
 
 
 def _levels(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -96,56 +88,21 @@ def _levels(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
     return (row["high_ns"], row["high_bytes"]), (row["last_ns"], row["last_bytes"])
 
 
-def _rule(peak: Row) -> Any:
-    import altair as alt
-
-    return alt.Chart(inline([{"t": _s(peak["t_ns"])}])).mark_rule(color=AT_PEAK[0][1], strokeWidth=1.5).encode(x="t:Q")
-
-
-def _holders(alive: Sequence[Row], unit: tuple[str, int], *, pool: bool) -> Any:
-    import altair as alt
-
-    bars = [
-        {"name": cut(line(maker(row, pool=pool)), 60, end=True), "size": round(row["bytes"] / unit[1], 4),
-         "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
-        for row in alive
-    ]  # fmt: skip
-    size = {"width": WIDTH, "height": {"step": 18}, "title": "What held it at the peak"}
-    base = alt.Chart(inline(bars)).encode(
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labels=False, ticks=False)),
-        x=alt.X("size:Q", title=unit[0], scale=alt.Scale(nice=False)),
-    )  # fmt: skip
-    words = base.mark_text(align="left", dx=4, color="currentColor", limit={"expr": "width"})
-    labels = words.encode(x=alt.value(0), text="told:N").transform_calculate(told="datum.name + ': ' + datum.label")
-    return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), labels).properties(**size)
-
-
-def _blocks(
-    rows: Sequence[Row], peak: Row, last: int, time: Any, unit: tuple[str, int], origin: str, *, pool: bool
-) -> Any:
-    import altair as alt
-
+def _blocks(rows: Sequence[Row], peak: Row, last: int, size: int, *, pool: bool) -> list[Row]:
     ranges = address_ranges(rows)
     marks = []
     for row in rows:
         end = last if row["released_ns"] is None else row["released_ns"]
-        low = place_of(row["address"], ranges) / unit[1]
-        high = low + row["bytes"] / unit[1]
+        low = place_of(row["address"], ranges) / size
+        high = low + row["bytes"] / size
         held = row["produced_ns"] <= peak["t_ns"] < (end if row["released_ns"] is not None else end + 1)
         lived = "still held" if row["released_ns"] is None else format_ns(end - row["produced_ns"])
         marks.append({
             "from": _s(row["produced_ns"]), "to": _s(end), "low": round(low, 5), "high": round(high, 5),
-            "kind": AT_PEAK[0 if held else 1][0],
+            "kind": ALIVE if held else NOT_ALIVE,
             "told": f"{line(maker(row, pool=pool))}: {format_bytes(row['bytes'])}, {lived}",
         })  # fmt: skip
-    scale = alt.Scale(domain=[name for name, _ in AT_PEAK], range=[colour for _, colour in AT_PEAK])
-    up = alt.Y("low:Q", title=unit[0], axis=alt.Axis(tickCount=5))
-    drawn = alt.Chart(inline(marks)).mark_rect(stroke="#fff", strokeWidth=0.3, opacity=0.85, clip=True).encode(
-        x=alt.X("from:Q", title=f"seconds since {origin}", scale=time), x2="to:Q", y=up, y2="high:Q",
-        color=alt.Color("kind:N", title=None, scale=scale), tooltip="told:N",
-    )  # fmt: skip
-    size = {"width": WIDTH, "height": HEIGHT_OF_BLOCKS, "title": "Life of each block"}
-    return alt.layer(drawn, _rule(peak)).properties(**size)
+    return marks
 
 
 def _s(ns: float) -> float:

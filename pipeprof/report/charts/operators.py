@@ -1,4 +1,4 @@
-"""The types of operator that took most time, as bars, and the share of each as a ring."""
+"""The types of operator that took most time, as bars, the share of each as a ring, and a table of all operators."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, cut, inline, sentence, time_unit
-from pipeprof.report.charts.op_table import table_of
+from pipeprof.report.charts.chart import COLOURS, Chart, coloured, cut, filled, sentence, time_unit
 from pipeprof.report.charts.steps import PHASES
-from pipeprof.units import format_count, format_ratio
+from pipeprof.report.section_html import block_lines
+from pipeprof.report.sections import Block
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    Row = dict[str, Any]
 
 TITLE = "Operators by type"
 MOST = 20
@@ -20,9 +23,16 @@ SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
 LETTERS = 26  # of a name in its legend, which a narrow page has room for
 UNKNOWN = "not known"
 OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
+INSTANCES = 500
+_WORDS = (("operator", "name"), ("type", "type"), ("phase", "phase"), ("shapes", "in_shapes"), ("called from", "site"))
+_NUMBERS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("executions", "count", str), ("own time", "self_ns", format_ns), ("mean", "mean_ns", format_ns),
+    ("share", "share", format_ratio),
+)  # fmt: skip
+_MOST_LETTERS = 160  # of a cell
 
 
-def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = (), title: str = TITLE) -> Chart:
+def chart(rows: Sequence[Row], instances: Sequence[Row] = (), title: str = TITLE) -> Chart:
     """The first types of op/by_type of one rank, and below them a table of rows of op/by_instance."""
     timed = [row for row in rows if row["self_ns"] is not None]
     first = timed[:MOST]
@@ -38,7 +48,7 @@ def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = 
     return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first, timed), table_of(instances))
 
 
-def _name(row: dict[str, Any]) -> str:
+def _name(row: Row) -> str:
     return "(unknown)" if row["type"] is None else line(row["type"])
 
 
@@ -47,7 +57,7 @@ def _colour(phase: str) -> str:
     return PHASES[phase][1] if phase in PHASES else OTHERS.get(phase, COLOURS[7])
 
 
-def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def slices(rows: Sequence[Row]) -> list[Row]:
     """The ring: label and share (0..1) of the first SLICES of rows with a time, then of all others; no time, none."""
     parts = [(_name(row), row["self_ns"]) for row in rows[:SLICES]]
     rest = rows[SLICES:]
@@ -61,41 +71,38 @@ def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _drawn(rows: Sequence[dict[str, Any]], timed: Sequence[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    ring = slices(timed)
-    return alt.vconcat(_bars(rows), _ring(ring)).resolve_scale(color="independent") if ring else _bars(rows)
-
-
-def _ring(parts: Sequence[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    places, labels = [part["place"] for part in parts], json.dumps([part["label"] for part in parts])
-    colours = [*COLOURS[: len(parts) - 1], COLOURS[-1]] if len(parts) > SLICES else list(COLOURS[: len(parts)])
-    return alt.Chart(inline(parts), width=WIDTH, height=180).mark_arc(innerRadius=45, outerRadius=85).encode(
-        theta=alt.Theta("share:Q", stack=True),
-        order="place:Q",
-        color=alt.Color(
-            "place:N", title="share of all own time", scale=alt.Scale(domain=places, range=colours),
-            legend=alt.Legend(labelExpr=f"{labels}[datum.value]"),
-        ),
-        description="label:N",
-    )  # fmt: skip
-
-
-def _bars(rows: Sequence[dict[str, Any]]) -> Any:
-    import altair as alt
-
+def _drawn(rows: Sequence[Row], timed: Sequence[Row]) -> Row:
     unit, size = time_unit(max(row["self_ns"] for row in rows))
     bars = [
         {"type": _name(row), "own": round(row["self_ns"] / size, 4), "phase": line(row["phase"] or UNKNOWN)}
         for row in rows
     ]
-    phases = list(dict.fromkeys(bar["phase"] for bar in bars))
-    scale = alt.Scale(domain=phases, range=[_colour(phase) for phase in phases])
-    return alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
-        y=alt.Y("type:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
-        x=alt.X("own:Q", title=f"own time, {unit}"),
-        color=alt.Color("phase:N", title="phase", scale=scale),
+    ring = slices(timed)
+    colours = [*COLOURS[: len(ring) - 1], COLOURS[-1]] if len(ring) > SLICES else list(COLOURS[: len(ring)])
+    return filled(
+        "operators", bars=bars, own=f"own time, {unit}",
+        phases=coloured({bar["phase"]: _colour(bar["phase"]) for bar in bars}),
+        ring=ring, places={"domain": [part["place"] for part in ring], "range": colours},
+        labels=f"{json.dumps([part['label'] for part in ring])}[datum.value]",
     )  # fmt: skip
+
+
+def table_of(rows: Sequence[Row]) -> list[str]:
+    """HTML of rows of op/by_instance of one rank: a table that can be sorted and searched."""
+    if not rows:
+        return []
+    own_types = any(row["type"] != row["name"] for row in rows)
+    shown = [
+        (title, field) for title, field in _WORDS if any(row[field] for row in rows) and (own_types or field != "type")
+    ]
+    cells = [
+        [
+            *(cut(line(row[field] or "-"), _MOST_LETTERS) for _, field in shown),
+            *(worded(row[field]) for _, field, worded in _NUMBERS),
+        ]
+        for row in rows
+    ]
+    numbers = {title: [row[field] for row in rows] for title, field, _ in _NUMBERS}
+    head = [*(title for title, _ in shown), *numbers]
+    caption = f"The {INSTANCES} operators with the most own time" if len(rows) == INSTANCES else "Operators"
+    return block_lines(Block(head, cells, frozenset(range(len(shown), len(head))), caption=[caption], numbers=numbers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import Chart, filled, sentence
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_ns
 
 if TYPE_CHECKING:
@@ -13,18 +13,24 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-HEIGHT, HEIGHT_OF_STEPS, HEIGHT_OF_ALL = 90, 180, 40
+WIDTH, HEIGHT, HEIGHT_OF_STEPS = 800, 90, 180  # px; the page makes a chart as wide as its column
 MOST = 4  # times the usual height: what is higher is cut off, or would flatten the rest
-# What the brush chose; without one what the two sliders say.
-_CHOSEN = (
-    "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end, min(begin, end) + pace)]"
-)
+# The shared axis of time, in s: what the brush chose; without one what the two sliders say.
+ALONG = {
+    "domainRaw": {
+        "expr": "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : "
+        "[min(begin, end), max(begin, end, min(begin, end) + pace)]"
+    },
+    "nice": False,
+    "zero": False,
+}
+OWN = {"nice": False, "zero": False}  # the axis of a panel by itself
 
 
 class Panel(NamedTuple):
     """One of the charts that share the axis of time."""
 
-    drawn: Any  # Altair, without a width
+    drawn: Row  # Vega-Lite, without a width
     said: str  # what it shows
     notes: Sequence[str] = ()  # how it is drawn
     times: Sequence[tuple[float, float]] = ()  # of the first and last sample of what must be seen, s
@@ -33,13 +39,6 @@ class Panel(NamedTuple):
 def seconds(ns: float) -> float:
     """For the axis of time; there are trainings whose steps take microseconds."""
     return round(ns / NS_PER_S, 7)
-
-
-def across(field: str) -> Any:
-    """The shared axis of time, in s."""
-    import altair as alt
-
-    return alt.X(f"{field}:Q", title=None, scale=alt.Scale(domainRaw={"expr": _CHOSEN}, nice=False, zero=False))
 
 
 def chart(
@@ -77,38 +76,25 @@ def _within(panel: Panel, first: float, last: float) -> bool:
     return all(begin <= last and end >= first for begin, end in panel.times)
 
 
-def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Any:
-    import altair as alt
-
+def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Row:
     begin, end = min(row["start_ns"] for row in steps), max(row["end_ns"] for row in steps)
     digits = 3 if end - begin >= NS_PER_S else 7
     first, last = (round(ns / NS_PER_S, digits) for ns in (begin, end))
     pace = max(round((last - first) / 500, digits), 10**-digits)
-    last = round(last + pace, digits)
-    ends = [
-        alt.param(
-            name=name, value=value,
-            bind=alt.binding_range(min=first, max=last, step=pace, name=f"{text}, s "),
-        )
-        for name, value, text in (("begin", first, "from"), ("end", last, "to"))
-    ]  # fmt: skip
-    ends.append(alt.param(name="pace", value=pace))
+    below = filled(
+        "time", first=first, last=round(last + pace, digits), pace=pace, since=f"seconds since {origin}",
+        top=_top(steps) / NS_PER_MS, **_all(steps, _top(steps)),
+    )  # fmt: skip
     charts = [
-        panel.drawn.properties(
-            title=title, width=WIDTH, height=HEIGHT_OF_STEPS if at == 0 and title.startswith("Steps") else HEIGHT
-        )
+        {**panel.drawn, "title": title, "width": WIDTH,
+         "height": HEIGHT_OF_STEPS if at == 0 and title.startswith("Steps") else HEIGHT}
         for at, (title, panel) in enumerate(panels.items())
-    ]
-    brush = alt.selection_interval(encodings=["x"], name="chosen")
-    below = _all(steps, alt.Scale(domain=[first, last], nice=False), origin).add_params(brush)
-    return alt.vconcat(*charts, below).add_params(*ends).resolve_scale(color="independent")
+    ]  # fmt: skip
+    return {**below, "vconcat": [*charts, *below["vconcat"]]}
 
 
-def _all(steps: Sequence[Row], scale: Any, origin: str) -> Any:
+def _all(steps: Sequence[Row], top: float) -> dict[str, list[Row]]:
     """The longest step of each point, to brush over; where one is cut off there is a mark."""
-    import altair as alt
-
-    top = _top(steps)
     longest = [
         {"t": seconds(row["max_start_ns"]), "ms": round(min(row["max_ns"], top) / NS_PER_MS, 6)} for row in steps
     ]
@@ -118,14 +104,7 @@ def _all(steps: Sequence[Row], scale: Any, origin: str) -> Any:
         for row in steps
         if row["max_ns"] > top
     ]
-    x = alt.X("t:Q", title=f"seconds since {origin}", scale=scale)
-    y = alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top / NS_PER_MS], nice=False))
-    size = {"title": "All of it: drag here", "width": WIDTH, "height": HEIGHT_OF_ALL}
-    area = alt.Chart(inline(longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)
-    if not cut:
-        return area.properties(**size)
-    marks = alt.Chart(inline(cut)).mark_tick(color="#d7191c", thickness=3, orient="horizontal", size=8)
-    return alt.layer(area, marks.encode(x=x, y=y)).properties(**size)
+    return {"longest": longest, "cut": cut}
 
 
 def _cut(steps: Sequence[Row]) -> list[str]:

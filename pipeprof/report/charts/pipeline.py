@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, alone, cut, inline, sentence
+from pipeprof.report.charts.chart import Chart, alone, cut, filled, sentence
 from pipeprof.report.charts.overtime import seconds
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 BINS, POINTS = 10, 200
 DOT = 30  # square px of a sample alone
 ROW_HEIGHT = 80  # px of a box and the edge below it
-FILLS = ("#f4a582", "#d6cb8f", "#92c5de")  # of a queue that is empty, half full, full: as bright as each other
-UNKNOWN_FILL = "#b8b8b8"
 _ENDS = 0.2  # of it: the edge
 _PLACES = "The source is at the top, the training reads at the bottom."
 _FILL = "A box's colour is the fill of its output queue in the steady state."
@@ -114,9 +112,7 @@ def _written(op: Row, place: str | None, columns: int) -> Row:
 
 def _drawn(
     boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row], origin: str
-) -> Any:
-    import altair as alt
-
+) -> Row:
     slowest = max((box["work"] or 0 for box in boxes), default=0)
     names = {box["op"]: box["name"] for box in boxes}
     placed = [_placed(box, slowest) for box in boxes]
@@ -126,90 +122,52 @@ def _drawn(
          "y2": by_op[other]["top"]}
         for op in ops for other in op["consumers"] if other in by_op
     ]  # fmt: skip
-    rows = max(box["row"] for box in boxes) + 1
     queues = list(dict.fromkeys(names[row["op_id"]] for row in curve if row["op_id"] in names))
-    down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
-    along = alt.Scale(domain=[0, 1], nice=False)
-
-    def axes(across: str, below: str) -> dict[str, Any]:
-        return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
-
-    def box(of: Sequence[Row], colour: Any) -> Any:
-        mark = alt.Chart(inline(list(of))).mark_rect(stroke="#666", cornerRadius=4)
-        return mark.encode(**axes("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
-
-    unknown = [one for one in placed if one["fill"] is None]
-    known = [one for one in placed if one["fill"] is not None]
-    filled = [box(of, colour) for of, colour in ((unknown, alt.value(UNKNOWN_FILL)), (known, fill_colour())) if of]
-    work = alt.Chart(inline([one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
-        **axes("left", "under"), x2="reach:Q", y2="bottom:Q"
-    )  # fmt: skip
-    text = alt.Chart(inline(placed)).mark_text(
-        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111"
-    ).encode(**axes("left", "top"), text="text:N")  # fmt: skip
-    arrow = alt.Chart(inline(edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
-        **axes("x", "y"), x2="x2:Q", y2="y2:Q"
-    )  # fmt: skip
-    if not queues:
-        return alt.layer(arrow, *filled, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
-    chosen = alt.selection_point(
-        name="queue", fields=["name"], value=[{"name": queues[0]}], on="click", empty=False,
-        bind={"name": {"input": "select", "options": queues, "name": "queue "}},  # type: ignore[arg-type]
-    )  # fmt: skip
-    graph = alt.layer(arrow, *filled[:-1], filled[-1].add_params(chosen), work, text)
-    return alt.vconcat(
-        graph.properties(width=WIDTH, height=ROW_HEIGHT * rows),
-        _depth(curve, names, chosen, origin), _classes(histogram, names, chosen),
-    ).resolve_scale(color="independent")  # fmt: skip
-
-
-def fill_colour() -> Any:
-    """The colour of a box for the `fill` of its queue, with its legend."""
-    import altair as alt
-
-    return alt.Color(
-        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=list(FILLS)),
-        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
+    depths = _depths(curve, names)
+    return graph(
+        placed, edges, max(box["row"] for box in boxes) + 1,
+        work=[box for box in placed if box["work"]], since=f"seconds since {origin}", depths=depths,
+        single=any(point.get("dot") for point in depths), classes=_classes(histogram, names),
+        queued=bool(queues), chosen=[_choice(queues)] if queues else [],
     )  # fmt: skip
 
 
-def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str) -> Any:
-    import altair as alt
+def graph(boxes: Sequence[Row], edges: Sequence[Row], rows: float, **below: Any) -> Row:
+    """Boxes that are placed in so many rows, and the edges between them; with `below` of `specs/pipeline.json`."""
+    known, unknown = ([box for box in boxes if (box["fill"] is not None) is is_known] for is_known in (True, False))
+    chosen = below.pop("chosen", [])
+    without = {"limit": 0, "work": [], "since": "", "depths": [], "single": False, "classes": [], "queued": False}
+    return filled(
+        "pipeline", boxes=boxes, edges=edges, rows=rows, height=ROW_HEIGHT * rows,
+        known=known, unknown=unknown, chosen=chosen if known else [], chosen_unknown=[] if known else chosen,
+        **{**without, **below},
+    )  # fmt: skip
 
+
+def _choice(queues: Sequence[str]) -> Row:
+    """What a click on a box, or the menu, chooses."""
+    return {
+        "name": "queue", "select": {"type": "point", "fields": ["name"], "on": "click"}, "value": [{"name": queues[0]}],
+        "bind": {"name": {"input": "select", "options": queues, "name": "queue "}},
+    }  # fmt: skip
+
+
+def _depths(curve: Sequence[Row], names: dict[int, str]) -> list[Row]:
     points = [
         {"t": seconds(row["t_ns"]), "low": row["low_depth"], "high": row["high_depth"],
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
         for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip
     single = alone(points, "name")
-    points = [point | {"dot": DOT if point in single else 0} for point in points] if single else points
-    integers = alt.Axis(tickCount=4, labelExpr="datum.value % 1 ? '' : datum.value")
-
-    base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title=f"seconds since {origin}"))
-    band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
-        y=alt.Y("low:Q", title="entries", axis=integers), y2="high:Q"
-    )
-    layers = [band, base.mark_line(color=COLOURS[6]).encode(y="depth:Q")]
-    if single:
-        dots = base.mark_point(color=COLOURS[6], filled=True)
-        layers.append(dots.encode(y="depth:Q", size=alt.Size("dot:Q", scale=None, legend=None)))
-    return alt.layer(*layers).properties(width=WIDTH, height=90, title="Depth of the chosen queue over time")
+    return [point | {"dot": DOT if point in single else 0} for point in points] if single else points
 
 
-def _classes(histogram: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
-    import altair as alt
-
-    bars = [
+def _classes(histogram: Sequence[Row], names: dict[int, str]) -> list[Row]:
+    return [
         {"low": row["bin"] / BINS, "high": (row["bin"] + 1) / BINS, "none": 0, "share": round(row["share"], 4),
          "name": names[row["op_id"]]}
         for row in histogram if row["op_id"] in names
     ]  # fmt: skip
-    return alt.Chart(inline(bars), title="How often it was how full", width=WIDTH, height=70).mark_rect(
-        color=COLOURS[6], stroke="#888"
-    ).transform_filter(chosen).encode(
-        x=alt.X("low:Q", title="fill", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])), x2="high:Q",
-        y=alt.Y("none:Q", title="samples", axis=alt.Axis(format="%", tickCount=3)), y2="share:Q",
-    )  # fmt: skip
 
 
 def _placed(box: Row, slowest: float) -> Row:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
-from pipeprof.report.charts.pipeline import ROW_HEIGHT, UNKNOWN_FILL, boxes_of, fill_colour
+from pipeprof.report.charts.chart import Chart, sentence
+from pipeprof.report.charts.pipeline import boxes_of, graph
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 SIDES = ("base", "new")
-CHANGED = "#d62728"
 _ALONE = "only on this side"
 MOST_WORK, MOST_FILL = 1.1, 0.1  # a tenth more or less work, or fill by a tenth of the queue, is marked
 _GAP, _ENDS = 0.04, 0.2  # between the sides, of the width; the edge below a box, of its row
@@ -84,10 +83,9 @@ def _or(value: object) -> object:
     return "?" if value is None else value
 
 
-def _drawn(stages: Mapping[str, Sequence[Row]], changed: Mapping[str, Mapping[str, str]]) -> Any:
-    import altair as alt
-
-    boxes, edges = [], []
+def _drawn(stages: Mapping[str, Sequence[Row]], changed: Mapping[str, Mapping[str, str]]) -> Row:
+    boxes: list[Row] = []
+    edges: list[Row] = []
     for at, side in enumerate(SIDES):
         placed = _placed(stages[side], changed[side], at)
         by_op = {box["op"]: box for box in placed}
@@ -98,24 +96,7 @@ def _drawn(stages: Mapping[str, Sequence[Row]], changed: Mapping[str, Mapping[st
             for row in stages[side] for box in [by_op[row["op_id"]]] if row["consumer_id"] in by_op
         ]  # fmt: skip
     rows = max(box["bottom"] for box in boxes) + _ENDS
-    along, down = alt.Scale(domain=[0, 1], nice=False), alt.Scale(domain=[rows, 0], nice=False, zero=False)
-
-    def axes(across: str, below: str) -> dict[str, Any]:
-        return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
-
-    layers = [alt.Chart(inline(edges)).mark_rule(color="currentColor").encode(**axes("x", "y"), x2="x2:Q", y2="y2:Q")]
-    for has_fill, colour in ((False, alt.value(UNKNOWN_FILL)), (True, fill_colour())):
-        for is_changed, edge, width in ((False, "#666", 1), (True, CHANGED, 3)):
-            of = [box for box in boxes if (box["fill"] is not None, bool(box["change"])) == (has_fill, is_changed)]
-            if of:
-                mark = alt.Chart(inline(of)).mark_rect(stroke=edge, strokeWidth=width, cornerRadius=4)
-                layers.append(mark.encode(**axes("left", "top"), x2="right:Q", y2="bottom:Q", color=colour))
-    words = alt.Chart(inline(boxes)).mark_text(
-        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111",
-        limit={"expr": "(datum.right - datum.left) * width - 12"},
-    )  # fmt: skip
-    layers.append(words.encode(**axes("left", "top"), text="text:N"))
-    return alt.layer(*layers).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+    return graph(boxes, edges, rows, limit={"expr": "(datum.right - datum.left) * width - 12"})
 
 
 def _placed(stages: Sequence[Row], changed: Mapping[str, str], at: int) -> list[Row]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Run
     from pipeprof.report.charts.chart import Chart
+
+
+_GRAMMAR = "rfc3987_syntax"
+_KINDS = {"layer": "LayerChart", "vconcat": "VConcatChart"}  # of Altair, by what they hold
 
 
 class Plots:
@@ -54,7 +61,7 @@ class Plots:
         return self._drawn("chart-ranks")
 
     def _drawn(self, name: str) -> alt.TopLevelMixin:
-        if not can_draw():
+        if not (can_draw() and find_spec("altair")):
             raise UsageError("charts need the libraries of the extra `charts`", INSTALL)
         if not self._charts:
             from pipeprof.report.build import build
@@ -63,4 +70,16 @@ class Plots:
         chart = self._charts[name]
         if chart.drawn is None:
             raise MeasureError(f"`{self._run.path}` has nothing for this chart: {chart.caption}")
-        return deepcopy(chart.drawn)
+        kind = getattr(_altair(), next((kind for name, kind in _KINDS.items() if name in chart.drawn), "Chart"))
+        return cast("alt.TopLevelMixin", kind.from_dict(deepcopy(chart.drawn), validate=False))
+
+
+def _altair() -> Any:
+    """Altair, imported; its check of specifications loads a grammar of addresses for seconds where there is one."""
+    if "altair" in sys.modules or _GRAMMAR in sys.modules:
+        return import_module("altair")
+    sys.modules[_GRAMMAR] = None  # type: ignore[assignment] # as if it were not installed, which it need not be
+    try:
+        return import_module("altair")
+    finally:
+        del sys.modules[_GRAMMAR]

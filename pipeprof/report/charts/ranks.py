@@ -6,7 +6,7 @@ import json
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import Chart, filled, sentence
 from pipeprof.report.words.phases import INTERVALS
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
@@ -58,9 +58,7 @@ def _latest(rows: Sequence[dict[str, Any]]) -> int:
     return max(spent, key=lambda rank: (spent[rank], -rank))
 
 
-def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
-    import altair as alt
-
+def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> dict[str, Any]:
     cells = [
         {
             "first": row["first_kind_step"],
@@ -72,21 +70,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
     ]
     names = [name for name in MEASURES.values() if any(name in cell for cell in cells)]
     tops = {name: round(_top(rows, field) / NS_PER_MS, 4) for field, name in MEASURES.items() if _measured(rows, field)}
-    shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
-    return (
-        alt.Chart(inline(cells), width=WIDTH, height=max(12 * ranks, 60))
-        .mark_rect(aria=False)
-        .transform_calculate(ms="datum[shown]")
-        .encode(
-            x=alt.X("first:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d")),
-            x2="last:Q",
-            y=alt.Y("rank:O", title="rank"),
-            color=alt.Color(
-                "ms:Q",
-                title="ms",
-                scale=alt.Scale(scheme="viridis", domainMax={"expr": f"({json.dumps(tops)})[shown]"}, clamp=True),
-                legend=alt.Legend(direction="horizontal", gradientLength=150),
-            ),
-        )
-        .add_params(shown)
-    )
+    return filled(
+        "ranks", cells=cells, names=names, first=names[0], height=max(12 * ranks, 60),
+        end=f"({json.dumps(tops)})[shown]",
+    )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, alone, inline
-from pipeprof.report.charts.overtime import Panel, across
+from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled
+from pipeprof.report.charts.overtime import ALONG, OWN, Panel
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.cpu import PARTS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
@@ -38,13 +38,12 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     longest = max(fetched, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
     said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_kind_step']}"
     bars = [
-        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "high": _ms(row["max_fetch_ns"]), "of": "wait"}
+        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": "wait",
+         "low": 0, "high": round(row["max_fetch_ns"] / NS_PER_MS, 6)}
         for row in fetched
-    ]
-    import altair as alt
-
-    drawn = bands(bars, {"wait": COLOURS[1]}, alt.Y("low:Q", title="ms"))
-    return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(fetched) else ())
+    ]  # fmt: skip
+    notes = ("of several waits the longest is drawn",) if any(row["steps"] > 1 for row in fetched) else ()
+    return Panel(bands(bars, {"wait": COLOURS[1]}, "ms"), said, notes)
 
 
 def queues(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
@@ -92,9 +91,12 @@ def sink(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
         {"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]], **_down(row)}
         for row in timed
     ]
+    sides = {
+        side: [row for row in timed if row["side"] == side] for side in dict.fromkeys(row["side"] for row in timed)
+    }
     means = [
-        f"the {names[side]} holds {_weighted([row for row in timed if row['side'] == side]):.1f} batches on average"
-        for side in dict.fromkeys(row["side"] for row in timed)
+        f"the {names[side]} holds {_mean(own, 'mean_depth', 'batches'):.1f} batches on average"
+        for side, own in sides.items()
     ]
     notes = [_BELOW] if any("low" in point for point in points) else []
     return Panel(_lines(points, "depth", "batches", apart=apart), "; ".join(means), notes, _ends(points))
@@ -105,10 +107,9 @@ def _down(row: Row) -> Row:
     return {"low": row["low_depth"], "high": round(row["mean_depth"], 3)} if row["batches"] > 1 else {}
 
 
-def _weighted(rows: Sequence[Row]) -> float:
-    batches: int = sum(row["batches"] for row in rows)
-    total: float = sum(row["mean_depth"] * row["batches"] for row in rows)
-    return total / batches
+def _mean(rows: Sequence[Row], value: str, count: str) -> float:
+    mean: float = sum(row[value] * row[count] for row in rows) / sum(row[count] for row in rows)
+    return mean
 
 
 def _reach(row: Row) -> Row:
@@ -141,22 +142,14 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
         total.append(below)
     if not bars:
         return None
-    import altair as alt
-
-    drawn = bands(bars, dict(CONSUMERS.values()), alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)))
     first = [next(iter(own.values())) for own in by_slot.values()]
     most = [{"t": _s(row["start_ns"]), "cores": round(row["most_cores"], 4)} for row in first]
     highest = max(one["cores"] for one in most)
     said = f"up to {highest:.1f} cores of the machine are busy"
-    if highest <= max(total) + _NOTICED:
-        return Panel(drawn, said)
-    line_ = alt.Chart(inline(most)).mark_line(
-        clip=True, interpolate="step-after", color="currentColor", strokeWidth=0.8
-    )
-    peaks = line_.encode(x=across("t"), y="cores:Q")
-    return Panel(
-        alt.layer(drawn, peaks), said, ("cores are means of several samples, the line above them is the busiest one",)
-    )
+    seen = highest > max(total) + _NOTICED
+    drawn = bands(bars, dict(CONSUMERS.values()), "cores", {"zero": True}, most=most if seen else [])
+    notes = ("cores are means of several samples, the line above them is the busiest one",) if seen else ()
+    return Panel(drawn, said, notes)
 
 
 def memory(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
@@ -191,30 +184,15 @@ def _level_name(row: Row) -> str:
     return line(f"{row['device']} {row['name']}".strip() + process)
 
 
-def _lines(points: Sequence[Row], field: str, title: str, form: str | None = None, *, apart: bool) -> Any:
-    import altair as alt
-
-    along = alt.X("t:Q", title=None, scale=alt.Scale(nice=False, zero=False)) if apart else across("t")
-
-    axis = alt.Axis(format=form, tickCount=4) if form else alt.Axis(tickCount=4)
-    scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
+def _lines(points: Sequence[Row], field: str, title: str, form: str | None = None, *, apart: bool) -> Row:
     names = list(dict.fromkeys(point["of"] for point in points))
-    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    seen = alt.Legend(symbolOpacity=1)  # not as faint as the band
-    kinds = alt.Color("of:N", title=None, scale=colours, legend=seen)
-    base = alt.Chart(inline(list(points))).encode(x=along, color=kinds)
-    up = alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
-    lines = base.mark_line(clip=True, interpolate="step-after").encode(y=up)
-    single = alone(points, "of")
-    if single:
-        dots = alt.Chart(inline(single)).mark_point(clip=True, filled=True)
-        lines = alt.layer(lines, dots.encode(x=along, y=up, color=kinds))
-    if not any("low" in point for point in points):
-        return lines
-    band = base.mark_area(clip=True, interpolate="step-after", opacity=0.15).encode(
-        y=alt.Y("low:Q", title=title, axis=axis, scale=scale), y2="high:Q"
-    )
-    return alt.layer(band, lines)
+    return filled(
+        "lines", points=points, field=field, title=title, along=OWN if apart else ALONG,
+        axis={"tickCount": 4, **({"format": form} if form else {})},
+        scale={"domain": [0, 1]} if form else {"zero": True},
+        names=coloured(dict(zip(names, COLOURS, strict=False))),
+        reaches=any("low" in point for point in points), single=alone(points, "of"),
+    )  # fmt: skip
 
 
 def _ends(points: Sequence[Row]) -> list[tuple[float, float]]:
@@ -226,14 +204,4 @@ def _ends(points: Sequence[Row]) -> list[tuple[float, float]]:
 
 
 def _fill(rows: Sequence[Row]) -> float:
-    samples: int = sum(row["samples"] for row in rows)
-    total: float = sum(row["mean_ratio"] * row["samples"] for row in rows)
-    return total / samples
-
-
-def _together(rows: Sequence[Row]) -> bool:
-    return any(row["steps"] > 1 for row in rows)
-
-
-def _ms(ns: float) -> float:
-    return round(ns / NS_PER_MS, 6)
+    return _mean(rows, "mean_ratio", "samples")

@@ -6,8 +6,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, inline
-from pipeprof.report.charts.overtime import MOST, Panel, across
+from pipeprof.report.charts.chart import COLOURS, filled
+from pipeprof.report.charts.overtime import ALONG, MOST, Panel
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.phases import COMMUNICATION as WORDS
 from pipeprof.report.words.phases import INTERVALS, title
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 POINTS = 600
-_INK = "currentColor"
 PHASES = {  # from below; what is not told apart has the colour of its first part
     "data_wait": (INTERVALS["data_wait"], COLOURS[1]),
     "forward": (title("forward"), COLOURS[0]),
@@ -88,18 +87,14 @@ def curves(rows: Sequence[Row], communication: Sequence[Row] = ()) -> dict[str, 
 
 
 def _curve(points: Sequence[tuple[Row, float]], colour: str) -> Panel:
-    import altair as alt
-
     lengths = [length for _, length in points]
     usual, longest = median(lengths), max(lengths)
     top = (min(longest, MOST * usual) if usual else longest) * 1.05 / NS_PER_MS
     drawn = [{"t": _s(row["start_ns"]), "ms": round(min(length / NS_PER_MS, top), 6)} for row, length in points]
     drawn.append(drawn[-1] | {"t": _s(points[-1][0]["end_ns"])})  # the last one has a width
-    up = alt.Y("ms:Q", title="ms", scale=alt.Scale(domain=[0, round(top, 6)], nice=False))
-    line = alt.Chart(inline(drawn)).mark_line(color=colour, interpolate="step-after", clip=True)
     said = f"median {format_ns(usual)}, at most {format_ns(longest)}"
     cut = [f"curves of parts are cut off at {MOST} times their median"] if longest > MOST * usual > 0 else []
-    return Panel(line.encode(x=across("t"), y=up), said, cut)
+    return Panel(filled("part", points=drawn, colour=colour, top=round(top, 6), along=ALONG), said, cut)
 
 
 def _communication(communication: Sequence[Row], steps: int) -> str:
@@ -159,29 +154,20 @@ def _far(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["max_ns"] > FAR * usual and not row["warmup_steps"]]
 
 
-def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row], slower_ns: int | None) -> Any:
-    import altair as alt
-
-    stacks = list(bars(rows, communication))
+def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row], slower_ns: int | None) -> Row:
     top = _top(rows)
-    up = alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True))
-    layers = [bands(stacks, dict(names_of(rows).values()), up)]
-    marks = [("diamond", "#d7191c", far), ("triangle-down", "#1f78b4", [row for row in rows if row["warmup_steps"]])]
-    for shape, colour, marked in marks:
-        if marked:
-            points = [
-                {"at": _s(row["max_start_ns"] + row["max_ns"] / 2), "ms": min(row["max_ns"] / NS_PER_MS, top)}
-                for row in marked
-            ]
-            layers.append(
-                alt.Chart(inline(points))
-                .mark_point(shape=shape, color=colour, filled=True, size=40, clip=False, opacity=1)
-                .encode(x=across("at"), y="ms:Q")
-            )
-    if slower_ns is not None:
-        began = alt.Chart(inline([{"at": _s(slower_ns)}])).mark_rule(strokeDash=[6, 3], strokeWidth=2, color=_INK)
-        layers.append(began.encode(x=across("at")))
-    return alt.layer(*layers)
+
+    def marked(of: Sequence[Row]) -> list[Row]:
+        return [
+            {"at": _s(row["max_start_ns"] + row["max_ns"] / 2), "ms": min(row["max_ns"] / NS_PER_MS, top)} for row in of
+        ]
+
+    return bands(
+        list(bars(rows, communication)), dict(names_of(rows).values()), "step, ms",
+        {"domain": [0, top], "nice": False, "zero": True, "clamp": True},
+        far=marked(far), warmup=marked([row for row in rows if row["warmup_steps"]]),
+        slower=[] if slower_ns is None else [{"at": _s(slower_ns)}],
+    )  # fmt: skip
 
 
 def _top(rows: Sequence[Row]) -> float:

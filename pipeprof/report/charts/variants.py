@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sentence
 from pipeprof.report.sweep import rows as sweep_rows
 from pipeprof.units import NS_PER_MS, format_count
 
@@ -44,9 +44,7 @@ def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: 
     return Chart(name, title, caption, said, _drawn(rows))
 
 
-def _drawn(rows: list[tuple[Row, Row]]) -> Any:
-    import altair as alt
-
+def _drawn(rows: list[tuple[Row, Row]]) -> dict[str, Any]:
     unit = rows[0][1]["unit"]
     divisor = NS_PER_MS if unit == "ns" else 1
     marks = [
@@ -57,17 +55,8 @@ def _drawn(rows: list[tuple[Row, Row]]) -> Any:
         }
         for row, stage in rows
     ]  # fmt: skip
-    verdicts = list(dict.fromkeys(mark["verdict"] for mark in marks))
-    scale = alt.Scale(domain=verdicts, range=[COLOUR.get(verdict, UNSURE) for verdict in verdicts])
-    base = alt.Chart(inline(marks), width=WIDTH, height={"step": 22}).encode(
-        y=alt.Y("variant:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
-        color=alt.Color("verdict:N", title=None, scale=scale),
+    return filled(
+        "variants", marks=marks, intervals=[mark for mark in marks if mark["low"] is not None],
+        unit="ms" if unit == "ns" else line(unit),
+        verdicts=coloured({mark["verdict"]: COLOUR.get(mark["verdict"], UNSURE) for mark in marks}),
     )  # fmt: skip
-    across = alt.X("value:Q", title="ms" if unit == "ns" else line(unit), scale=alt.Scale(zero=False))
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(x=across)
-    intervals = [mark for mark in marks if mark["low"] is not None]
-    if not intervals:
-        return points
-    spans = alt.Chart(inline(intervals)).mark_rule(strokeWidth=2)
-    ends = {"x": alt.X("low:Q"), "x2": "high:Q", "y": alt.Y("variant:N", sort=None), "color": "verdict:N"}
-    return alt.layer(points, spans.encode(**ends))

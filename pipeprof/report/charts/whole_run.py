@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import Chart, filled, sentence
 from pipeprof.report.words.run_account import PARTS
 from pipeprof.units import NS_PER_S, format_ns, format_ratio
 
@@ -38,15 +38,8 @@ def parts_of(rows: Sequence[Row]) -> list[Row]:
     return [{"part": name, "ns": length} for name, length in spent.items()]
 
 
-def _drawn(parts: Sequence[Row]) -> Any:
-    import altair as alt
-
+def _drawn(parts: Sequence[Row]) -> Row:
     bars = [
         {"part": part["part"], "s": round(part["ns"] / NS_PER_S, 4), "label": format_ns(part["ns"])} for part in parts
     ]
-    longest = max(bar["s"] for bar in bars)
-    base = alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).encode(
-        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
-        x=alt.X("s:Q", title="s", scale=alt.Scale(domain=[0, longest * 1.2], nice=False)),
-    )  # fmt: skip
-    return alt.layer(base.mark_bar(color=COLOURS[0]), base.mark_text(align="left", dx=4).encode(text="label:N"))
+    return filled("whole_run", bars=bars, end=max(bar["s"] for bar in bars) * 1.2)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
-from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
+from pipeprof.record.cache import cached
 from pipeprof.verdict import fleet
 from pipeprof.version import __version__
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 FLEET_VERSION = 1
 TABLE = "fleet_rank"
-MOST_BYTES = 1 << 25
 MOST_KEPT = 32
 _ALL = 1 << 40
 
@@ -64,15 +62,8 @@ def _regressions(engine: Engine) -> tuple[list[dict[str, Any]] | None, str | Non
     They are kept with a hash of what they were found in: loading the statistics takes longer than all queries.
     """
     series = engine.rows("fleet/series")
-    key = hashlib.sha256(__version__.encode() + msgspec.json.encode(series)).hexdigest()[:32]
-    path = cache_folder("regressions") / f"{key}.json"
-    remembered = recall(path, list[dict[str, Any]], MOST_BYTES)
-    if remembered is not None:
-        return remembered, None
+    made_of = __version__.encode() + msgspec.json.encode(series)
     try:
-        regressions = fleet.regressions(series)
+        return cached("regressions", made_of, list[dict[str, Any]], lambda: fleet.regressions(series), MOST_KEPT), None
     except UsageError as error:
         return None, f"{error.message}: {error.hint}" if error.hint else error.message
-    remember(path, regressions)
-    forget_oldest(path.parent, MOST_KEPT)
-    return regressions, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
@@ -11,7 +11,10 @@ from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, UNCLEAR, is_own, why_unclear
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Row = dict[str, Any]
+    Cell = Callable[[Row], str]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
@@ -30,7 +33,16 @@ _OPERATORS = {
     None: "Operators", "source": "Operators",
     "pool": "Operators: the change of MindSpore's pool around them, in the steps with recorded operators",
 }  # fmt: skip
-_MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
+
+
+class _Table(NamedTuple):
+    """Rows below a title. `columns` say how a cell is made of a row; those in `words` hold no numbers."""
+
+    title: str
+    rows: Sequence[Row]
+    columns: Mapping[str, Cell]
+    words: Sequence[str] = ()
+    spare: Sequence[str] = ()
 
 
 def document(content: dict[str, Any]) -> Document:
@@ -41,9 +53,8 @@ def document(content: dict[str, Any]) -> Document:
     if shown is not None:
         content = content | {part: [row for row in content[part] if row["rep"] == shown] for part in parts}
     several = len({(row["rep"], row["rank"]) for part in parts for row in content[part]}) > 1
-    blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
-    titled = (*blocks, _alive(content, several=several), _ops(content, several=several))
-    sections = [Section(title, blocks=[block]) for title, block in titled if block.rows]
+    tables = [table for table in _tables(content) if table.rows]
+    sections = [Section(table.title, blocks=[_block(table, several=several)]) for table in tables]
     notes = []
     if shown is not None and len(of) > 1:
         notes.append(f"repetition {shown} of {len(of)}, counted from 0, the least disturbed; --rep N shows another")
@@ -65,99 +76,64 @@ def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
     return "".join(_BARS[min(int(max(part) / most * len(_BARS)), len(_BARS) - 1)] for part in parts)
 
 
-def _who(row: dict[str, Any], *, several: bool) -> list[str]:
-    return [f"{row['rep']}/{row['rank']}"] if several else []
+def _block(table: _Table, *, several: bool) -> Block:
+    who: dict[str, Cell] = {"rep/rank": lambda row: f"{row['rep']}/{row['rank']}"} if several else {}
+    columns = who | dict(table.columns)
+    head = list(columns)
+    numbers = frozenset(at for at, title in enumerate(head) if title not in (*who, *table.words))
+    rows = [[cell(row) for cell in columns.values()] for row in table.rows]
+    return Block(head, rows, numbers, spare=[head.index(title) for title in table.spare])
 
 
-def _what(row: dict[str, Any]) -> str:
+def _tables(content: dict[str, Any]) -> Iterator[_Table]:
+    judged = [row for row in content["growth"] if is_own(row) or row["verdict"] == GROWING]
+    pool = bool(content["evidence"])
+    made: dict[str, Cell] = {"operator": lambda row: words.maker(row, pool=pool)}
+    taken = {title: name for title, name in _TAKEN.items() if any(row[name] is not None for row in content["ops"])}
+    executed: dict[str, Cell] = {"count": lambda row: str(row["blocks"] if row["count"] is None else row["count"])}
+    yield _Table("Over time", content["curves"], _CURVES, ("memory",))
+    yield _Table("Growth over the training steps", judged, _GROWN, ("memory", "verdict", "why"), _SPARE)
+    yield _Table("Peak of tensors and blocks", content["peaks"], _PEAKS)
+    yield _Table("What was alive at the peak", content["alive_at_peak"], made | _ALIVE, ("operator",))
+    amounts = {title: _bytes(name) for title, name in taken.items()}
+    yield _Table(_OPERATORS[content["ops_from"]], content["ops"], made | executed | amounts, ("operator",))
+
+
+def _what(row: Row) -> str:
     return " ".join(str(row[part]) for part in ("device", "name", "pid") if row[part] not in ("", 0))
 
 
-def _head(*names: str, several: bool) -> tuple[list[str], int]:
-    return [*(("rep/rank",) if several else ()), *names], int(several)
+def _bytes(name: str) -> Cell:
+    return lambda row: format_bytes(row[name])
 
 
-def _curves(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
-    head, first = _head("memory", "first", "peak", "last", "at", "over time", several=several)
-    rows = [
-        [
-            *_who(curve, several=several),
-            _what(curve),
-            format_bytes(curve["first_bytes"]),
-            format_bytes(curve["peak_bytes"]),
-            format_bytes(curve["last_bytes"]),
-            format_ns(curve["peak_t_ns"]),
-            sparkline([point["high_bytes"] for point in curve["points"]]),
-        ]
-        for curve in content["curves"]
-    ]
-    return "Over time", Block(head, rows, frozenset(range(first + 1, len(head))))
+def _time(name: str) -> Cell:
+    return lambda row: format_ns(row[name])
 
 
-def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
-    head, first = _head("memory", "verdict", "steps", "first", "last", "why", several=several)
-    rows = [
-        [
-            *_who(row, several=several),
-            _what(row),
-            row["verdict"],
-            str(row["steps"]),
-            format_bytes(row["first_bytes"]),
-            format_bytes(row["last_bytes"]),
-            row["why"],
-        ]
-        for row in content["growth"]
-        if is_own(row) or row["verdict"] == GROWING
-    ]
-    return "Growth over the training steps", Block(
-        head, rows, frozenset(range(first + 2, first + 5)), spare=(first + 2, first + 3, first + 4)
-    )
+def _text(name: str) -> Cell:
+    return lambda row: str(row[name])
 
 
-def _peaks(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
-    head, first = _head("peak", "at", "blocks alive", "blocks in all", "never released", several=several)
-    rows = [
-        [
-            *_who(row, several=several),
-            format_bytes(row["peak_bytes"]),
-            format_ns(row["t_ns"]),
-            str(row["peak_blocks"]),
-            str(row["blocks"]),
-            f"{format_bytes(row['kept_bytes'])} in {row['kept_blocks']}",
-        ]
-        for row in content["peaks"]
-    ]
-    return "Peak of tensors and blocks", Block(head, rows, frozenset(range(first, first + 5)))
-
-
-def _alive(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
-    head, first = _head("operator", "alive", "share", "blocks", "oldest", several=several)
-    rows = [
-        [
-            *_who(row, several=several),
-            words.maker(row, pool=bool(content["evidence"])),
-            format_bytes(row["bytes"]),
-            format_ratio(row["share"]),
-            str(row["blocks"]),
-            format_ns(row["oldest_ns"]),
-        ]
-        for row in content["alive_at_peak"]
-    ]
-    return "What was alive at the peak", Block(head, rows, frozenset(range(first + 1, first + 5)))
-
-
-def _ops(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
-    titles = ("self", "total", "self, devices", "total, devices", "allocated", "never released")
-    names = (*_MEMORY, "allocated_bytes", "kept_bytes")
-    shown = [n for n, name in enumerate(names) if any(row[name] is not None for row in content["ops"])]
-    head, first = _head("operator", "count", *(titles[n] for n in shown), several=several)
-    rows = [
-        [
-            *_who(row, several=several),
-            words.maker(row, pool=bool(content["evidence"])),
-            str(row["count"] if row["count"] is not None else row["blocks"]),
-            *(format_bytes(row[names[n]]) for n in shown),
-        ]
-        for row in content["ops"]
-    ]
-    return _OPERATORS[content["ops_from"]], Block(head, rows, frozenset(range(first + 1, len(head))))
+_CURVES: dict[str, Cell] = {
+    "memory": _what, "first": _bytes("first_bytes"), "peak": _bytes("peak_bytes"), "last": _bytes("last_bytes"),
+    "at": _time("peak_t_ns"), "over time": lambda row: sparkline([point["high_bytes"] for point in row["points"]]),
+}  # fmt: skip
+_GROWN: dict[str, Cell] = {
+    "memory": _what, "verdict": _text("verdict"), "steps": _text("steps"), "first": _bytes("first_bytes"),
+    "last": _bytes("last_bytes"), "why": _text("why"),
+}  # fmt: skip
+_SPARE = ("steps", "first", "last")
+_PEAKS: dict[str, Cell] = {
+    "peak": _bytes("peak_bytes"), "at": _time("t_ns"), "blocks alive": _text("peak_blocks"),
+    "blocks in all": _text("blocks"),
+    "never released": lambda row: f"{format_bytes(row['kept_bytes'])} in {row['kept_blocks']}",
+}  # fmt: skip
+_ALIVE: dict[str, Cell] = {
+    "alive": _bytes("bytes"), "share": lambda row: format_ratio(row["share"]), "blocks": _text("blocks"),
+    "oldest": _time("oldest_ns"),
+}  # fmt: skip
+_TAKEN = {
+    "self": "self_memory_bytes", "total": "memory_bytes", "self, devices": "self_device_memory_bytes",
+    "total, devices": "device_memory_bytes", "allocated": "allocated_bytes", "never released": "kept_bytes",
+}  # fmt: skip

@@ -40,10 +40,10 @@ def _added(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         key = tuple((name, value) for name, value in row.items() if name not in NOT_KEYS)
         together.setdefault(key, []).append(row)
-    return [_sum(own) for own in together.values()]
+    return [summed(own) for own in together.values()]
 
 
-def _sum(rows: Sequence[Row]) -> Row:
+def summed(rows: Sequence[Row]) -> Row:
     """One row of several: sums, the longest execution, and unknown where it differs; means and shares are open."""
     first = dict(rows[0])
     for name in SUMS:

@@ -10,7 +10,7 @@ from pipeprof.report.ops import cells
 from pipeprof.report.sections import Block, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pipeprof.report.ops.content import Content, Part
 
@@ -38,6 +38,7 @@ _TORCH = {
     "self_device_memory_bytes": "Self device Mem", "count": "# of Calls", "computation": "Total FLOPs",
 }  # fmt: skip
 _TORCH_TEXTS = {"name": "Name", "in_shapes": "Input Shapes", "stack": "Source Location"}
+_PLACE = ("rep", "rank")
 _TEXTS = ("name", "side", "phase", "in_shapes", "stack")
 
 
@@ -165,56 +166,59 @@ def _without_empty(
 
 def _groups(part: Part) -> Block:
     """Groups: what they are, then every figure that is known for any of them."""
-    measured = {name for row in part.rows for name, value in row.items() if value is not None}
-    words = [*(("rep", "rank") if part.several else ()), "name", *(name for name in _TEXTS[1:] if name in measured)]
+    measured = _measured(part)
+    texts = [name for name in _TEXTS if name == "name" or name in measured]
     figures = [name for name in _FIGURES if name in measured]
-    rows = [[*(_word(row, name) for name in words), *(_figure(row, name) for name in figures)] for row in part.rows]
-    names = [*words, *figures]
-    head = [_FIGURES.get(name, name.replace("_", " ")) for name in names]
-    numbers = frozenset(index for index, name in enumerate(names) if name not in _TEXTS)
-    return Block(head, rows, numbers, [names.index(name) for name in _SPARE if name in figures])
+    places = _PLACE if part.several else ()
+    return _block(
+        part.rows, [*places, *texts, *figures], _FIGURES, lambda name, value: _written(name, value, _OURS, "-")
+    )
 
 
 def _torch_groups(part: Part) -> Block:
     """Groups in the columns of torch that are known for any of them."""
-    measured = {name for row in part.rows for name, value in row.items() if value is not None}
-    places = ["rep", "rank"] if part.several else []
-    texts, figures = ([name for name in every if name in measured] for every in (_TORCH_TEXTS, _TORCH))
-    names = [*places, *texts[:1], *figures, *texts[1:]]
-    rows = [[_torch_cell(row.get(name), name) for name in names] for row in part.rows]
-    head = [(_TORCH | _TORCH_TEXTS).get(name, name) for name in names]
-    numbers = frozenset(index for index, name in enumerate(names) if name not in texts)
-    return Block(head, rows, numbers, [names.index(name) for name in _SPARE if name in figures])
+    return torch_block(part.rows, _measured(part) - set(() if part.several else _PLACE))
 
 
-def _torch_cell(value: Any, column: str) -> str:
-    """A figure or text of a group as torch prints it."""
-    if column.endswith("_ns"):
-        return cells.torch_time(value)
-    if column.endswith("share"):
-        return cells.torch_share(value)
-    if column.endswith("_bytes"):
-        return cells.torch_size(value)
-    if column == "computation":
-        return "--" if value is None else cells.amount(value, "FLO")
-    return cells.NOT_KNOWN if value is None else str(value)
+def torch_block(rows: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> Block:
+    """Rows in torch's own columns, as far as they are wanted, and its cells."""
+    texts = [name for name in _TORCH_TEXTS if name in wanted]
+    places, figures = ([name for name in every if name in wanted] for every in (_PLACE, _TORCH))
+
+    def cell(name: str, value: Any) -> str:
+        return _written(name, value, _AS_TORCH, "--" if name == "computation" else cells.NOT_KNOWN)
+
+    return _block(rows, [*places, *texts[:1], *figures, *texts[1:]], _TORCH | _TORCH_TEXTS, cell)
 
 
-def _word(row: dict[str, Any], name: str) -> str:
-    value = row.get(name)
-    if name == "in_shapes":
-        return " ".join(cells.shapes(value))
-    return "-" if value is None else str(value)
+def _measured(part: Part) -> set[str]:
+    return {name for row in part.rows for name, value in row.items() if value is not None}
 
 
-def _figure(row: dict[str, Any], name: str) -> str:
-    value = row.get(name)
+def _block(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], titles: Mapping[str, str], cell: Callable[[str, Any], str]
+) -> Block:
+    head = [titles.get(name, name.replace("_", " ")) for name in names]
+    numbers = frozenset(index for index, name in enumerate(names) if name not in _TEXTS)
+    spare = [names.index(name) for name in _SPARE if name in names]
+    return Block(head, [[cell(name, row.get(name)) for name in names] for row in rows], numbers, spare)
+
+
+def _written(name: str, value: Any, forms: Mapping[str, Callable[[Any], str]], unknown: str) -> str:
+    """A figure or text of a group, by what its column's name ends with."""
     if value is None:
-        return "-"
-    if name.endswith("_ns"):
-        return cells.time(value)
-    if name.endswith("share"):
-        return cells.share(value)
-    if name.endswith("_bytes"):
-        return cells.size(value)
-    return cells.amount(value, "FLO") if name == "computation" else str(value)
+        return unknown
+    return next((form for end, form in forms.items() if name.endswith(end)), str)(value)
+
+
+def _operations(value: float) -> str:
+    return cells.amount(value, "FLO")
+
+
+_OURS: dict[str, Callable[[Any], str]] = {
+    "_ns": cells.time, "share": cells.share, "_bytes": cells.size, "computation": _operations,
+    "in_shapes": lambda text: " ".join(cells.shapes(text)),
+}  # fmt: skip
+_AS_TORCH: dict[str, Callable[[Any], str]] = {
+    "_ns": cells.torch_time, "share": cells.torch_share, "_bytes": cells.torch_size, "computation": _operations,
+}  # fmt: skip

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.ops import cells
 from pipeprof.report.ops.content import with_integers
+from pipeprof.report.rows import csv_text as rows_as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +23,7 @@ _HIDDEN = ("side_ns", "all_ns")
 def csv_text(content: Content) -> str:
     """One line per row; of all parts, one below the other, told apart by the column `side`."""
     rows = _flat(content)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: escape.csv_cell(value) for name, value in row.items()} for row in rows)
-    return out.getvalue()
+    return rows_as_csv(_columns(rows), rows)
 
 
 def arrow(content: Content) -> pa.Table:
@@ -36,8 +31,11 @@ def arrow(content: Content) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 - slow to import; texts do without
 
     rows = _flat(content)
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: _column([row.get(name) for row in rows]) for name in columns})
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in _columns(rows)})
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _column(values: list[Any]) -> pa.Array:

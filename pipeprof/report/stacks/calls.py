@@ -1,6 +1,6 @@
 """What operators cost under each chain of operators that called them, in memory that does not grow with the run.
 
-The answer is that of the query stack/by_call. Executions go to disk by their number, then each is put below its
+Executions go to disk by their number, then each is put below its
 caller in a tree of names: what is held is the tree, which has a node per different chain, and a few pages.
 """
 

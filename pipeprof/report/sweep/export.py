@@ -1,29 +1,24 @@
-"""A recommended option set in a form that can be used: variables, words for the command line, or TOML."""
+"""A recommended option set in a form that can be used: variables, or words for the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pipeprof.escape import command, line, shell_word, toml
+from pipeprof.escape import command, line, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-Form = Literal["env", "args", "toml"]
-FORMS: tuple[Form, ...] = ("env", "args", "toml")
 
 
 def export(content: Mapping[str, Any], form: str) -> str:
     """The recommendation of a sweep's result; what the form cannot hold follows as comments.
 
-    env: `export NAME=value` lines for a shell. args: one line of words (comments before it). toml: a `[base]` table as
-    a sweep's file has it. Without a recommendation, or when it is the base: only a comment.
+    env: `export NAME=value` lines for a shell. args: one line of words (comments before it). Without a recommendation,
+    or when it is the base: only a comment.
     """
     best = content["recommendation"] or {"name": "base", "options": {}, "reason": "there is no recommendation"}
     reason = f": {best['reason']}" if best.get("reason") else ""
     head = _comments([f"{best['name']}{reason}"])
-    if form == "toml":
-        return "\n".join([*head, *_toml(best["options"])]) + "\n"
     options = usable(best)
     env = [f"export {name}={shell_word(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
     args = [command(options["args"])] if options.get("args") else []
@@ -47,7 +42,7 @@ def _placed(value: Any, folder: str) -> Any:
 
 
 def _comments(texts: Iterable[str]) -> list[str]:
-    """Lines that a shell and TOML leave alone, whatever the texts hold: they may be of several lines."""
+    """Lines that a shell leaves alone, whatever the texts hold: they may be of several lines."""
     return [f"# {line(part)}" for text in texts for part in text.splitlines() or [""]]
 
 
@@ -70,18 +65,4 @@ def sentences(options: Mapping[str, Any]) -> list[str]:
     if context:
         settings = ", ".join(f"{name} = {value}" for name, value in context.items())
         lines.append(f"in the script, in MindSpore's context: {settings}")
-    return lines
-
-
-def _toml(options: Mapping[str, Any]) -> list[str]:
-    lines = ["[base]"]
-    if options.get("prepare"):
-        commands = (f"[{', '.join(map(toml, words))}]" for words in options["prepare"])
-        lines.append(f"prepare = [{', '.join(commands)}]")
-    given = [name for name in ("command", "args") if options.get(name)]
-    lines += [f"{name} = [{', '.join(map(toml, options[name]))}]" for name in given]
-    for name in ("env", "dataset", "context"):
-        if options.get(name):
-            lines += ["", f"[base.{name}]"]
-            lines += [f"{key} = {toml(value)}" for key, value in options[name].items()]
     return lines

@@ -36,8 +36,8 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
     assert "## op_service" in make_docs.tables_page()
     page = make_docs.queries_page()
     assert "### step_phase\n" in page
-    assert "### diagnose/queue_rule\n" in page
-    assert "| `$skip_share` | double |" in page
+    assert "### fleet/machine\n" in page
+    assert "| `$slow` | double |" in page
     listed = re.findall(r"^\| `([^`]+)` \|", make_docs.queries_list(), re.MULTILINE)
     assert listed == re.findall(r"^### (.+)$", page, re.MULTILINE)
 

@@ -84,7 +84,7 @@ def test_parameters_must_be_those_of_the_header(engine, params, problem):
 
 
 def test_a_whole_number_is_a_double_too(engine):
-    assert engine.rows("diagnose/queue_rule", skip_share=0) == []
+    assert engine.rows("diagnose/host_call", least=0, library="") == []
 
 
 def test_a_query_without_parameters_says_so(engine):

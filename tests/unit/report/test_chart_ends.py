@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.charts import comparison, ranks
-from pipeprof.report.charts.chart import counted
+from pipeprof.report.charts.chart import ticks
 from pipeprof.report.words.time_origin import origin_of
 from pipeprof.units import byte_unit
 
@@ -180,7 +180,7 @@ def test_own_time_has_the_unit_of_its_largest(own, unit, bar, drawn):
 @pytest.mark.parametrize("last", [1, 2, 9, 10, 11, 100, 12_345])
 def test_what_is_counted_has_ticks_at_whole_numbers_only(last):
     """Vega would put one between two measurements, and call it by the next one's number."""
-    values = counted(last).to_dict()["values"]
+    values = ticks(last)
     assert values[0] == 1
     assert values[-1] <= last
     assert len(values) <= 11

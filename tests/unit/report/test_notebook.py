@@ -80,7 +80,8 @@ def test_the_charts_of_the_page_are_valid_altair_charts(name, normal):
 def test_a_chart_of_several_ranks_has_a_cell_for_each_step(ranks):
     with pipeprof.open(ranks.path) as opened:
         spec = opened.plot.ranks().to_dict()
-    assert len(spec["data"]["values"]) == 20
+    (cells,) = spec["datasets"].values()
+    assert len(cells) == 20
 
 
 def test_a_chart_without_data_says_what_was_not_measured(normal):

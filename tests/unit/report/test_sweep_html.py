@@ -41,7 +41,7 @@ def test_a_chart_for_each_table_has_a_mark_for_each_variant(content):
     ]
     assert first.said == "2 variants and the base, the lowest is fast: 5.00 ms"
     assert second.title == "Steady step of each variant: b"
-    colours = first.spec["encoding"]["color"]["scale"]
+    colours = first.spec["layer"][0]["encoding"]["color"]["scale"]
     assert colours["domain"] == ["base", "better", "worse"]
     assert len(set(colours["range"])) == 3
 

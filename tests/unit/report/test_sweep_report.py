@@ -2,7 +2,6 @@
 
 import subprocess
 
-import msgspec
 import pytest
 
 from pipeprof.report.document import text as text_of
@@ -85,9 +84,6 @@ def test_exports_hold_what_the_form_can_and_tell_the_rest(content):
     )
     assert export(content, "env") == f"# fast\n# --lr '0.1 '\n{in_script}export OMP_NUM_THREADS=2\n"
     assert export(content, "args") == f"# fast\n# export OMP_NUM_THREADS=2\n{in_script}--lr '0.1 '\n"
-    text = export(content, "toml")
-    assert 'args = ["--lr", "0.1 "]' in text
-    assert '[base.dataset]\nop = "Map"\nworkers = 2\nprocesses = true' in text
     assert export(content | {"recommendation": None}, "env") == "# base: there is no recommendation\n"
 
 
@@ -117,7 +113,3 @@ def test_exported_words_of_several_lines_are_one_command_line_below_comments(sev
         ["bash", "-c", "printf '%s|' " + "\n".join(words)], capture_output=True, text=True, check=True
     )
     assert said.stdout == "a\nb|--x=\x7f|"
-
-
-def test_exported_toml_is_read_back(several_lines):
-    assert msgspec.toml.decode(export(several_lines, "toml")) == {"base": several_lines["recommendation"]["options"]}

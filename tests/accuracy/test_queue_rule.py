@@ -1,6 +1,20 @@
 import pytest
+from score import queue_rule
+
+from pipeprof.query.engine import Engine
 
 GIVE = "position op_id place input_ratio output_ratio flag drop_ratio"
+
+
+@pytest.fixture
+def ask(make_run):
+    def rows_of(tables, skip_share, give=""):
+        with Engine.open(make_run(tables)) as engine:
+            rows = queue_rule(engine, skip_share)
+        columns = give.split()
+        return [tuple(row[column] for column in columns) for row in rows] if columns else rows
+
+    return rows_of
 
 
 def train(ops, edges, depths, *, role="train", key="a", pipeline=0):
@@ -26,7 +40,7 @@ CHAIN = (["BatchOp", "MapOp", "GeneratorOp"], [(1, 0), (2, 1)])
 
 def test_a_slow_map_has_a_full_input_and_an_empty_output(ask):
     tables = train(*CHAIN, {0: [0, 0], 1: [0, 0], 2: [4, 2]})
-    assert ask("diagnose/queue_rule", tables, skip_share=0.0, give=GIVE) == [
+    assert ask(tables, skip_share=0.0, give=GIVE) == [
         (1, 1, "inner", 0.75, 0.0, "inner", 0.75),
         (2, 2, "source", None, 0.75, None, 0.25),
         (3, -1, "consumer", 0.0, None, None, 0.0),
@@ -36,13 +50,13 @@ def test_a_slow_map_has_a_full_input_and_an_empty_output(ask):
 
 def test_a_slow_source_leaves_everything_behind_it_empty(ask):
     tables = train(*CHAIN, {0: [0, 0], 1: [1, 1], 2: [0, 0]})
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.0, give="op_id flag drop_ratio")
+    rows = ask(tables, skip_share=0.0, give="op_id flag drop_ratio")
     assert rows == [(2, "source", 1.0), (0, None, 0.25), (-1, None, 0.0), (1, None, -0.25)]
 
 
 def test_a_slow_training_loop_leaves_every_queue_full(ask):
     tables = train(*CHAIN, {0: [4, 4], 1: [4, 4], 2: [4, 4]})
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.0, give="op_id op_type flag drop_ratio")
+    rows = ask(tables, skip_share=0.0, give="op_id op_type flag drop_ratio")
     assert rows == [
         (-1, "consumer", "sink", 1.0),
         (0, "BatchOp", None, 0.0),
@@ -54,7 +68,7 @@ def test_a_slow_training_loop_leaves_every_queue_full(ask):
 def test_inlined_operators_are_looked_through(ask):
     ops = (["BatchOp", "RenameOp", "MapOp", "ProjectOp", "GeneratorOp"], [(1, 0), (2, 1), (3, 2), (4, 3)])
     tables = train(*ops, {0: [0], 2: [0], 4: [4]})
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.0, give="op_id input_ratio output_ratio flag drop_ratio")
+    rows = ask(tables, skip_share=0.0, give="op_id input_ratio output_ratio flag drop_ratio")
     assert rows == [
         (2, 1.0, 0.0, "inner", 1.0),
         (-1, 0.0, None, None, 0.0),
@@ -65,9 +79,7 @@ def test_inlined_operators_are_looked_through(ask):
 
 def test_a_sink_without_a_queue_is_listed_and_shares_the_loops_flag(ask):
     tables = train(["DataQueueOp", "BatchOp"], [(1, 0)], {1: [3, 3]})
-    rows = ask(
-        "diagnose/queue_rule", tables, skip_share=0.0, give="op_id place input_ratio output_ratio flag drop_ratio"
-    )
+    rows = ask(tables, skip_share=0.0, give="op_id place input_ratio output_ratio flag drop_ratio")
     assert rows == [
         (-1, "consumer", 0.75, None, "sink", 0.75),
         (1, "source", None, 0.75, None, 0.25),
@@ -78,34 +90,34 @@ def test_a_sink_without_a_queue_is_listed_and_shares_the_loops_flag(ask):
 def test_of_several_inputs_the_emptiest_counts(ask):
     zipped = (["BatchOp", "ZipOp", "MapOp", "GeneratorOp"], [(1, 0), (2, 1), (3, 1)])
     tables = train(*zipped, {0: [0], 2: [4], 3: [0]})
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.0, give="op_id input_ratio flag")
+    rows = ask(tables, skip_share=0.0, give="op_id input_ratio flag")
     assert (0, 0.0, None) in rows
     assert rows[0] == (3, None, "source")
 
 
 def test_drops_of_a_chain_add_up_to_one(ask):
     tables = train(*CHAIN, {0: [1, 2], 1: [3, 3], 2: [4, 1]})
-    drops = ask("diagnose/queue_rule", tables, skip_share=0.0, give="drop_ratio")
+    drops = ask(tables, skip_share=0.0, give="drop_ratio")
     assert sum(drop for (drop,) in drops) == pytest.approx(1.0)
 
 
 def test_warm_up_samples_are_left_out(ask):
     tables = train(*CHAIN, {0: [4, 0, 0], 1: [4, 0, 0], 2: [0, 4, 4]})
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.25, give="op_id flag drop_ratio")
+    rows = ask(tables, skip_share=0.25, give="op_id flag drop_ratio")
     assert rows[0] == (1, "inner", 1.0)
 
 
 def test_only_training_pipelines_are_judged(ask):
-    assert ask("diagnose/queue_rule", train(*CHAIN, {0: [0]}, role="eval"), skip_share=0.0) == []
+    assert ask(train(*CHAIN, {0: [0]}, role="eval"), skip_share=0.0) == []
 
 
 def test_the_same_pipeline_again_is_judged_once_over_all_samples(ask):
     first, second = train(*CHAIN, {0: [0], 1: [0], 2: [4]}), train(*CHAIN, {0: [0], 1: [0], 2: [2]}, pipeline=1)
     tables = {name: first[name] + second[name] for name in first}
-    rows = ask("diagnose/queue_rule", tables, skip_share=0.0, give="op_id drop_ratio")
+    rows = ask(tables, skip_share=0.0, give="op_id drop_ratio")
     assert rows == [(1, 0.75), (2, 0.25), (-1, 0.0), (0, 0.0)]
 
 
 def test_nothing_is_said_without_samples(ask):
     tables = train(*CHAIN, {0: [], 1: [], 2: []})
-    assert ask("diagnose/queue_rule", tables, skip_share=0.25) == []
+    assert ask(tables, skip_share=0.25) == []
