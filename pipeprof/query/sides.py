@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipeprof.query.engine import Engine
-from pipeprof.read.tables.arrow import numbers, strings
+from pipeprof.read.tables.writer import numbers, strings
 
 if TYPE_CHECKING:
     from pipeprof.record.measures import Measures

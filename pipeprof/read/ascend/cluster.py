@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.communication import costs, links, step_number
-from pipeprof.read.ascend.statistics import PARTS
+from pipeprof.read.ascend.output import PARTS
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.nested import entries
 from pipeprof.read.source.numbers import duration, integer

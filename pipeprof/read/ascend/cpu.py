@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import LINE, executions, graph_collective, launches, op_type
 from pipeprof.read.source.content import HINT, LONG_LINE
-from pipeprof.read.tables.operators import MOST as MOST_OPERATORS
+from pipeprof.read.tables.rows import MOST as MOST_OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

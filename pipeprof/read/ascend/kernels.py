@@ -19,8 +19,8 @@ from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.number_columns import nanoseconds
 from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, line_blocks
-from pipeprof.read.tables.arrow import numbers
-from pipeprof.read.tables.operators import LONGEST
+from pipeprof.read.tables.rows import LONGEST
+from pipeprof.read.tables.writer import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

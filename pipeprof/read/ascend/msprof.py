@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.events import Event, events
-from pipeprof.read.ascend.lanes import number_of
+from pipeprof.read.ascend.events import Event, events, number_of
 from pipeprof.read.ascend.step_trace import FIRST_EPOCH_NS
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type

@@ -1,25 +1,77 @@
 """Tables of one rank while they are being written: rows leave memory as they come.
 
 Times go in as ns of their own clock. Files of one rank may be on several: `counter` (the device's, from files of
-10 ns ticks), `epoch`, `raw` (CLOCK_MONOTONIC_RAW). Each clock has its own zero; nothing relates them.
+10 ns ticks), `epoch`, `raw` (CLOCK_MONOTONIC_RAW). Each clock has its own zero; nothing relates them. What must hold
+within the files is checked: a violation is a warning that names file, row and numbers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.values import phase_of
-from pipeprof.read.tables.operators import FULL, LONGEST
+from pipeprof.read.mindspore_ops import graph_collective
+from pipeprof.read.source.numbers import LARGEST, integer
+from pipeprof.read.tables.rows import FULL, LONGEST
 from pipeprof.read.tables.share import RankTables
 from pipeprof.read.tables.steps import Steps
 from pipeprof.record.schema import BY_NAME
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
-    from pipeprof.read.tables.operators import Key
+    from pipeprof.read.source.notes import Notes
+    from pipeprof.read.tables.rows import Key
     from pipeprof.record.run import Run
+
+
+NS_PER_TICK = 10  # of the device counter, 100 MHz
+
+
+def ticks(text: str) -> int | None:
+    """Ticks of the device counter as ns; None for anything that is not a whole number of them."""
+    value = integer(text)
+    return None if value is None or not 0 <= value < LARGEST // NS_PER_TICK else value * NS_PER_TICK
+
+
+def phase_of(name: str, kind: str | None) -> str:
+    """Phase of an operator of a graph by its full name, else `other`."""
+    if name.startswith("hcom_") or (kind or "").startswith("hcom") or graph_collective(kind or name):
+        return "communication"
+    if "/optimizer" in name:
+        return "optimizer"
+    if name.startswith("Gradients/") or "/gradients/" in name:
+        return "backward"
+    return "forward" if name.startswith("Default/network") else "other"
+
+
+_SPELLED_OUT = 3  # violations of one rule in one file; the others are counted
+
+
+class Checks:
+    """Violations found in the files of a rank."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def that(self, holds: bool, path: Path, row: object, rule: str, seen: str) -> bool:  # noqa: FBT001 - reads as a sentence
+        """Whether a rule holds; when not, the first few rows are named."""
+        if not holds:
+            self._counts[path.name, rule] += 1
+            if self._counts[path.name, rule] <= _SPELLED_OUT:
+                self._notes.add("self_check", f"`{path.name}`, row {row}: {rule}, found {seen}")
+        return holds
+
+    def close(self) -> None:
+        """Say how many more there are."""
+        for (name, rule), count in self._counts.items():
+            if count > _SPELLED_OUT:
+                more = format_count(count - _SPELLED_OUT, "more row")
+                self._notes.add("self_check", f"`{name}`: {rule}: the same in {more}")
+        self._counts.clear()
 
 
 class Out(RankTables):

@@ -9,26 +9,22 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend import (
     communication,
     cpu,
-    graph_comm,
-    graph_facts,
     graph_ops,
     kernels,
-    lanes,
-    memory,
     msprof,
+    output,
     raw_trace,
-    statistics,
     step_trace,
     trace_view,
-)  # fmt: skip
+)
 from pipeprof.read.ascend.cluster import add_cluster
-from pipeprof.read.ascend.graph_comm import parallelism
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.source.document import document, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipeprof.read.ascend.events import Names
     from pipeprof.read.tables.share import Outcome, Share
     from pipeprof.record.run import Run
 
@@ -66,7 +62,7 @@ class RankFiles:
         self.config: dict[str, Any] = {}
         self._splits: list[dict[str, Any]] = []
         self._tags: dict[int, str] = {}
-        self._names: dict[Path, lanes.Names] = {}
+        self._names: dict[Path, Names] = {}
         self._clock = msprof.Clock("raw", 0)
 
     def read(self) -> None:
@@ -106,7 +102,7 @@ class RankFiles:
             devices = mapping(said).get("DeviceInfo")
             self._note_config("device", mapping(devices[0]) if isinstance(devices, list) and devices else {})
         for path in self._paths("cluster_analyse")[:1]:
-            self._note_config("parallel", parallelism(path))
+            self._note_config("parallel", communication.parallelism(path))
         for points in self._each("point_info", document):
             one = points[0] if isinstance(points, list) and points else points
             self.points |= {name: value for name, value in mapping(one).items() if isinstance(value, str)}
@@ -114,7 +110,7 @@ class RankFiles:
         named = {"fp_start": self._tags.get(raw_trace.FP), "bp_end": self._tags.get(raw_trace.BP)}
         self.points = {name: value for name, value in named.items() if value} | self.points
         self._each("framework", graph_ops.read_framework, out)
-        self._each("flops", graph_facts.read_flops, out)
+        self._each("flops", graph_ops.read_flops, out)
         self._each("graph_desc", graph_ops.read_descriptions, out)
         for path in self._paths("start_info"):
             self._clock = self._try(msprof.read_clock, path) or self._clock
@@ -174,34 +170,34 @@ class RankFiles:
             self._each("aicpu", graph_ops.read_aicpu, out)
         else:
             self._each("aicpu_log", graph_ops.read_aicpu_log, out)
-        self._each("hccl_raw", graph_comm.read_hccl, out)
-        self._each("cluster_analyse", graph_comm.read_cluster_analyse, out)
+        self._each("hccl_raw", communication.read_hccl, out)
+        self._each("cluster_analyse", communication.read_cluster_analyse, out)
         launches = next(iter(self._paths("cpu_launch")), None)
         wanted = not len(out.steps)
         seen = self._each("cpu_exec", cpu.read_executions, launches, out, steps=wanted)
         for path, totals in zip(self._paths("cpu_detail"), stated["cpu_detail"], strict=True):
             if totals and seen and seen[0]:
-                statistics.check_cpu_totals(path, totals, seen[0], out)
+                output.check_cpu_totals(path, totals, seen[0], out)
         self._each("gpu_exec", cpu.read_executions, None, out, steps=False, device="GPU", unit="us")
-        self._each("dynamic_shape", graph_facts.read_dynamic_shapes, out)
-        self._each("cpu_memory", memory.read_cpu_memory, out)
+        self._each("dynamic_shape", graph_ops.read_dynamic_shapes, out)
+        self._each("cpu_memory", output.read_cpu_memory, out)
 
     def _output(self) -> None:
         """ASCEND_PROFILER_OUTPUT."""
         out = self.out
-        for rows in self._each("step_trace_time", statistics.read_step_split, out):
+        for rows in self._each("step_trace_time", output.read_step_split, out):
             self._splits += rows or []
         totals: kernels.Totals = {}
         read = self._each("kernel_details", kernels.read_kernels, out, totals)  # in several pieces when it is long
         for path in self._paths("op_statistic"):
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None and read and all(read):
-                statistics.check_statistic(path, stated, totals, out)
+                output.check_statistic(path, stated, totals, out)
         self._each("communication", communication.read_operators, communication.costs, out)
         self._each("communication_matrix", communication.read_operators, communication.links, out)
-        self._each("operator_details", statistics.read_operator_details, out)
-        self._each("memory_record", memory.read_memory_record, out)
-        self._each("operator_memory", memory.read_operator_memory, out)
+        self._each("operator_details", output.read_operator_details, out)
+        self._each("memory_record", output.read_memory_record, out)
+        self._each("operator_memory", output.read_operator_memory, out)
         self._each("trace_view", self._trace)
 
     def _trace(self, path: Path) -> None:
@@ -209,7 +205,7 @@ class RankFiles:
         trace_view.add_fetches(self._names[path], out)
         wanted = {"ops": not out.has("op"), "collectives": not out.has("collective")}
         sums = trace_view.read_trace(path, self._names[path], out, **wanted)
-        statistics.check_overlap(path, sums, self._splits, out)
+        output.check_overlap(path, sums, self._splits, out)
 
     def _prof(self) -> None:
         """Folder PROF_*."""

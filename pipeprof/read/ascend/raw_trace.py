@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pipeprof.read.ascend.out import NS_PER_TICK
 from pipeprof.read.ascend.step_trace import Event, NoStepError, Step, add_steps
-from pipeprof.read.ascend.values import NS_PER_TICK
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read, whole_text
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.plain_file import open_file

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.values import NS_PER_TICK, ticks
+from pipeprof.read.ascend.out import NS_PER_TICK, ticks
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.numbers import integer

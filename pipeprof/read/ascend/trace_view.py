@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.events import Bare, Event, events
-from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
+from pipeprof.read.ascend.events import MOST, Bare, Event, Lanes, Names, Sort, events, number_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.notes import Notes
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.ascend.lanes import Waiting
+    from pipeprof.read.ascend.events import Waiting
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "epoch"

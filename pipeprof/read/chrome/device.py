@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.chrome.kinds import DEVICE, Info
+from pipeprof.read.chrome.dialect import DEVICE, Info
 from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, collective_by_pattern, is_communication
 from pipeprof.read.chrome.spill import NONE
-from pipeprof.read.tables.arrow import constant, numbers, optional, strings
+from pipeprof.read.tables.writer import constant, numbers, optional, strings
 
 if TYPE_CHECKING:
     import pyarrow as pa

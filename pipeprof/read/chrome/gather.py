@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.container import scan
-from pipeprof.read.chrome.events import UNREADABLE, decode_counter, decode_counters
-from pipeprof.read.chrome.flow_links import FlowLinks
-from pipeprof.read.chrome.kinds import LOADER_THREAD, Info, Marks
-from pipeprof.read.chrome.launches import Launches
-from pipeprof.read.chrome.loop import LoopMarks
+from pipeprof.read.chrome.dialect import LOADER_THREAD, Info, Marks
+from pipeprof.read.chrome.events import UNREADABLE, Pairs, decode_counter, decode_counters
+from pipeprof.read.chrome.links import FlowLinks, Launches
 from pipeprof.read.chrome.memory import MemoryEvents
-from pipeprof.read.chrome.pairs import Pairs
+from pipeprof.read.chrome.numbering import Numbers, Texts, Tracks
 from pipeprof.read.chrome.rows import BatchRows
 from pipeprof.read.chrome.spill import NONE
-from pipeprof.read.chrome.texts import Numbers, Texts
-from pipeprof.read.chrome.tracks import Tracks
+from pipeprof.read.chrome.steps import LoopMarks
 from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:

@@ -1,17 +1,143 @@
-"""Operators: the rows of op_info, one per name, arguments, phase and source location."""
+"""Operators, one per name, arguments, phase and source location: their rows in op_info, frames and operations.
+
+Operations of one execution are as the trace says, else from its shapes, for the operators that PyTorch counts. The
+formulas are those of torch/csrc/profiler/util.cpp (computeFlops): a multiply-add is two operations, the bias of a
+convolution or a matrix product is not counted. Operators that it does not count have none here either.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.chrome.flops import flops_of
-from pipeprof.read.chrome.kinds import COMPUTING, LOADER, LOADING, shapes_shown, shown
-from pipeprof.read.chrome.texts import MOST
+import msgspec
+
+from pipeprof.read.chrome.dialect import COMPUTING, LOADER, LOADING, shapes_shown, shown
+from pipeprof.read.chrome.events import UNREADABLE, text_of
+from pipeprof.read.chrome.numbering import MOST, shortened
+from pipeprof.read.source.numbers import LARGEST
 
 if TYPE_CHECKING:
-    from pipeprof.read.chrome.kinds import Info
-    from pipeprof.read.chrome.stacks import Stacks
+    from collections.abc import Callable, Sequence
+
+    from pipeprof.read.chrome.dialect import Info
+
+
+_BETWEEN_FRAMES = re.compile(r";(?:\r?\n)?")
+# Frames that the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_stack_entry).
+_HIDDEN = (
+    ("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"),
+    ("_internal/common_utils", "prof_callable"), ("_internal/common_utils", "prof_func_call"),
+    ("_internal/common_utils", "prof_meth_call"),
+)  # fmt: skip
+
+
+class Stacks:
+    """Frames numbered from 0: each with the number of its caller."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int | None, str]] = []
+        self._numbers: dict[tuple[int | None, str], int] = {}
+        self._texts: dict[bytes, int | None] = {}
+
+    def number(self, raw: bytes) -> int | None:
+        """The innermost frame of a `Call stack` (frames separated by `;`, innermost first); None for no frame."""
+        if len(raw) <= 2:
+            return None
+        if raw not in self._texts:
+            frames = [frame.strip() for frame in _BETWEEN_FRAMES.split(text_of(msgspec.Raw(raw)))]
+            self._texts[raw] = self._add([frame for frame in frames if frame and not _hidden(frame)])
+        return self._texts[raw]
+
+    def inside(self, at: int | None, frame: str) -> int | None:
+        """The number of a frame that another one called; the caller's where there are too many."""
+        key = (at, frame)
+        if key not in self._numbers:
+            if len(self.rows) >= MOST:
+                return at
+            self._numbers[key] = len(self.rows)
+            self.rows.append((len(self.rows), at, frame))
+        return self._numbers[key]
+
+    def _add(self, frames: Sequence[str]) -> int | None:
+        at: int | None = None
+        for frame in reversed(frames):
+            at = self.inside(at, shortened(frame))
+        return at
+
+
+def _hidden(frame: str) -> bool:
+    return any(file in frame and function in frame for file, function in _HIDDEN)
+
+
+CONVOLUTION = "aten::conv2d"  # the one for which shapes are not enough
+_NO_TENSORS = ("Scalar", "ScalarList", "None", "")  # among the types of arguments
+_shapes = msgspec.json.Decoder(list[list[int]])
+_values = msgspec.json.Decoder(list[Any])
+_lists = msgspec.json.Decoder(list[int])
+
+
+def flops_of(info: Info) -> int | None:
+    """Operations of one execution; None when it cannot be told."""
+    if info.extra.isdigit():
+        return _fitting(int(info.extra)) if len(info.extra) < 20 else None
+    count = _COUNTED.get(info.name)
+    if count is None or not info.dims:
+        return None
+    try:
+        shapes = _shapes.decode(info.dims)
+        if count is _elements and not shapes[0] and _values.decode(info.types)[0] in _NO_TENSORS:
+            return None
+        return _fitting(count(shapes, info.extra))
+    except (*UNREADABLE, IndexError, ZeroDivisionError):
+        return None
+
+
+def _fitting(count: int) -> int | None:
+    return count if 0 <= count < LARGEST else None
+
+
+def _elements(shapes: Sequence[Sequence[int]], _extra: bytes) -> int:
+    return math.prod(shapes[0])
+
+
+def _product(shapes: Sequence[Sequence[int]], _extra: bytes) -> int:
+    """Of the matrices (or batches of them) at the end of the tensors: [.., m, k] x [.., k, n]."""
+    one, two = shapes[0], shapes[1]
+    batch = one[0] if len(one) == 3 else 1
+    return 2 * math.prod(one) // one[-1] // batch * math.prod(two)
+
+
+def _sum_and_product(shapes: Sequence[Sequence[int]], extra: bytes) -> int:
+    return _product(shapes[1:], extra)
+
+
+def _convolution(shapes: Sequence[Sequence[int]], extra: bytes) -> int:
+    """Stride, padding, dilation and groups are among the values of the arguments, as text."""
+    given = _values.decode(extra)
+    stride, padding, dilation = (_lists.decode(given[index]) for index in (3, 4, 5))
+    batch, channels, *image = shapes[0]
+    out_channels, _, *kernel = shapes[1]
+    if len(image) != 2 or len(kernel) != 2:
+        raise IndexError
+    size = [
+        (image[axis] + 2 * padding[axis] - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis] + 1
+        for axis in (0, 1)
+    ]
+    return 2 * batch * math.prod(size) * math.prod(kernel) * channels * out_channels // int(given[6])
+
+
+_COUNTED: dict[str, Callable[[Sequence[Sequence[int]], bytes], int]] = {
+    CONVOLUTION: _convolution,
+    "aten::mm": _product,
+    "aten::bmm": _product,
+    "aten::addmm": _sum_and_product,
+    "aten::baddbmm": _sum_and_product,
+    "aten::mul": _elements,
+    "aten::add": _elements,
+}
+
 
 OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA, UNKNOWN = range(7)
 PHASES = ("other", "forward", "backward", "optimizer", "communication", "data", None)

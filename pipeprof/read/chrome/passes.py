@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof import processes
 from pipeprof.read.chrome.container import Batch, Trace
-from pipeprof.read.chrome.dialect import LINES, PLANES, RECORDS
+from pipeprof.read.chrome.dialect import AHEAD, LINES, PLANES, RECORDS
 from pipeprof.read.chrome.gather import Gathered
-from pipeprof.read.chrome.kinds import AHEAD
 from pipeprof.read.chrome.lines import AGAIN, Lines
 from pipeprof.read.chrome.rocprof_records import Records
 from pipeprof.read.chrome.spill import Spill
 from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
 from pipeprof.read.chrome.xplane_wire import Space
-from pipeprof.read.source.collector import without_collector
-from pipeprof.read.tables.halfway import Waiting
+from pipeprof.read.source.json_stream import without_collector
 from pipeprof.read.tables.share import folder_alone
-from pipeprof.read.tables.workers import check_folder
+from pipeprof.read.tables.workers import Waiting, check_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

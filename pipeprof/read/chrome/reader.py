@@ -12,10 +12,9 @@ from pipeprof.read.chrome.container import LARGEST_HEADER
 from pipeprof.read.chrome.dialect import torch
 from pipeprof.read.chrome.passes import File, read_file, write_rank
 from pipeprof.read.source.content import Content
-from pipeprof.read.tables.halfway import halfway
 from pipeprof.read.tables.outcome import count, note_missing
 from pipeprof.read.tables.share import size_of
-from pipeprof.read.tables.workers import as_nodes_see, spread
+from pipeprof.read.tables.workers import as_nodes_see, halfway, spread
 from pipeprof.record.note import note
 from pipeprof.record.run import Rank, Rep
 

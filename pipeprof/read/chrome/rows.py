@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
-from pipeprof.read.chrome.dialect import RECORDS
-from pipeprof.read.chrome.events import NOTHING, Args, identity, int64
-from pipeprof.read.chrome.flops import CONVOLUTION
-from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
-from pipeprof.read.chrome.kinds import (
+from pipeprof.read.chrome.dialect import (
     API,
     CALLS,
     DEVICE,
@@ -22,6 +18,7 @@ from pipeprof.read.chrome.kinds import (
     OLD_CATEGORIES,
     OLD_PROCESSES,
     PLAIN,
+    RECORDS,
     SIDES,
     STEP,
     STEP_LINE,
@@ -31,9 +28,11 @@ from pipeprof.read.chrome.kinds import (
     Info,
     Marks,
 )
-from pipeprof.read.chrome.pairs import ASYNC
+from pipeprof.read.chrome.events import ASYNC, NOTHING, Args, identity, int64
+from pipeprof.read.chrome.links import CATEGORIES, OPERATOR
+from pipeprof.read.chrome.numbering import shortened
+from pipeprof.read.chrome.ops import CONVOLUTION
 from pipeprof.read.chrome.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
-from pipeprof.read.chrome.texts import shortened
 from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:

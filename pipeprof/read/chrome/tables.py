@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeprof.read.chrome.device import DeviceRows
-from pipeprof.read.chrome.kinds import MEMORY, Info, Marks
-from pipeprof.read.chrome.ops import OTHER, Ops
+from pipeprof.read.chrome.dialect import MEMORY, Info, Marks
+from pipeprof.read.chrome.ops import OTHER, Ops, Stacks
 from pipeprof.read.chrome.spill import NONE
-from pipeprof.read.chrome.stacks import Stacks
 from pipeprof.read.chrome.tree import Tree
 from pipeprof.read.source.number_columns import UNKNOWN
-from pipeprof.read.tables.arrow import constant, doubles, numbers, optional, strings
-from pipeprof.read.tables.writer import TableWriter
+from pipeprof.read.tables.writer import TableWriter, constant, doubles, numbers, optional, strings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

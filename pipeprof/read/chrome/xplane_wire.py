@@ -12,8 +12,8 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import CHUNK, Batch, TraceFile
+from pipeprof.read.chrome.dialect import DEVICE_PROCESS, STEP
 from pipeprof.read.chrome.events import Args, Event
-from pipeprof.read.chrome.kinds import DEVICE_PROCESS, STEP
 from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.file_rows import FileRows
+from pipeprof.read.megengine.files import FileRows
 from pipeprof.read.source.content import Content
 from pipeprof.units import ns_from_text
 

@@ -10,16 +10,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.megengine.profile import object_text, shape_text
-from pipeprof.read.megengine.profile_content import UNKNOWN
-from pipeprof.read.tables.arrow import numbers as integers
-from pipeprof.read.tables.arrow import pick
-from pipeprof.read.tables.arrow import strings as texts
+from pipeprof.read.megengine.profile import UNKNOWN, object_text, shape_text
+from pipeprof.read.tables.writer import numbers as integers
+from pipeprof.read.tables.writer import pick
+from pipeprof.read.tables.writer import strings as texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeprof.read.megengine.profile_content import Profile, Side, VariableWords
+    from pipeprof.read.megengine.profile import Profile, Side, VariableWords
 
 Columns = dict[str, pa.Array]
 PIECE = 1 << 14  # rows

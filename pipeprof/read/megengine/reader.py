@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine import kinds
-from pipeprof.read.megengine.beside import add_beside
-from pipeprof.read.megengine.file_rows import write
-from pipeprof.read.megengine.kinds import by_pid
+from pipeprof.read.megengine import files
+from pipeprof.read.megengine.files import by_pid, write
 from pipeprof.read.megengine.load_and_run import read_log_steps
+from pipeprof.read.megengine.memory_files import add_beside
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
-from pipeprof.read.megengine.timelines import add_timelines
+from pipeprof.read.megengine.timeline import add_timelines
 from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
 from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record.run import Rank, Rep
@@ -42,7 +41,7 @@ _MISSING = {
 
 def recognise(path: Path) -> bool:
     """Whether a file is one of these, by its content. Raises SourceError when it cannot be read."""
-    return kinds.identify(path) is not None
+    return files.identify(path) is not None
 
 
 def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
@@ -52,12 +51,12 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     without either, each log of load_and_run is a repetition. Memory files go beside the first of them. Raises
     SourceError when nothing usable is in any file.
     """
-    recognised = [(kinds.identify(path), path) for path in paths]
-    profiles = [path for kind, path in recognised if kind == kinds.PROFILE]
-    timelines = sorted((path for kind, path in recognised if kind == kinds.TIMELINE), key=by_pid)
-    logs = [path for kind, path in recognised if kind == kinds.LOG]
-    others = [(kind, path) for kind, path in recognised if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
-    damage: list[SourceError] = [_no_times(path) for kind, path in recognised if kind == kinds.FOOTPRINT]
+    recognised = [(files.identify(path), path) for path in paths]
+    profiles = [path for kind, path in recognised if kind == files.PROFILE]
+    timelines = sorted((path for kind, path in recognised if kind == files.TIMELINE), key=by_pid)
+    logs = [path for kind, path in recognised if kind == files.LOG]
+    others = [(kind, path) for kind, path in recognised if kind in (files.MEMORY_FLOW, files.STATIC_MEMORY)]
+    damage: list[SourceError] = [_no_times(path) for kind, path in recognised if kind == files.FOOTPRINT]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
         leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
@@ -122,7 +121,7 @@ def _each_log_a_repetition(
             continue
         write(outcome, run, rep, 0, damage)
         checks += [{"file": path.name, "rep": rep, **check} for check in log_checks]
-        run.manifest.reps.append(_rep(rep, outcome.end_ns, kinds.LOG))
+        run.manifest.reps.append(_rep(rep, outcome.end_ns, files.LOG))
     if checks:
         run.manifest.options["load_and_run"] = checks
 

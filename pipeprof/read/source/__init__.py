@@ -7,5 +7,4 @@ document     a small JSON document, read whole
 sheet        CSV: rows by column name
 numbers      text to whole numbers and ns, one value; number_columns: the same for a whole column
 notes        what was odd, for the user
-collector    Python's garbage collector, out of the way
 """

@@ -7,9 +7,10 @@ text is never a prefix of another object, so what decodes was cut in the right p
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.read.source.content import Content
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Millions of small objects and no cycles: looking for those would only take time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
 
 CHUNK = 1 << 20
 LARGEST = 48 << 20  # bytes of one entry

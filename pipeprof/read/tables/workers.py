@@ -1,20 +1,29 @@
-"""Several ranks or files at once, here or on a cluster. What is written does not depend on how many there are."""
+"""Several ranks or files at once, here or on a cluster. What is written does not depend on how many there are.
+
+What was read of a file when others must be looked at before its tables can be written waits, in a process that shares
+the work in a file, since another process may go on with it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING, TypeVar
+import pickle
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof import cluster, processes
 from pipeprof.errors import RunError, UsageError
 from pipeprof.read.tables.share import folder_alone, read_share
+from pipeprof.record.store import not_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipeprof.read.tables.share import Outcome, Share
     from pipeprof.record.run import Run
+
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
@@ -90,3 +99,33 @@ def _wanted() -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 256:
         raise UsageError(f"`{VARIABLE}` is `{text[:40]}`, expected a number from 1 to 256", f"unset {VARIABLE}")
     return int(text)
+
+
+@contextlib.contextmanager
+def halfway(run: Run) -> Iterator[Path]:
+    """A folder for what waits, which is gone afterwards."""
+    where = run.path.resolve()
+    with tempfile.TemporaryDirectory(prefix=".half-", suffix=".tmp", dir=where, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+class Waiting:
+    """Content that waits for the second pass. Raises RunError when it cannot be written."""
+
+    def __init__(self, content: Any, folder: Path) -> None:
+        self._content = content
+        self._path: Path | None = None
+        if processes.is_one_of_several():
+            try:
+                with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                    pickle.dump(content, file, pickle.HIGHEST_PROTOCOL)
+            except OSError as error:
+                raise not_written(folder, error) from error
+            self._content, self._path = None, Path(file.name)
+
+    def take(self) -> Any:
+        """The content."""
+        if self._path is None:
+            return self._content
+        with self._path.open("rb") as file:
+            return pickle.load(file)  # noqa: S301 - this import wrote it

@@ -1,24 +1,68 @@
-"""Parquet files written piece by piece: a whole table need not be in memory."""
+"""Parquet files written piece by piece: a whole table need not be in memory. Their arrays come from NumPy's memory.
+
+pyarrow's own conversions import pandas, which costs time and memory.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeprof.read.tables.arrow import numbers
 from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
     from typing_extensions import Self
 
     from pipeprof.record.run import Run
+
+
+def numbers(values: NDArray[np.int64] | Sequence[int], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """int64; null where it is not valid."""
+    array = np.ascontiguousarray(values, np.int64)
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(array), [bits, pa.py_buffer(array)])
+
+
+def optional(values: NDArray[np.int64] | Sequence[int], none: int = -1) -> pa.Array:
+    """int64 in which `none` becomes null."""
+    array = np.ascontiguousarray(values, np.int64)
+    return numbers(array, array != none)
+
+
+def doubles(bits: NDArray[np.int64]) -> pa.Array:
+    """Double from its bits."""
+    return pa.Array.from_buffers(pa.float64(), len(bits), [None, pa.py_buffer(np.ascontiguousarray(bits))])
+
+
+def strings(values: Sequence[bytes | str | None]) -> pa.Array:
+    """Texts (str, or bytes in UTF-8), null for None."""
+    encoded = [value.encode("utf-8", "replace") if isinstance(value, str) else value or b"" for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    valid = pa.py_buffer(np.packbits(np.array([value is not None for value in values], bool), bitorder="little"))
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
+
+
+def constant(value: str | None, length: int) -> pa.Array:
+    """The same text in every row."""
+    return (
+        pa.nulls(length, pa.string()) if value is None else strings([value]).take(numbers(np.zeros(length, np.int64)))
+    )
+
+
+def pick(values: pa.Array, at: pa.Array) -> pa.Array:
+    """values[at], null where `at` is. As `Array.take`, which imports more."""
+    return pa.DictionaryArray.from_arrays(at, values).dictionary_decode()
+
 
 ROWS_PER_GROUP = 1 << 15
 

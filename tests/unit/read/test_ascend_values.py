@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.read.ascend.values import phase_of
+from pipeprof.read.ascend.out import phase_of
 
 
 @pytest.mark.parametrize(

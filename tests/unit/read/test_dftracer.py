@@ -10,8 +10,8 @@ from dftracer_files import DLIO, event, written
 from stored_rows import rows
 
 from pipeprof.query.engine import Engine
-from pipeprof.read.chrome.kinds import Marks
-from pipeprof.read.chrome.loop import without
+from pipeprof.read.chrome.dialect import Marks
+from pipeprof.read.chrome.steps import without
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.report.run_verdict import verdict_of
 from pipeprof.verdict.calls import STORAGE

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pipeprof.read.chrome import flops as torch_flops
-from pipeprof.read.chrome.kinds import Info
+from pipeprof.read.chrome import ops as torch_flops
+from pipeprof.read.chrome.dialect import Info
 from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
 
 

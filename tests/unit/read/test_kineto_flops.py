@@ -5,8 +5,8 @@ import json
 import pytest
 from kineto_files import imported, op, ops_by_name, write_trace
 
-from pipeprof.read.chrome.flops import flops_of
-from pipeprof.read.chrome.kinds import Info
+from pipeprof.read.chrome.dialect import Info
+from pipeprof.read.chrome.ops import flops_of
 
 VALUES = ["", "", "", "[2, 2]", "[3, 3]", "[1, 1]", "1"]
 

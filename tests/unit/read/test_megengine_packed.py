@@ -10,7 +10,7 @@ from megengine_files import profile
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path
-from pipeprof.read.megengine import kinds
+from pipeprof.read.megengine import files as kinds
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME

@@ -12,7 +12,7 @@ from megengine_files import GPU, footprint, op, profile, times, var, write
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path, recognise
-from pipeprof.read.megengine import kinds
+from pipeprof.read.megengine import files as kinds
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.source import json_stream
 from pipeprof.record import store

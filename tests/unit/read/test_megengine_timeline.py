@@ -8,10 +8,11 @@ from megengine_files import write
 from pipeprof.errors import RunError, SourceError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine import timeline
-from pipeprof.read.megengine.memory_flow import read_memory_flow
-from pipeprof.read.megengine.survey import survey
+from pipeprof.read.megengine.events import survey
+from pipeprof.read.megengine.memory_files import read_memory_flow
 from pipeprof.read.megengine.timeline import read_timeline
-from pipeprof.read.tables import operators, streamed
+from pipeprof.read.tables import rows as tables
+from pipeprof.read.tables import streamed
 from pipeprof.read.tables.rows import Rows
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
@@ -263,7 +264,7 @@ def test_rows_are_written_piece_by_piece(tmp_path, monkeypatch):
 
 
 def test_of_too_many_operators_only_the_types_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(operators, "MOST", 3)
+    monkeypatch.setattr(tables, "MOST", 3)
     content = [
         event(ph, f"type{n % 2}", n + at, tid="host", args={"__name__": f"op{n}"})
         for n in range(9) for ph, at in (("B", 0.0), ("E", 0.5))

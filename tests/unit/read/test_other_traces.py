@@ -11,8 +11,7 @@ from ascend_files import write_output
 from stored_rows import rows
 
 from pipeprof.errors import SourceError, UsageError
-from pipeprof.read.chrome.events import decode
-from pipeprof.read.chrome.pairs import Pairs
+from pipeprof.read.chrome.events import Pairs, decode
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.record import store
 from pipeprof.report.run_verdict import verdict_of

@@ -1,15 +1,23 @@
-"""Which file of MegEngine is which, by its content: the first 64 KiB, and the last 4 of a timeline."""
+"""Files of MegEngine: which is which, by the first 64 KiB and the last 4 of a timeline; what one gave, to the run."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import Content
+from pipeprof.read.tables.outcome import count, say_problems
+from pipeprof.read.tables.rows import Rows
+from pipeprof.record import limits, store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipeprof.record.run import Run
+
 
 PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY, LOG = (
     "static-graph profile", "footprint dump", "chrome timeline", "memory flow", "static memory dump",
@@ -87,3 +95,23 @@ def by_pid(path: Path) -> tuple[int, str]:
     """Files in the order of the process numbers that their names begin with; 0 without one."""
     match = _PID.match(path.name)
     return (int(match[1]) if match else 0, str(path))
+
+
+@dataclass
+class FileRows:
+    """Rows per table in schema order; times are ns since the file's own zero, which is `zero_ns` since the epoch."""
+
+    tables: Rows = field(default_factory=lambda: Rows(0, 0, most=limits.most_imported_rows(in_memory=True)))
+    zero_ns: int | None = None
+    end_ns: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    damage: SourceError | None = None
+
+
+def write(file: FileRows, run: Run, rep: int, rank: int, damage: list[SourceError], part: int = 0) -> None:
+    """Write the rows of a file, count them, and say what was wrong with it."""
+    for table, rows in file.tables.rows.items():
+        count(run.manifest, table, store.write(run, table, rep, rank, rows, part))
+    say_problems(run.manifest, file.problems, rep, rank)
+    if file.damage is not None:
+        damage.append(file.damage)
