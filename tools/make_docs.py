@@ -76,7 +76,7 @@ Results go to stdout, messages to stderr. An error is one line `error:`, usually
 | `PIPEPROF_REDACT` | patterns of what is masked, one in a line, as with `--redact` |
 | `FP_POINT`, `BP_POINT` | as `--fp-point` and `--bp-point` of `collect` |
 | `PIPEPROF_IMPORT_JOBS` | how many processes an import uses |
-| `PIPEPROF_MAX_BYTES` and others | [limits](security.md#files-from-elsewhere) of what is read |
+| `PIPEPROF_MAX_BYTES` and others | [limits](limits.md) of what is read |
 | `NO_COLOR` | no colours, as `--no-color` |
 | `XDG_CACHE_HOME` | the cache is its folder `pipeprof` (default: `~/.cache/pipeprof`) |
 """
@@ -93,9 +93,9 @@ JSON, say which rule it was, with the values that it met.
 
 _RESULTS_HEAD = """# Results
 
-Every figure that pipeprof claims, the latest of each alone, with the command that measures it again. Times differ on other
-machines. The last column leads to more: what else was measured, what came out before, what was tried and left. Made by
-`tools/make_docs.py` from `lab/results.json`.
+Every figure that pipeprof claims, the latest of each alone, with the command that measures it again. Times differ on
+other machines. The last column leads to more: what else was measured, what came out before, what was tried and left.
+Made by `tools/make_docs.py` from `lab/results.json`.
 """
 
 _DECISIONS_HEAD = """# Decisions
