@@ -199,7 +199,7 @@ def _few(found):
     head = ["source", "repetitions", "identical code: any regressed", "any improved", "x 1.5", "x 2", "x 3", "x 10"]
     text = (
         "Judged once with the whole alpha, as `compare` and `baseline check` do. In brackets by the test alone, without\n"
-        "[sides that lie far apart](gate.md#how-it-is-judged); then the upper end of the one-sided 95 % interval. Two a side\n"
+        "[sides that lie far apart](gate-statistics.md#far-apart); then the upper end of the one-sided 95 % interval. Two a side\n"
         "are judged only with `least_reps = 2`, and never without the test. Any metric that decides, 20,000 comparisons per\n"
         "cell, drawn after the rule was fixed.\n\n"
     )
