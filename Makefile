@@ -41,7 +41,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check fresh-machine test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-measures test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs pictures site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check fresh-machine test-wheel constraints sbom clean help
 
 demo: $(DEMO)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -78,7 +78,7 @@ test-torch: $(TEST)  ## operator tables against the newest torch, or TORCH=torch
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,test,torch]" "$(TORCH)"
 	$(TESTS) tests/oracles/test_kineto_stacks.py tests/oracles/test_torch_flops.py -k "live or torch_flops"
 
-test-duckdb: $(TEST)  ## SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
+test-duckdb: $(TEST)  # SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
 	for version in $(DUCKDBS); do \
 		$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/duckdb-$$version duckdb==$$version && \
 		PYTHONPATH="$(abspath $(VENV))/duckdb-$$version" $(TESTS) tests/unit/query/test_attacks.py || exit 1; \
@@ -90,13 +90,13 @@ fuzz: $(TEST)  ## the tests that make up their input, with new input and in a ne
 mutations: $(TEST)  ## MUTATIONS=5000 damaged inputs of every family through the real verbs (an hour)
 	PIPEPROF_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest --timeout 36000 -n auto tests/property/test_mutations.py
 
-races: $(TEST)  ## RACES=30 times two recordings race for one folder and are killed at random (3 minutes)
+races: $(TEST)  # RACES=30 times two recordings race for one folder and are killed at random (3 minutes)
 	PIPEPROF_RACES=$(RACES) $(TESTS) -m "not real" tests/e2e/test_races.py
 
-label-real: $(TEST)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
+label-real: $(TEST)  # label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py
 
-label-held-out: $(TEST)  ## the third that is recorded when the rules are fixed
+label-held-out: $(TEST)  # the third that is recorded when the rules are fixed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py --held-out
 
 timing: $(TEST)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
@@ -122,6 +122,9 @@ docs: $(READY)  ## write anew what the program says in docs/: the reference page
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tests/docs/play.py --write
 
+pictures: $(READY)  ## draw the pictures of the README anew, from a stored run; needs Chromium
+	$(BIN)/python tools/pictures.py
+
 site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the navigation, or a script from elsewhere fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file tools/mkdocs.yml
 	! grep -rlE '<(script|link|img|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
@@ -129,36 +132,36 @@ site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the n
 bench: $(TEST)  ## pytest-benchmark: query and conversion time
 	$(TESTS) tests/benchmarks --benchmark-enable
 
-bench-gate: $(TEST)  ## make bench, judged: the benchmarks of BASE=origin/main and of this tree in turn (20 minutes)
+bench-gate: $(TEST)  # make bench, judged: the benchmarks of BASE=origin/main and of this tree in turn (20 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/bench_gate.py --base "$(BASE)"
 
 baselines: $(TEST)  ## record our own workloads JOBS=8 times and append them to baselines/ (15 minutes on a quiet machine)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/record_baselines.py --jobs "$(JOBS)"
 
-bench-overhead: $(TEST)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
+bench-overhead: $(TEST)  # what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
 
-bench-cost: $(TEST)  ## what the hooks cost, in CPU time of threads, taken out and put back block by block (about 6 minutes)
+bench-cost: $(TEST)  # what the hooks cost, in CPU time of threads, taken out and put back block by block (about 6 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python tests/benchmarks/cost.py --threads
 
-bench-import: $(TEST)  ## reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
+bench-import: $(TEST)  # reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/import_bench.py
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/kineto_bench.py
 
-bench-memory: $(TEST)  ## growth of memory over 100,000 steps, profiled and not (about 5 minutes)
+bench-memory: $(TEST)  # growth of memory over 100,000 steps, profiled and not (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py --kinds --memory-steps 100000
 
-bench-ascend: $(TEST)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
+bench-ascend: $(TEST)  # kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
 
-bench-causes: $(TEST)  ## causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
+bench-causes: $(TEST)  # causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/fleet_score.py --jobs 1000 --seed 100000
 
-bench-profile: $(TEST)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
+bench-profile: $(TEST)  # what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
 
-bench-history: .venv-history/.installed  ## change points beside apache-otava, mozdetect and ruptures, which need a NumPy of their own (2 hours)
+bench-history: .venv-history/.installed  # change points beside apache-otava, mozdetect and ruptures, which need a NumPy of their own (2 hours)
 	.venv-history/bin/python tests/gate/history_bench.py
 
 .venv-history/.installed: pyproject.toml
@@ -166,22 +169,22 @@ bench-history: .venv-history/.installed  ## change points beside apache-otava, m
 	.venv-history/bin/python -m pip install --quiet -e ".[history,bench-history]"
 	touch $@
 
-bench-ranks: $(TEST)  ## reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
+bench-ranks: $(TEST)  # reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
 	$(BIN)/python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
 
-bench-fleet: $(TEST)  ## questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
+bench-fleet: $(TEST)  # questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
 	$(BIN)/python tests/benchmarks/fleet_cost.py --runs 10000
 
-bench-tune: $(TEST)  ## `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
+bench-tune: $(TEST)  # `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/tune_bench.py $(FOLDER) --pipelines $(N) --most $(MOST)
 
-bench-storage: $(TEST)  ## the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
+bench-storage: $(TEST)  # the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/storage_advice.py
 
-bench-timeline: $(TEST)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
+bench-timeline: $(TEST)  # a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
 
-fresh-machine:  ## these two commands on a bare Debian 12: all of the demo, some of the tests; needs root, debootstrap, network
+fresh-machine:  # these two commands on a bare Debian 12: all of the demo, some of the tests; needs root, debootstrap, network
 	bash tools/fresh_machine.sh $(FRESH)
 
 wheel: $(READY)
@@ -192,20 +195,20 @@ release-check: wheel  ## sdist and wheel as a release needs them: TAG=v1.2.3 whe
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tools/check_release.py dist $(if $(TAG),--tag "$(TAG)")
 
-test-wheel: release-check  ## end-to-end tests on the installed wheel, without the source tree
+test-wheel: release-check  # end-to-end tests on the installed wheel, without the source tree
 	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
 
 clean:
 	rm -rf $(VENV) .venv-history dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-help:
+help:  # the targets of every day; what a single target does is said beside it, above
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-constraints: $(READY)  ## lock anew, with hashes, what CI and the comment on pull requests install; needs the network
+constraints: $(READY)  # lock anew, with hashes, what CI and the comment on pull requests install; needs the network
 	$(BIN)/python -m pip install --quiet -e ".[supply]"
 	$(BIN)/python tools/lock.py
 
-sbom: $(READY)  ## what pipeprof needs to run, with versions and hashes, as CycloneDX: SBOM=FILE
+sbom: $(READY)  # what pipeprof needs to run, with versions and hashes, as CycloneDX: SBOM=FILE
 	mkdir -p $(dir $(SBOM))
 	$(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file $(SBOM) ci/constraints/gate.txt
 

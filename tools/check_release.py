@@ -113,7 +113,7 @@ def _in_wheel(version: str, *, is_compiled: bool) -> set[str]:
 
 def _in_sdist() -> set[str]:
     """What a wheel can be built and tested from."""
-    folders = ("pipeprof", "queries", "tests", "docs", "tools", "ci")
+    folders = ("pipeprof", "queries", "tests", "docs", "lab", "tools", "ci")
     files = {path for folder in folders for path in _files(folder)}
     return {path.as_posix() for path in files} | {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "Makefile"}
 

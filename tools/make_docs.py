@@ -1,8 +1,8 @@
 """Writes the pages of docs/ that say what the program says.
 
 tables.md from the record's schema, queries.md (a list; the site has all columns) from the headers of the .sql files,
-cli.md from the verbs' help, rules.md from the rules of the verdict, decisions/index.md from the headings of the
-decisions, and way.svg from the rooms.
+cli.md from the verbs' help, rules.md from the rules of the verdict, results.md from lab/results.json,
+decisions/index.md from the headings of the decisions, and way.svg from the rooms.
 
 python tools/make_docs.py          write them
 python tools/make_docs.py --check  exit with 1 when one of them is not up to date
@@ -10,11 +10,12 @@ python tools/make_docs.py --check  exit with 1 when one of them is not up to dat
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from pipeprof.record.schema import Table
     from pipeprof.verdict.clause import Clause, Code
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+RESULTS = ROOT / "lab" / "results.json"
+HERE = "https://github.com/pipeprof/pipeprof/blob/main"
 
 _TABLES_HEAD = f"""# Tables
 
@@ -72,7 +76,7 @@ Results go to stdout, messages to stderr. An error is one line `error:`, usually
 | `PIPEPROF_REDACT` | patterns of what is masked, one in a line, as with `--redact` |
 | `FP_POINT`, `BP_POINT` | as `--fp-point` and `--bp-point` of `collect` |
 | `PIPEPROF_IMPORT_JOBS` | how many processes an import uses |
-| `PIPEPROF_MAX_BYTES` and others | [limits](security.md#files-from-elsewhere) of what is read |
+| `PIPEPROF_MAX_BYTES` and others | [limits](limits.md) of what is read |
 | `NO_COLOR` | no colours, as `--no-color` |
 | `XDG_CACHE_HOME` | the cache is its folder `pipeprof` (default: `~/.cache/pipeprof`) |
 """
@@ -85,6 +89,13 @@ facts are and where they come from: [diagnosis.md](diagnosis.md).
 Rules are tried from the first to the last. The first one whose conditions all hold decides; a fact that was not
 measured meets no condition but "not measured". `report --full`, and `diagnosis.rule_name` and `diagnosis.rule_facts` in
 JSON, say which rule it was, with the values that it met.
+"""
+
+_RESULTS_HEAD = """# Results
+
+Every figure that pipeprof claims, the latest of each alone, with the command that measures it again. Times differ on
+other machines. The last column leads to more: what else was measured, what came out before, what was tried and left.
+Made by `tools/make_docs.py` from `lab/results.json`.
 """
 
 _DECISIONS_HEAD = """# Decisions
@@ -145,6 +156,12 @@ def rules_page() -> str:
     ])  # fmt: skip
 
 
+def results_page() -> str:
+    """The text of docs/results.md."""
+    sections = json.loads(RESULTS.read_text(encoding="utf-8"))["sections"]
+    return "\n".join([_RESULTS_HEAD, *map(_results_section, sections)])
+
+
 def decisions_page() -> str:
     """The text of docs/decisions/index.md."""
     records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
@@ -164,6 +181,7 @@ PAGES = {
     "queries.md": queries_list,
     "cli.md": cli_page,
     "rules.md": rules_page,
+    "results.md": results_page,
     "decisions/index.md": decisions_page,
     "way.svg": picture,
 }
@@ -232,6 +250,27 @@ def _help_text(command: click.Command) -> str:
 def _table_section(table: Table) -> str:
     columns = [(f"`{column.name}`", column.type, column.unit, column.doc) for column in table.columns]
     return f"## {table.name}\n\nOne row per {table.row}.\n\n{_grid(('column', 'type', 'unit', 'meaning'), columns)}"
+
+
+def _results_section(section: dict[str, Any]) -> str:
+    rows = [
+        (
+            entry["what"],
+            f"**{entry['figure']}**",
+            f"`{entry['command']}`",
+            f"{entry['date']}; {entry['on']}",
+            _source(entry),
+        )
+        for entry in section["figures"]
+    ]
+    words = f"{section['words']}\n\n" if section["words"] else ""
+    return f"## {section['title']}\n\n{words}{_grid(('what', 'figure', 'measured by', 'when, on what', 'more'), rows)}"
+
+
+def _source(entry: dict[str, Any]) -> str:
+    """Where the figure is from: a page of the site, or a note outside of it."""
+    path = Path(entry["source"])
+    return f"[{path.stem}]({path.name if path.parent.name == 'docs' else f'{HERE}/{path}'})"
 
 
 def _query_section(query: Query, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a file that is read may cost at most, and the environment variables that allow more. See docs/security.md."""
+"""What a file that is read may cost at most, and the environment variables that allow more. See docs/limits.md."""
 
 from __future__ import annotations
 

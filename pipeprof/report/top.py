@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 TOP_VERSION = 1
 EVERY_S = 1.0
 VERDICT_S = 10.0  # between two verdicts, at least
-EARLY_S = (
-    1.5  # of training steps: from then on, the verdict is the final one in nine of ten trainings (measurements.md)
-)
+EARLY_S = 1.5  # of training steps: from then on, the verdict is final in nine of ten trainings (lab/notes/diagnosis.md)
 SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
 BAR = 20
 

@@ -25,7 +25,7 @@ LEAST_STAGE = 0.05  # of its time at work, or of the job's CPU: a stage below it
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
 FAR = 5.0  # times the same, from which a bound says nothing
 # Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
-# docs/measurements.md. A loop gains more than the pipeline's CPU when the two disturb each other.
+# lab/notes/diagnosis.md. A loop gains more than the pipeline's CPU when the two disturb each other.
 ESTIMATED = (0.75, 3.0)
 OTHERS = "stop_other_programs"
 MOVES = ("to_processes", "stalls_apart", "lock_to_processes", "rows_by_number")  # take no CPU away, only elsewhere

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 READS_BYTES = 64  # a row's calls that read less than this from files do not read data
 LEAST_WORK = 1e-3  # of a row's time that is left at least when it is not read any more
-MEMORY_ROW_NS = 35e3  # CPU time of a Python source for a row that it holds, of any size: docs/measurements.md
+MEMORY_ROW_NS = 35e3  # CPU time of a Python source for a row that it holds, of any size: lab/notes/storage.md
 WORTH = 1.02  # a cache that brings less is not recommended; of those within it of the best the smallest is
 KEEPS_ROWS = CHEAP | {"EpochCtrlOp"}  # operators that hand on the rows that they get
 NO_POINT = frozenset(["EpochCtrlOp", "RepeatOp"])  # nothing can be cached after these that could not be before

@@ -31,6 +31,19 @@ FIGURES = {
 }
 
 
+LISTS = """# Every pipeline and every change
+
+Made by `python tests/accuracy/score.py --write docs/accuracy.md`, whose page has the sums; do not edit.
+"""
+MORE = "[Every change, and every pipeline](https://github.com/pipeprof/pipeprof/blob/main/lab/accuracy.md)."
+
+
+def lists(found: dict[str, Any]) -> str:
+    """What the page sums up, one by one."""
+    changes = f"## What a change would bring\n\n{found['whatif']['table']}\n"
+    return "\n".join([LISTS, changes, _every(found)]).rstrip()
+
+
 def markdown(found: dict[str, Any], truth: dict[str, Any]) -> str:
     """The whole page."""
     groups = found["summary"]
@@ -43,7 +56,7 @@ def markdown(found: dict[str, Any], truth: dict[str, Any]) -> str:
         left_out=_left_out(truth),
     )
     parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _imported(found), _whatif(found),
-             _misses(found), _every(found)]  # fmt: skip
+             _misses(found)]  # fmt: skip
     return "\n".join(parts).rstrip()
 
 
@@ -92,7 +105,7 @@ def _whatif(found: dict[str, Any]) -> str:
         f"- Promised gains: {figures['promised']}, of which {len(figures['losses'])} turned into a loss.",
         f"- {figures['refused']} changes got no single number.\n",
     ]
-    return "\n".join(["## What a change would bring\n", *lines, found["whatif"]["table"], ""])
+    return "\n".join(["## What a change would bring\n", *lines, MORE, ""])
 
 
 def _imported(found: dict[str, Any]) -> str:

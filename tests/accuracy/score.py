@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 CAPTURES = Path(__file__).resolve().parent / "captures"
+LISTS = Path(__file__).resolve().parents[2] / "lab" / "accuracy.md"
 CONSUMER = "consumer"
 SKIP_SHARE = 0.25  # as the diagnosis leaves out
 FIRST = 10
@@ -249,7 +250,7 @@ def report(rows: Sequence[Scored]) -> dict[str, Any]:
 def main() -> None:
     """Print or write the table."""
     import whatif
-    from accuracy_text import markdown
+    from accuracy_text import lists, markdown
     from imported import score_imported
 
     parser = argparse.ArgumentParser(description="Scores the diagnosis on the stored captures.")
@@ -264,6 +265,7 @@ def main() -> None:
     text = json.dumps(found, indent=1) if options.json else markdown(found, truth)
     if options.write:
         options.write.write_text(text + "\n", encoding="utf-8")
+        LISTS.write_text(lists(found) + "\n", encoding="utf-8")
     else:
         print(text)
 

@@ -87,7 +87,7 @@ LIMITS = {
 def test_the_limits_of_the_page_are_those_of_the_program(words):
     (row,) = [
         one.text
-        for one in sentences("docs/security.md")
+        for one in sentences("docs/limits.md")
         if one.text.startswith(words) and " | " in one.text and "::" not in one.text
     ]
     assert limits.most_seconds() == 3600

@@ -6,8 +6,6 @@ import platform
 import re
 from importlib.metadata import version
 
-import variance_reduction
-
 WHAT = {
     "quiet": "synthetic: AR(1) .5, steps 3 %, processes .5 %, 1 % spikes",
     "samejob": "synthetic: AR(1) .6, steps 8 %, processes 1.5 % with heavy tails, a slow wave of 1 %, 2 % spikes",
@@ -21,9 +19,10 @@ WHAT = {
 ORDER = (
     "Goals", "Sessions with planned looks", "With few repetitions", "Within a budget", "Sessions without hope",
     "Operators", "Running it again", "Another job", "Other rules on the same samples",
-    "Fewer repetitions by less variance",
 )  # fmt: skip
 RUN_S = 10  # a repetition, for the minutes to a verdict
+BUDGETS = (4, 8, 14)  # repetitions per side that the page shows; all are drawn, and count for the goals
+CHANGES = (0.0, 0.10)  # of sessions without hope, likewise
 
 HEAD = """# The gate's numbers
 
@@ -57,7 +56,7 @@ def page(found, date):
     versions = {name: version(name) for name in ("pipeprof", "numpy", "scipy")}
     sources = "\n".join(f"* **{name}**: {WHAT[name]}" for name in names)
     head = HEAD.format(date=date, python=platform.python_version(), sources=sources, **versions)
-    return "\n".join([head, _goals(found), *_drawn(found).values(), variance_reduction.section()])
+    return "\n".join([head, _goals(found), *_drawn(found).values()]).rstrip("\n") + "\n"
 
 
 def updated(old, found, date):
@@ -200,7 +199,7 @@ def _few(found):
     head = ["source", "repetitions", "identical code: any regressed", "any improved", "x 1.5", "x 2", "x 3", "x 10"]
     text = (
         "Judged once with the whole alpha, as `compare` and `baseline check` do. In brackets by the test alone, without\n"
-        "[sides that lie far apart](gate.md#how-it-is-judged); then the upper end of the one-sided 95 % interval. Two a side\n"
+        "[sides that lie far apart](gate-statistics.md#far-apart); then the upper end of the one-sided 95 % interval. Two a side\n"
         "are judged only with `least_reps = 2`, and never without the test. Any metric that decides, 20,000 comparisons per\n"
         "cell, drawn after the rule was fixed.\n\n"
     )
@@ -212,6 +211,7 @@ def _budgets(found):
         [name, reps, *(f"{percent(planned)} ({percent(cut)})" for planned, cut in by_effect.values())]
         for name, by_reps in found["budgets"].items()
         for reps, by_effect in by_reps.items()
+        if reps in BUDGETS
     ]
     head = ["source", "there is time for", "identical code: any regressed", "+5 %: found", "+10 %: found"]
     text = (
@@ -230,6 +230,7 @@ def _patience(found):
         ]
         for name, by_effect in found["patience"].items()
         for effect, pair in by_effect.items()
+        if effect in CHANGES
     ]
     head = ["source", "change", "stops without hope", "to the end"]
     text = (

@@ -184,7 +184,7 @@ pairs, a lower quantile of the steps and steal as a covariate were not (same pla
 
 
 def section():
-    """What docs/gate-numbers.md says about it."""
+    """What lab/notes/gate.md says about it."""
     return SECTION.format(table="\n".join(table(sources())))
 
 

@@ -13,10 +13,10 @@ TOP1 = {
     "known": 0.95,
     "held out": 0.85,
     "all": 0.85,
-}  # of those that no rule has seen fewer are right: docs/measurements.md
+}  # of those that no rule has seen fewer are right: lab/notes/diagnosis.md
 BOUNDS = 0.90
 CONTRADICTED = {"later_large_slices_pynative"}  # known to be wrong, with medium confidence
-MISSED = {"last_cifar_cut_out_model"}  # whose promised gain is not kept: one of five, docs/measurements.md
+MISSED = {"last_cifar_cut_out_model"}  # whose promised gain is not kept: one of five, lab/notes/diagnosis.md
 WRONG = {"public_mindcv_cifar10"}  # named with high confidence: x1.08 without a pipeline that takes 2 % of its CPU
 BESIDE = {"x2": 0.85, "x4": 0.85, "x8": 0.80}  # right with that many busy loops for each core
 

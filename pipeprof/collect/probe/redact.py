@@ -1,6 +1,6 @@
 """What must not be kept: passwords, tokens and keys in commands, variables, addresses and messages become `***`.
 
-The rules are in docs/security.md. `PIPEPROF_REDACT` holds further patterns, one regular expression in a line: every
+The rules are in docs/secrets.md. `PIPEPROF_REDACT` holds further patterns, one regular expression in a line: every
 process of the job sees it, so that none of them writes what matches.
 """
 

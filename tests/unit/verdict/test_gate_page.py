@@ -1,4 +1,4 @@
-"""docs/gate.md is written by hand: it must name every key and every default of the metrics."""
+"""The pages of the gate are written by hand: they must name every key, default, prefix and exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from pipeprof.verdict.gate.policy import PREFIXES, Acknowledgement, Policy, Rule
 from pipeprof.verdict.gate.result import EXIT
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "gate.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("gate.md", "policy.md"))
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
 
 
