@@ -140,9 +140,8 @@ def _refuse_odd_key(key: str, where: str) -> None:
 def _refuse_no_azure_login(arguments: str) -> None:
     """Ask once in a process of its own, which Azure's client ends where it finds no login."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _LOOK.format(sys.path), arguments], capture_output=True, timeout=_LOGIN_S, check=False
-        )  # fmt: skip
+        command = [sys.executable, "-c", _LOOK.format(sys.path), arguments]
+        done = subprocess.run(command, capture_output=True, timeout=_LOGIN_S, check=False)
     except subprocess.TimeoutExpired:
         why = f"no answer within {_LOGIN_S} seconds"
     else:
