@@ -239,6 +239,7 @@ def _write(path: Path, facts: Mapping[str, object]) -> None:
     temporary = path.with_name("." + path.name)
     for _ in range(2):
         try:
+            temporary.unlink(missing_ok=True)  # what the command may have put there, a link, say
             temporary.write_text(json.dumps(facts), encoding="utf-8")
             temporary.replace(path)
         except OSError as error:
@@ -252,6 +253,8 @@ def _write(path: Path, facts: Mapping[str, object]) -> None:
 def _pass_on_leftovers(spool: Path) -> None:
     """What a process wrote to stderr in a sampled fetch, and could not pass on itself."""
     for path in sorted(spool.glob("proc-*/stderr.*")):
+        if path.is_symlink():  # not the recorder's
+            continue
         with contextlib.suppress(OSError):
             text = _TIMING_BLOCK.sub(b"", path.read_bytes())
             if text:

@@ -69,7 +69,7 @@ def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
     if base is None:
         return Judged(settings.policy, trust_of(settings))
     for arm in (wish.base, wish.new):
-        check_command(settings.policy, arm.command or wish.command)
+        check_command(settings.policy, arm.command or wish.command, arm.env)
     change = Change.here(base, new, wish.new.command or wish.command, policy_file)
     return Judged(settings.policy, trust_of(settings, change))
 

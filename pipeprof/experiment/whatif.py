@@ -17,6 +17,7 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
 from pipeprof.experiment.signals import signals_held
+from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import predictions
 from pipeprof.report.words.speedup import prediction_lines
@@ -84,16 +85,21 @@ def run_whatif(
 
 
 def recorded_command(run: Run) -> list[str]:
-    """The command that the run recorded. Raises UsageError when it cannot be run again from here."""
+    """The command that the run recorded. Raises UsageError when it cannot be run again from here.
+
+    Also when it was not recorded here: whoever made the run would choose what is run.
+    """
     command = run.manifest.command
     hint = "give the command after `--`"
     if not command:
         raise UsageError(f"`{run.path}` does not say which command it recorded", hint)
     if any(LEFT_OUT in word for word in command):
         raise UsageError("the recorded command holds a secret that was not stored", hint)
-    folder = run.manifest.workdir
-    if folder and Path(folder).resolve() != Path.cwd().resolve():
+    folder = run.manifest.workdir or ""
+    if not Path(folder).is_absolute() or Path(folder).resolve() != Path.cwd().resolve():
         raise UsageError(f"the command was recorded in `{folder}`", f"go there first, or {hint}")
+    if run.manifest.fingerprint.get("host") != host_name():
+        raise UsageError("the command was recorded on another machine", hint)
     if shutil.which(command[0]) is None:
         raise UsageError(f"command not found: `{command[0]}`", hint)
     return list(command)

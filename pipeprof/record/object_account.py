@@ -28,7 +28,9 @@ _GOOGLE_LOGIN = ".config/gcloud/application_default_credentials.json"  # below t
 _ENDPOINT = f"https://ACCOUNT.blob.HOST or http://HOST:PORT/ACCOUNT, in {CONNECTION}"
 _LOGIN_S = 120  # the tools of Azure that its client starts take some seconds each
 _LOOK = """
-import json, resource, sys
+import sys
+sys.path[:] = {!r}  # without the current folder, which may hold another `pyarrow.py`
+import json, resource
 from pyarrow import fs
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 fs.AzureFileSystem(**json.loads(sys.argv[1])).get_file_info("x")
@@ -138,9 +140,8 @@ def _refuse_odd_key(key: str, where: str) -> None:
 def _refuse_no_azure_login(arguments: str) -> None:
     """Ask once in a process of its own, which Azure's client ends where it finds no login."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _LOOK, arguments], capture_output=True, timeout=_LOGIN_S, check=False
-        )  # fmt: skip
+        command = [sys.executable, "-c", _LOOK.format(sys.path), arguments]
+        done = subprocess.run(command, capture_output=True, timeout=_LOGIN_S, check=False)
     except subprocess.TimeoutExpired:
         why = f"no answer within {_LOGIN_S} seconds"
     else:

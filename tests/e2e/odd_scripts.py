@@ -493,11 +493,23 @@ TRAINING = {
         for number in steps():
             if number == TRICK: os.umask(0o777); os.close(os.open("own", os.O_CREAT | os.O_RDWR)); os.umask(0o022)
     """,
-    "sees little of the disk": """
-        for number in steps():
-            if number == TRICK:
-                try: os.chroot(os.getcwd()); os.chdir("/")
-                except PermissionError: pass  # who is not root
+    "hears who calls the functions that it replaced": """
+        import builtins
+        seen = set()
+        def heard(name, real):
+            def call(*args, **options):
+                caller = sys._getframe(1).f_code.co_filename
+                if "/pipeprof/" in caller or "/lib/" not in caller and caller[0] != "<": seen.add((name, os.path.basename(caller)))
+                return real(*args, **options)
+            return call
+        for module, names in (
+            (time, "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns thread_time_ns sleep"),
+            (os, "open close write read pread fstat stat dup dup2 ftruncate listdir rename mkdir remove unlink"),
+            (builtins, "open"),
+        ):
+            for name in names.split(): setattr(module, name, heard(name, getattr(module, name)))
+        for number in steps(): pass
+        write("seen", sorted(seen))
     """,
 }  # fmt: skip
 

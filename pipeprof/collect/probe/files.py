@@ -15,7 +15,8 @@ import errno
 import os
 
 _open, _close, _write, _pread, _fstat, _stat = os.open, os.close, os.write, os.pread, os.fstat, os.stat
-_dup, _dup2, _ftruncate, _listdir = os.dup, os.dup2, os.ftruncate, os.listdir
+_dup, _dup2, _ftruncate = os.dup, os.dup2, os.ftruncate
+open_file, rename, listdir, mkdir, remove = open, os.rename, os.listdir, os.mkdir, os.remove
 
 _blocks = getattr(os, "get_blocking", None)
 
@@ -235,7 +236,7 @@ def _are_few(limit):
     if limit is None or limit > COUNTED:
         return False
     try:
-        return limit - len(_listdir(NUMBERS)) < FEW
+        return limit - len(listdir(NUMBERS)) < FEW
     except OSError as error:
         return error.errno in (errno.EMFILE, errno.ENFILE)
 

@@ -61,11 +61,11 @@ def _is_dumping():
 def _keep_lines(source, path):
     """Of a dump only names and places, those of MindSpore's files from its package on."""
     ours = b"# In file " + os.path.dirname(where.package_folder()).encode() + b"/"
-    with open(source, "rb") as file, open(path + ".part", "xb") as shortened:
+    with files.open_file(source, "rb") as file, files.open_file(path + ".part", "xb") as shortened:
         for line in map(bytes.lstrip, file):
             if line.startswith((b"# Fullname", b"# Corresponding", b"# In file")):
                 shortened.write(line.replace(ours + b"mindspore/", b"# In file mindspore/"))
-    os.rename(path + ".part", path)
+    files.rename(path + ".part", path)
 
 
 def keep(executor, compiled):
@@ -83,7 +83,7 @@ def keep(executor, compiled):
     _count[0] += 1
     path = os.path.join(rec.folder, "graph-%d" % _count[0])
     files.write_once(path + ".part", data, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    os.rename(path + ".part", path + ".anf")
+    files.rename(path + ".part", path + ".anf")
 
 
 def tell_modules(executor, args):

@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 
-from . import callables, chance, constant, describe, recorder, stand_in
+from . import callables, chance, constant, describe, files, recorder, stand_in
 
 MOST_THREADS = 64
 ROW_BYTES = 200  # of Python's objects for a row with one array
@@ -229,7 +229,7 @@ def _room():
     rooms = []
     for path, number in ((MEMORY, r"MemAvailable:\s*(\d+) kB"), (CONTAINER, r"^(\d+)$")):
         try:
-            with open(path, encoding="ascii") as file:
+            with files.open_file(path, encoding="ascii") as file:
                 match = re.search(number, file.read().strip())
         except OSError:
             continue

@@ -179,7 +179,7 @@ def replace(path, facts):
     temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path))
     try:
         files.write_once(temporary, json.dumps(facts, default=str).encode("utf-8", "replace"), REPLACE)
-        os.rename(temporary, path)
+        files.rename(temporary, path)
     except OSError:
         pass
 
@@ -201,7 +201,7 @@ def _look(slot, ident, pid):
             if slot.rows != rows:
                 rows, since = slot.rows, recorder.now()
                 if is_written:
-                    os.remove(path)
+                    files.remove(path)
                 is_written = False
                 continue
             entries = stack(sys._current_frames().get(ident), ident)

@@ -149,7 +149,7 @@ class Recorder(hooks.Marks):
                 return
             folder = os.path.join(self.root, "proc-%d-%d" % (self.pid, self.started))
             try:
-                os.mkdir(folder)  # a spool that was deleted stays deleted: the place may be another run's by now
+                files.mkdir(folder)  # a spool that was deleted stays deleted: the place may be another run's by now
                 files.look()
                 self._files = [files.OwnFile(os.path.join(folder, leaf)) for leaf in ("marks.bin", "events.jsonl")]
             except OSError as error:

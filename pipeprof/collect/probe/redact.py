@@ -56,8 +56,8 @@ _PLAIN_U = frozenset(("chown", "docker", "podman", "sudo"))
 _COOKIE_B = frozenset(("curl",))  # what stands behind `-b` is a cookie, or a file of cookies, which has no `=`
 _B = re.compile("-?[A-Za-z]{0,8}b")
 _BY_LAST_WORD = {
-    "auth": "always", "oauth": "always", "otp": "short", "pin": "short", "pat": "random", "dbpass": "mostly",
-    "rootpass": "mostly", "sshpass": "mostly", "userpass": "mostly",
+    "auth": "always", "oauth": "always", "otp": "short", "totp": "short", "pin": "short", "pat": "random",
+    "dbpass": "mostly", "rootpass": "mostly", "sshpass": "mostly", "userpass": "mostly",
 }  # fmt: skip
 _FOLDERS = frozenset(("PWD", "OLDPWD"))  # variables of every shell; databases call a password so, too
 _ORDINARY = re.compile(

@@ -12,7 +12,7 @@ import mmap
 import os
 import sys
 
-from . import recorder
+from . import files, recorder
 
 WANTED, INSTEAD = b"\0/smaps\0", b"\0/statm\0"
 READ, WRITE = 1, 2
@@ -23,7 +23,7 @@ def install():
     if not recorder.may_patch():
         return False
     path = os.path.realpath(sys.modules["mindspore._c_dataengine"].__file__)
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with files.open_file(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         offset = data.find(WANTED)
         if offset < 0 or data.find(WANTED, offset + 1) >= 0:
             return False
@@ -44,7 +44,7 @@ def install():
 
 def _address(path, offset):
     """Where a byte of the file lies in memory, if it is in a private, read-only, not executable mapping."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+    with files.open_file("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             fields = line.split(None, 5)
             if len(fields) < 6 or fields[5].rstrip("\n") != path or fields[1] != "r--p":

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 
-from . import recorder, windows
+from . import files, recorder, windows
 
 AHEAD = 8  # steps that another rank may be ahead when the time is over; all leave after the same one
 AGREED = "stop"  # the file of the spool that says after which
@@ -50,7 +50,7 @@ class Stop:
         """The step after which every rank leaves: the choice of the first one whose time was over; None: none's was."""
         path = os.path.join(recorder.REC.root, AGREED)
         try:
-            with open(path, encoding="ascii") as file:
+            with files.open_file(path, encoding="ascii") as file:
                 return int(file.read() or 0) or None
         except OSError:
             pass
@@ -59,7 +59,7 @@ class Stop:
             self.began = now
         if self.done >= self.least and now - self.began >= self.seconds * 1e9:
             try:
-                with open(path, "x", encoding="ascii") as file:
+                with files.open_file(path, "x", encoding="ascii") as file:
                     file.write(str(self.done + AHEAD))
             except OSError:
                 pass  # another rank was faster: its choice is read after the next step

@@ -109,5 +109,5 @@ def _scratch(folder):
     number, path = tempfile.mkstemp()
     os.close(number)
     opened = files.OwnFile(path, flags)
-    os.unlink(path)
+    files.remove(path)
     return opened

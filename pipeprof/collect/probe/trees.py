@@ -187,11 +187,11 @@ class Trees:
         name = "%s-%d" % (kind, self.saves)
         temporary = os.path.join(folder, "." + name)
         if not os.path.isdir(folder):
-            os.mkdir(folder)
-        os.mkdir(temporary)
+            files.mkdir(folder)
+        files.mkdir(temporary)
         self.manager.save(temporary)
-        os.rename(temporary, os.path.join(folder, name))
-        for old in os.listdir(folder):  # each save has all samples; somebody may be reading the one before
+        files.rename(temporary, os.path.join(folder, name))
+        for old in files.listdir(folder):  # each save has all samples; somebody may be reading the one before
             number = old.rpartition("-")[2]
             if number.isdigit() and int(number) < self.saves - 1:
                 shutil.rmtree(os.path.join(folder, old), ignore_errors=True)

@@ -182,7 +182,7 @@ class Windows(hooks.Windows):
         self.settle()
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
-        os.mkdir(folder)
+        files.mkdir(folder)
         by_line = self._wants_lines() and lines.LINES.possible()
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
@@ -290,7 +290,7 @@ class Windows(hooks.Windows):
 def _executions(folder):
     """Number of executions in a window, from the size of its file (33 bytes each), without reading it."""
     size = 0
-    for name in os.listdir(folder):
+    for name in files.listdir(folder):
         if name.startswith("cpu_op_execute_timestamp"):
             size += os.path.getsize(os.path.join(folder, name))
     return size // 33

@@ -218,6 +218,19 @@ def test_no_writer_of_the_recorder_touches_the_files_of_a_program_that_took_ever
     assert sorted(said.splitlines()) == sorted(f"said in the call {number}" for number in range(20))
 
 
+def test_no_link_leads_the_launcher_to_another_file(tmp_path, capfd):
+    spool, other = tmp_path / "spool", tmp_path / "other"
+    spool.joinpath("proc-1-1").mkdir(parents=True)
+    other.write_bytes(OWN)
+    for name in (".exit.json", "proc-1-1/stderr.swap", "proc-1-1/stderr.aside"):
+        spool.joinpath(name).symlink_to(other)
+    launch._write(spool / "exit.json", {"status": 0})
+    launch._pass_on_leftovers(spool)
+    assert other.read_bytes() == OWN
+    assert capfd.readouterr().err == ""
+    assert json.loads(spool.joinpath("exit.json").read_text()) == {"status": 0}
+
+
 LOST = """
 swap, dataset, files = (import_module("_pipeprof_probe." + name) for name in ("swap", "dataset", "files"))
 REC.open()

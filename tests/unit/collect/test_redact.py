@@ -144,7 +144,7 @@ def test_values_are_looked_for_again_when_they_were_hidden_once():
     assert sorted(known) == ["abcdefgh", "passw0rd", "qwertyui"]
 
 
-@pytest.mark.parametrize("name", ["otp", "pin", "jwt"])
+@pytest.mark.parametrize("name", ["otp", "totp", "pin", "jwt"])
 def test_numbers_that_are_a_password_by_their_name_are_hidden(name):
     assert without_secrets(["t", f"--{name}", "1234"]) == ["t", f"--{name}", "***"]
     assert without_secrets(["t", f"--{name}=1234"]) == ["t", f"--{name}=***"]

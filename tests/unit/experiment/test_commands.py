@@ -68,6 +68,29 @@ def test_a_path_that_puts_another_program_first_is_refused(program, monkeypatch,
     refused("^`python` of the command is `.*python`, which is neither of", "python", *TRAIN)
 
 
+@pytest.mark.parametrize("folders", ["later:{}", "{}:later", ":{}"])
+def test_a_relative_folder_where_no_program_is_yet_may_have_one_in_the_worktree(tmp_path, monkeypatch, folders):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", folders.format(HERE))
+    if folders.startswith("{}"):
+        check("python", *TRAIN)
+    else:
+        refused("relative folder", "python", *TRAIN)
+    refused("relative folder", "later/python", *TRAIN)
+    refused("relative folder", "nowhere", *TRAIN, allowed="nowhere train.py --epochs 1")
+
+
+def test_variables_of_one_side_are_words_of_its_command():
+    command = ("python", *TRAIN)
+    with pytest.raises(UsageError, match=r"`STEPS=1 python train\.py"):
+        check_command(Policy(commands=("python train.py --epochs 1",)), command, ("STEPS=1",))
+    allowed = Policy(commands=("THREADS=2 python train.py --epochs 1",))
+    check_command(allowed, command, ("THREADS=2",))
+    for env in ((), ("THREADS=1",), ("THREADS=2", "STEPS=1")):
+        with pytest.raises(UsageError, match="is not among"):
+            check_command(allowed, command, env)
+
+
 def test_a_path_that_the_base_names_is_taken_to_the_letter(program):
     path = program("tools")
     check("tools/python", *TRAIN, allowed="tools/python train.py --epochs 1")

@@ -178,6 +178,12 @@ def test_only_commands_that_the_base_names_are_measured_against_it(repository):
         judge("python", "jobs/train.py", "--steps", "1")
     with pytest.raises(UsageError, match="`true` is not among"):
         judged_arms(AbWish(ArmWish(ref=base), ArmWish(command=("true",)), allowed), None)
+    for side in (
+        {"base": ArmWish(ref=base, env=("SLOW=1",)), "new": ArmWish()},
+        {"base": ArmWish(ref=base), "new": ArmWish(env=("PATH=evil",))},
+    ):
+        with pytest.raises(UsageError, match="is not among"):
+            judged_arms(AbWish(command=allowed, **side), None)
     judged_arms(AbWish(ArmWish(command=("a",)), ArmWish(command=("b",))), None)  # at a desk any
 
 
