@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict.candidate import WORTH, Candidate
 from pipeprof.verdict.capacity import MANY_ROWS, PREFETCH, SCALING, SHORT_ROW_NS, SOURCE, Change, Loop, poll_row_ns
 from pipeprof.verdict.evidence import operator
+from pipeprof.verdict.facts import ITERABLE
 from pipeprof.verdict.options import options, outlasting, settings_of, together
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
@@ -81,6 +82,8 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
         advice += _workers(row, kind, loop)
     elif row["op_type"] == "ShuffleOp":
         advice.append(_of("smaller_shuffle", row, parameter="buffer_size", place=row["site"]))
+    elif row["op_type"] == ITERABLE:
+        advice.append(_of("faster_batches", row, place=row["code"] or row["site"]))
     elif row["is_python"]:
         advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:

@@ -190,6 +190,10 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     ),
     "faster_reading": _reading,
     "loader_workers": _loader_workers,
+    "faster_batches": _on_op(
+        "make the batches of {op} faster",
+        "cheaper rows, several threads or processes that make them, or work that is done ahead of time (MindRecord)",
+    ),
     "cheaper_waits": _on_op(
         "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
     ),
