@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.candidate import SETTINGS, WORTH, Candidate, key_of
-from pipeprof.verdict.capacity import CPU_SHARE, SCALING, SOURCE, Change, Loop, Stage, because
-from pipeprof.verdict.predict import predict
+from pipeprof.verdict.capacity import CPU_SHARE, SCALING, SOURCE, Change, Loop, Stage, because, rate_now, rate_with
+from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -35,6 +35,29 @@ def options(loop: Loop, op_id: int) -> list[Candidate]:
         if one.prediction.trial and one.prediction.ratio
     ]
     return learned(made, seen)
+
+
+def together(loop: Loop) -> list[Candidate]:
+    """New workers for the operators that are about equally slow: either alone brings nothing."""
+    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages
+             if stage.rate is not None and not stage.below_concat}  # fmt: skip
+    consumer = [loop.consumer] if loop.consumer is not None else []
+    before = min([*rates.values(), *consumer], default=0.0)
+    slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]
+    if len(slow) < 2 or before <= 0 or any(stage.op_type not in (SOURCE, *SCALING) or stage.iterated for stage in slow):
+        return []
+    others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
+    target = min([*others, *consumer], default=math.inf)
+    enough = {stage.op_id: _enough(stage, target, loop) for stage in slow}
+    changes = tuple(
+        Change(stage.op_id, workers=enough[stage.op_id][1]) for stage in slow if enough[stage.op_id][1] != stage.workers
+    )
+    if len(changes) < 2:
+        return []
+    ratio = min(target, *(rate for rate, _ in enough.values())) / before
+    low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
+    key = "+".join(key_of(change) for change in changes)
+    return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
 
 
 def learned(ranked: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
@@ -136,3 +159,13 @@ def _numbers(stage: Stage, loop: Loop) -> list[int]:
 def _within(loop: Loop, stage: Stage, wanted: set[int | None]) -> set[int]:
     """Of some numbers of workers those that MindSpore takes and the operator does not have."""
     return {one for one in wanted if one and one <= min(loop.cpu_count, MOST_WORKERS) and one != stage.workers}
+
+
+def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
+    """Rate and number of workers: the smallest number that reaches the target, else the one that makes most."""
+    numbers = range(1, min(loop.cpu_count, MOST_WORKERS) + 1)
+    rates = [(rate, number) for number in numbers if (rate := rate_with(stage, number)) is not None]
+    enough = [one for one in rates if one[0] >= target]
+    if enough:
+        return min(enough, key=lambda one: one[1])
+    return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))

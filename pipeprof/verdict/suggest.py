@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict.candidate import WORTH, Candidate
 from pipeprof.verdict.capacity import MANY_ROWS, PREFETCH, SCALING, SHORT_ROW_NS, SOURCE, Change, Loop, poll_row_ns
 from pipeprof.verdict.evidence import operator
-from pipeprof.verdict.options import options, outlasting, settings_of
+from pipeprof.verdict.facts import ITERABLE
+from pipeprof.verdict.options import options, outlasting, settings_of, together
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 from pipeprof.verdict.workers import enough_workers
@@ -81,10 +82,14 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
         advice += _workers(row, kind, loop)
     elif row["op_type"] == "ShuffleOp":
         advice.append(_of("smaller_shuffle", row, parameter="buffer_size", place=row["site"]))
+    elif row["op_type"] == ITERABLE:
+        advice.append(_of("faster_batches", row, place=row["code"] or row["site"]))
     elif row["is_python"]:
         advice.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
         advice.append(_reading(row, kind, loop))
+    if row["op_type"] in (SOURCE, *SCALING):
+        advice += _together(row, loop)
     takes_less = any(item.code.startswith("cheaper") for item in advice)
     if (not advice or (shared and not takes_less)) and kind != "host_saturated":
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
@@ -199,6 +204,25 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
         )  # fmt: skip
     if kind == "cpu" and row["is_python"] and not row["uses_processes"]:
         yield from _processes(row, loop)
+
+
+def _together(row: Row, loop: Loop) -> Iterator[Suggestion]:
+    """More workers for all operators that are as slow as this one, none of which holds the lock or stalls."""
+    stages = {stage.op_id: stage for stage in loop.stages}
+    for one in together(loop):
+        kinds = {stages[change.op_id].kind for change in one.changes}
+        mine = next((change for change in one.changes if change.op_id == row["op_id"]), None)
+        if mine is None or not one.may_pay or not kinds.isdisjoint(("gil", "burst")):
+            continue
+        changes = [
+            {"op": operator(vars(stages[change.op_id])), "old": stages[change.op_id].workers, "new": change.workers}
+            for change in one.changes
+        ]
+        yield _of(
+            "workers_together", row, {"changes": changes, "prediction": _stated(one.prediction)},
+            parameter="num_parallel_workers", old=row["workers"], new=mine.workers, place=row["site"],
+            not_when={"code": "cores_busy"} if "cpu" in kinds else None, **_gains(one.prediction),
+        )  # fmt: skip
 
 
 def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:

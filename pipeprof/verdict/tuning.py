@@ -8,7 +8,6 @@ of the rows say so (`permutes`).
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +24,7 @@ from pipeprof.verdict.capacity import (
     rate_now,
     rate_with,
 )
-from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size
+from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size, together
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.readers import BY_FILE, more_readers
 
@@ -88,7 +87,7 @@ def _as_written(
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
     possible = [one for stage in loop.stages for one in options(loop, stage.op_id)]
-    possible += _together(loop)
+    possible += together(loop)
     possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)
     possible += [one for stage in loop.stages for one in _reordered(stage, loop)]
@@ -198,29 +197,6 @@ def failed(prediction: Prediction, low: float, high: float) -> bool:
     return high < prediction.low or low > prediction.high
 
 
-def _together(loop: Loop) -> list[Candidate]:
-    """New workers for the operators that are about equally slow: either alone brings nothing."""
-    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages
-             if stage.rate is not None and not stage.below_concat}  # fmt: skip
-    consumer = [loop.consumer] if loop.consumer is not None else []
-    before = min([*rates.values(), *consumer], default=0.0)
-    slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]
-    if len(slow) < 2 or before <= 0 or any(stage.op_type not in (SOURCE, *SCALING) for stage in slow):
-        return []
-    others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
-    target = min([*others, *consumer], default=math.inf)
-    enough = {stage.op_id: _enough(stage, target, loop) for stage in slow}
-    changes = tuple(
-        Change(stage.op_id, workers=enough[stage.op_id][1]) for stage in slow if enough[stage.op_id][1] != stage.workers
-    )
-    if len(changes) < 2:
-        return []
-    ratio = min(target, *(rate for rate, _ in enough.values())) / before
-    low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
-    key = "+".join(key_of(change) for change in changes)
-    return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
-
-
 def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
     """A batch in front of the maps that feed it, through shuffles, too: all of them, or the Python ones next to it."""
     if batch.op_type != "BatchOp" or batch.node is None or batch.is_python:  # it has a function of rows itself
@@ -243,13 +219,3 @@ def _is_called_often(stage: Stage) -> bool:
     """Whether calling a map's Python, row by row, is what it costs: no times tell, but it holds everything up."""
     short = stage.row_ns is not None and stage.row_ns < SHORT_ROW_NS
     return stage.is_python and not stage.uses_processes and short and (stage.rows or 0.0) >= MANY_ROWS
-
-
-def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
-    """Rate and number of workers: the smallest number that reaches the target, else the one that makes most."""
-    numbers = range(1, min(loop.cpu_count, MOST_WORKERS) + 1)
-    rates = [(rate, number) for number in numbers if (rate := rate_with(stage, number)) is not None]
-    enough = [one for one in rates if one[0] >= target]
-    if enough:
-        return min(enough, key=lambda one: one[1])
-    return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))

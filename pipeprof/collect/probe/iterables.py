@@ -1,7 +1,8 @@
 """What a training fetches from that is no loader with hooks: a generator, an own class, a loader of another library.
 
 Nothing of it is touched. A thread looks from time to time where the training is; it waits for a batch where it stands
-at the `for` of a loop around an update, in a call of `next`, or in the `get` of a queue. Of the looks between an update
+at the `for` of a loop around an update, in a call of `next`, in the `get` of a queue, or in the
+`result` of a future. Of the looks between an update
 and the next call of the network the reader makes the wait (read/spool/looks.py). Loops are found in the code of the
 frames that an update is called from. No look is taken while all batches come from loaders with hooks.
 """
@@ -22,9 +23,13 @@ MOST_CODES = 10_000  # places of code that were looked at
 ELSEWHERE, WAITS, HOOKED = 0, 1, 2  # what a look finds: HOOKED is a wait that a hook measures
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 FETCHES = frozenset(("__next__",))  # hooks around a fetch
-QUEUES = frozenset(("queue.py", "queues.py", "connection.py"))
-GETS = frozenset(("get", "recv", "recv_bytes", "poll", "wait"))
-NEXT = frozenset(("next", "__next__"))
+GETS = {  # by the file of Python's library: where a thread waits for what another, or a process, hands over
+    "queue.py": ("get",),
+    "queues.py": ("get",),
+    "connection.py": ("recv", "recv_bytes", "poll", "wait"),
+    "_base.py": ("result",),
+}
+ASKED = {"next": "next", "__next__": "next", "get": "get"}  # what is called, and what that is to a loop
 
 _instructions = {}  # type: dict[object, tuple[dict[int, str], list[tuple[int, int]]]]
 
@@ -103,7 +108,7 @@ class Looks:
             code = frame.f_code
             if code.co_filename.startswith(FOLDER):
                 return ELSEWHERE, 0
-            if self._waits(code, frame.f_lasti):
+            if self._waits(code, frame.f_lasti, frame is frames[-1]):
                 if any(_is_fetch(inner.f_code) for inner in frames[index:]):
                     return HOOKED, 0
                 return WAITS, self._number(frames, index)
@@ -111,16 +116,20 @@ class Looks:
                 return ELSEWHERE, 0
         return ELSEWHERE, 0
 
-    def _waits(self, code, position):
-        """Whether code waits for a batch there. A frame of a queue is one that waits, wherever in it."""
-        key = (code, position)
+    def _waits(self, code, position, innermost):
+        """Whether code waits for a batch there. A frame of a queue is one that waits, wherever in it.
+
+        `innermost`: it calls no Python; what is called `get` there is that of a `SimpleQueue`, which is written in C.
+        """
+        key = (code, position, innermost)
         known = self._places.get(key)
         if known is None:
             known = _is_get(code)
-            if not known and (not NEXT.isdisjoint(code.co_names) or any(code is one for one, _ in self._loops)):
+            if not known and (any(one in ASKED for one in code.co_names) or any(code is one for one, _ in self._loops)):
                 names, _ = _read(code)
                 at = _instruction(names, position)
-                known = names.get(at) == "next" or (names.get(at) == "for" and (code, at) in self._loops)
+                name = names.get(at)
+                known = name == "next" or (name == "get" and innermost) or (name == "for" and (code, at) in self._loops)
             if len(self._places) < MOST_CODES:
                 self._places[key] = known
         return known
@@ -153,15 +162,19 @@ def _described(frames, index, number):
     """The event of an iterator with one stage: the first function of the program's that makes the batch."""
     frame, inner = frames[index], frames[index + 1 :]
     if _is_get(frame.f_code):  # the line that calls it says more
+        inner = [frame]
         frame = next((one for one in reversed(frames[:index]) if failure._is_own(one.f_code.co_filename)), frame)
-        inner = []
     making = next((one for one in inner if failure._is_own(one.f_code.co_filename)), inner[0] if inner else None)
     site = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
     stage = {"type": "Iterable", "node": 0, "site": site, "python": True, "workers": 1, "children": []}
+    names, _ = ({}, ()) if making is not None else _read(frame.f_code)
+    if names.get(_instruction(names, frame.f_lasti)) == "get":  # of what is written in C
+        stage["name"] = "get"
     if making is not None:
         code = making.f_code
         stage["name"] = getattr(code, "co_qualname", code.co_name)
-        stage["code"] = "%s:%d" % (code.co_filename, code.co_firstlineno)
+        if failure._is_own(code.co_filename):
+            stage["code"] = "%s:%d" % (code.co_filename, code.co_firstlineno)
     at = recorder.now()
     return {
         "number": number,
@@ -179,7 +192,7 @@ def _is_fetch(code):
 
 
 def _is_get(code):
-    return code.co_name in GETS and os.path.basename(code.co_filename) in QUEUES
+    return code.co_name in GETS.get(os.path.basename(code.co_filename), ())
 
 
 def _is_of_the_network(path):
@@ -209,10 +222,10 @@ def _read_instructions(code):
         line = instruction.starts_line or line
         begins = _begin_of(instruction, line)
         names[offset] = "for" if name == "FOR_ITER" else ""
-        if name.startswith("LOAD_") and instruction.argval in NEXT:
-            asked = begins
-        elif asked is not None and asked == begins and name.startswith(("CALL", "PRECALL")):
-            names[offset] = "next"
+        if name.startswith("LOAD_") and instruction.argval in ASKED:
+            asked = (begins, ASKED[instruction.argval])
+        elif asked is not None and asked[0] == begins and name.startswith(("CALL", "PRECALL")):
+            names[offset] = asked[1]
             asked = asked if name.startswith("PRECALL") else None
         if instruction.opcode in jumps and isinstance(instruction.argval, int) and instruction.argval < offset:
             loops.append((instruction.argval, offset))

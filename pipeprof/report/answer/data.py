@@ -189,7 +189,10 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     facts = diagnosis["facts"] or {}
     who = capital(_label(diagnosis))
     if diagnosis["op_type"] == ITERABLE:
-        return f"{who} makes the batches. How long the loop waited for them was sampled; of its parts nothing is known."
+        return (
+            f"The batches come from {_label(diagnosis)}. How long the loop waited for them was sampled; how they are "
+            "made was not recorded."
+        )
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"

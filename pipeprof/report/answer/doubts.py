@@ -30,17 +30,17 @@ def clauses(doubts: Sequence[Doubt]) -> list[str]:
     return [WORDS[doubt["code"]](doubt) if doubt["code"] in WORDS else doubt["code"] for doubt in doubts]
 
 
-def reason(doubts: Sequence[Doubt]) -> str:
+def reason(doubts: Sequence[Doubt], most: int = MOST) -> str:
     """The doubts as one clause, without those that repeat another; empty without doubts.
 
-    Those that spoil all numbers come first, such as other programs.
+    Those that spoil all numbers come first, such as other programs. Of more than `most` the last ones are counted.
     """
     codes = {doubt["code"] for doubt in doubts}
     distinct = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
     distinct.sort(key=lambda doubt: doubt["code"] not in WEIGHTS)
     said = list(dict.fromkeys(clauses(distinct)))
-    if len(said) > MOST:
-        said[MOST - 1 :] = [f"{format_count(len(said) - MOST + 1, 'more doubt')} (--section diagnosis)"]
+    if len(said) > most:
+        said[most - 1 :] = [f"{format_count(len(said) - most + 1, 'more doubt')} (--section diagnosis)"]
     if len(said) < 2 or not any("," in clause for clause in said):
         return joined(said)
     return "; ".join([*said[:-1], f"and {said[-1]}"])

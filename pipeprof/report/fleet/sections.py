@@ -20,7 +20,8 @@ MOST_LEFT_OUT = 10
 SHORT = 10  # digits of a revision
 STATES = ("complete", "partial", "failed", "running", "damaged")
 ADVICE = {
-    "workers": "more workers", "to_processes": "worker processes", "whole_batches": "map after batch",
+    "workers": "more workers", "workers_together": "more workers of several operators",
+    "to_processes": "worker processes", "whole_batches": "map after batch",
     "deeper_queue": "longer queue", "faster_reading": "faster reading",
 }  # fmt: skip
 

@@ -171,7 +171,7 @@ def _suggestion(item: dict[str, Any]) -> str:
 
 
 def _confidence(diagnosis: dict[str, Any]) -> str:
-    said = doubts.reason(diagnosis["doubt_facts"])
+    said = doubts.reason(diagnosis["doubt_facts"], len(diagnosis["doubt_facts"]))
     return f"{diagnosis['confidence'].capitalize()} confidence" + (f": {said}" if said else "")
 
 

@@ -27,8 +27,9 @@ LEAST_STEPS = 5  # to speak of variation
 CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",
          "__int__": "int()", "__index__": "as an index", "__array__": "NumPy", "__contains__": "in"}  # fmt: skip
 STAGES = {
-    **{stage: PARTS[stage] for stage in ("start", "import", "compile")}, "build": PARTS["set_up"],
-    "warmup": PARTS["first_steps"], "steady": PARTS["training"], "first_step": "launch until the first step is done",
+    **{stage: PARTS[stage] for stage in ("start", "import", "compile")},
+    "build": "from the import until the first step", "warmup": "from the first step until steady ones",
+    "steady": "from the first steady step until the last", "first_step": "launch until the first step is done",
 }  # fmt: skip
 BACKWARD_ENDS = {
     "update": "when the optimizer is called",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import TRAINING, op_label
-from pipeprof.report.words import predictions
+from pipeprof.report.words import joined, predictions
 from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ LOCKED = "it computes in Python, and threads take turns with the interpreter's l
 COPIED = "rows are large: each one is copied to the process and back"
 LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
 # Whose action is clear without its reason.
-SHORT = ("workers", "rows_by_number", "to_processes", "stalls_apart", "whole_batches")
+SHORT = ("workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches")
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -77,6 +77,11 @@ def _workers(facts: Facts) -> tuple[str, str]:
     threads = ", with python_multiprocessing=False" if facts.get("stays_threads") else ""
     change = f"to {facts['new_workers']} (now {facts['workers']}){threads}"
     return f"set num_parallel_workers of {op_label(facts['op'])} {change}", reason
+
+
+def _together(facts: Facts) -> tuple[str, str]:
+    changes = [f"of {op_label(one['op'])} to {one['new']} (now {one['old']})" for one in facts["changes"]]
+    return f"set num_parallel_workers {joined(changes)}", "they are about equally slow, and either alone brings little"
 
 
 def _loader_workers(facts: Facts) -> tuple[str, str]:
@@ -185,6 +190,10 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     ),
     "faster_reading": _reading,
     "loader_workers": _loader_workers,
+    "faster_batches": _on_op(
+        "make the batches of {op} faster",
+        "cheaper rows, several threads or processes that make them, or work that is done ahead of time (MindRecord)",
+    ),
     "cheaper_waits": _on_op(
         "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
     ),
@@ -205,6 +214,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "run {} in worker processes (python_multiprocessing=True), or use an operation of MindSpore in C++"
     ),
     "workers": _workers,
+    "workers_together": _together,
     "most_workers_compute": _most_workers("make a row cheaper, or do the work ahead of time"),
     "most_workers_wait": _most_workers(
         "wait for several rows at once inside the function, or in the per_batch_map of batch"

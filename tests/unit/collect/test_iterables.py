@@ -5,6 +5,8 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import time
+from concurrent import futures
 
 import pytest
 
@@ -113,9 +115,18 @@ def test_other_work_of_the_loop_is_no_wait(look, probe, style):
     assert look(style) == (probe.iterables.ELSEWHERE, None)
 
 
-def test_the_get_of_a_queue_is_a_wait_for_what_fills_it(probe, rec, monkeypatch):
-    monkeypatch.setattr(rec, "event", lambda *_args, **_fields: None)
-    looks, batches, begun = probe.iterables.Looks(rec), queue.Queue(), threading.Event()
+class Future(futures.Future):
+    def put(self, batch):
+        self.set_result(batch)
+
+    get = futures.Future.result
+
+
+@pytest.mark.parametrize("made", [queue.Queue, queue.SimpleQueue, Future])
+def test_where_another_thread_hands_batches_over_is_a_wait_with_a_name(probe, rec, monkeypatch, made):
+    told = []
+    monkeypatch.setattr(rec, "event", lambda _name, **fields: told.append(fields["graph"]))
+    looks, batches, begun = probe.iterables.Looks(rec), made(), threading.Event()
 
     def train():
         begun.set()
@@ -123,10 +134,17 @@ def test_the_get_of_a_queue_is_a_wait_for_what_fills_it(probe, rec, monkeypatch)
 
     ident = probe.recorder._thread.start_new_thread(train, ())
     begun.wait()
-    while sys._current_frames()[ident].f_code.co_name == "train":
-        pass
-    assert looks._found(sys._current_frames()[ident])[0] == probe.iterables.WAITS
+    found = probe.iterables.ELSEWHERE
+    for _ in range(1000):
+        found = looks._found(sys._current_frames()[ident])[0]
+        if found == probe.iterables.WAITS:
+            break
+        time.sleep(0.01)
     batches.put(None)
+    assert found == probe.iterables.WAITS
+    assert (told[-1]["site"] or "").startswith(__file__)
+    assert told[-1]["name"].rpartition(".")[2] in ("get", "result")
+    assert "code" not in told[-1]
 
 
 def test_a_fetch_with_hooks_is_measured_by_them(look, probe, monkeypatch):

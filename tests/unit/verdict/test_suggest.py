@@ -12,6 +12,7 @@ from pipeprof.report.words.suggestions import worded
 from pipeprof.verdict.capacity import BESIDE_PYTHON
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.suggest import BESIDE, BESIDE_WAITING, for_consumer, most, suggestions
+from pipeprof.verdict.tuning import candidates
 
 
 def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
@@ -44,6 +45,24 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert "--op 1 --workers 3" in first.verify
     assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0 * BESIDE_WAITING))
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
+
+
+def test_two_that_are_equally_slow_get_workers_together_as_tune_tries_it():
+    both = stage(), stage(2, rate=10.5)
+    first, *_ = advise(*both, stage(0, "BatchOp", rate=30.0))
+    assert first.code == "workers_together"
+    assert [(one["op"]["op_id"], one["old"], one["new"]) for one in first.facts["changes"]] == [(1, 1, 3), (2, 1, 3)]
+    tried = candidates(loop_of([*both, stage(0, "BatchOp", rate=30.0)], 8.0), {})
+    assert (first.gain, first.gain_low) in [
+        (one.prediction.ratio, one.prediction.low) for one in tried if len(one.changes) > 1
+    ]
+    assert worded(first.as_dict())["action"]
+
+
+@pytest.mark.parametrize("other", [{"rate": 20.0}, {"kind": "burst"}, {"op_type": "ShuffleOp"}])
+def test_none_is_changed_with_one_that_is_faster_stalls_or_does_not_scale(other):
+    found = advise(stage(), stage(**({"op_id": 2, "rate": 10.5} | other)), stage(0, "BatchOp", rate=30.0))
+    assert "workers_together" not in [item.code for item in found]
 
 
 @pytest.mark.parametrize(
