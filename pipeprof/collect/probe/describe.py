@@ -79,6 +79,7 @@ def _details(node, kind):
             "python": True,
             "workers": workers,
             "iterated": iterated,
+            "wrapped": _is_dataset(source),
             "processes": processes and workers > 1,
             "code": code_of(source),
             "rows": length if length is not None and length > 0 else None,
@@ -95,6 +96,13 @@ def _details(node, kind):
         }
     function = getattr(node, "predicate", None) or getattr(node, "condition", None)
     return {"name": callable_name(function) if callable(function) else "", "python": callable(function)}
+
+
+def _is_dataset(source):
+    """Whether the source of a GeneratorDataset is a dataset of MindSpore's, whose rows it only takes through Python."""
+    return any(
+        kind.__name__ == "Dataset" and kind.__module__.startswith("mindspore.dataset.") for kind in type(source).__mro__
+    )
 
 
 def _composed(operations):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
+REST_OF_EPOCH = "rest_of_epoch"  # the pipeline works off what the loop does not take
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
     "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,
@@ -98,7 +99,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
         followers = [int(other.about["started"]) for other, _ in members if int(other.about["started"]) > started]
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
-        stretches += _between(steps, started, free)
+        stretches += _between(process, steps, started, free)
         evaluations = _evaluations(process)
         of_steps = list(_of_steps(steps))
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
@@ -109,7 +110,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
     return stretches
 
 
-def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
+def _between(process: Process, steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
     """What lies before, between and after the steps."""
     if not steps:
         yield Stretch(started, last, "set_up")
@@ -120,7 +121,16 @@ def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch
         if following.start > step.end:
             part = "between_steps" if step.epoch == following.epoch else "epoch_gap"
             yield Stretch(step.end, following.start, part)
-    yield Stretch(training[-1].end, last, "ending")
+    until = min(last, _worked_off(process, training[-1]))
+    yield Stretch(training[-1].end, until, "ending", cause=REST_OF_EPOCH)
+    yield Stretch(until, last, "ending")
+
+
+def _worked_off(process: Process, step: Step) -> int:
+    """Until when the pipeline of the last step made rows of which none was fetched; the step's end if it made none."""
+    own = {fetch.subject for fetch in step.fetches}
+    idle = (event for event in process.all("calls") if event["pipeline"] in own and event["calls"])
+    return max([step.end, *(int(event["t"]) for event in idle if not event["batches"] and int(event["t"]) > step.end)])
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:

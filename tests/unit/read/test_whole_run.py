@@ -127,3 +127,14 @@ def test_a_checkpoint_callback_writes_one_checkpoint_however_it_does_it():
     name = {"e": "callback", "t": 1, "number": 3, "label": "ModelCheckpoint"}
     found = parts((process(marks, name), [Step("train", 50, 60, 0)]))
     assert found["checkpoint", None, None] == (1, 54, 5)
+
+
+def test_rows_that_the_pipeline_makes_behind_the_last_batch_are_the_rest_of_its_epoch():
+    def calls(time, batches, pipeline=7):
+        return {"e": "calls", "t": time, "pipeline": pipeline, "node": 1, "calls": 50, "batches": batches}
+
+    step = Step("train", 50, 100, fetches=[Mark(Kind.FETCH, 0, 7, 0, 50, 51)])
+    told = [calls(90, 0), calls(105, 3), calls(150, 0), calls(180, 0, pipeline=8)]
+    found = parts((process((), *told), [step]))
+    assert found["ending", None, "rest_of_epoch"] == (1, 100, 50)
+    assert found["ending", None, None] == (1, 150, 50)
