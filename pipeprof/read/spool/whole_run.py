@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
+QUEUED = 64  # batches: more than the queues of a pipeline hold by MindSpore's default
 REST_OF_EPOCH = "rest_of_epoch"  # the pipeline works off what the loop does not take
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
@@ -127,10 +128,20 @@ def _between(process: Process, steps: Sequence[Step], started: int, last: int) -
 
 
 def _worked_off(process: Process, step: Step) -> int:
-    """Until when the pipeline of the last step made rows of which none was fetched; the step's end if it made none."""
+    """Until when the pipeline of the last step made rows for no batch; the step's end if it only filled queues."""
     own = {fetch.subject for fetch in step.fetches}
-    idle = (event for event in process.all("calls") if event["pipeline"] in own and event["calls"])
-    return max([step.end, *(int(event["t"]) for event in idle if not event["batches"] and int(event["t"]) > step.end)])
+    parts: dict[tuple[int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
+    for event in process.all("calls"):
+        if event["pipeline"] in own:
+            parts[event["pipeline"], event["node"], event.get("part") or 0].append(event)
+    until = step.end
+    for events in parts.values():
+        late = [one for one in events if int(one["t"]) > step.end and not one["batches"] and one["calls"]]
+        batches = sum(one["batches"] for one in events)
+        of_batches = sum(one["calls"] for one in events if one["batches"])
+        if batches and sum(one["calls"] for one in late) > QUEUED * of_batches / batches:
+            until = max(until, *(int(one["t"]) for one in late))
+    return until
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
