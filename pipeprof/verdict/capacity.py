@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Basis = dict[str, Any]  # a code with its numbers
-Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
+Kind = Literal["cpu", "wait", "gil", "lock_wait", "burst", "poll"]
 
 POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row is not there yet
 THREAD_QUEUE = 16  # rows that a worker thread of GeneratorDataset can prepare; fixed in MindSpore
 CPU_SHARE = 0.4  # of its working time that a worker computes; above, free cores limit the gain
 BESIDE_PYTHON = 4.0  # times less CPU that a loop's batch takes without Python beside it, no core idle: 3.8 was seen
+BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 MOST_DELAYED = 0.95  # of the time that threads wanted a core: more is told of hardly any computing
 NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
 PREFETCH = 16  # MindSpore's default
@@ -41,7 +42,8 @@ class Stage:
     `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
     one row in one worker, `max_row_ns`: of the longest. `cores`: CPU cores that it keeps busy.
     `utilisation`: batches/s of the loop / `rate`. `node`: its position in the user's graph, the consumer's side first.
-    `iterated`: a source whose rows MindSpore takes one after the other, whatever its workers. `below_concat`: it works
+    `wrapped`: a source that hands on the rows of a MindSpore dataset. `iterated`: one whose rows MindSpore takes one
+    after the other, whatever its workers. `below_concat`: it works
     a part of the time only.
     """
 
@@ -62,6 +64,7 @@ class Stage:
     node: int | None = None
     max_row_ns: float | None = None
     iterated: bool = False
+    wrapped: bool = False
     below_concat: bool = False
     chained: bool = False  # takes turns with the other stages that are
 
@@ -79,6 +82,11 @@ class Stage:
         return self.capacity or PREFETCH
 
     @property
+    def call_ns(self) -> float | None:
+        """Time inside its function for one batch, all rows together: at most its work."""
+        return None if self.row_ns is None or not self.rows else min(self.row_ns * self.rows, self.work_ns or math.inf)
+
+    @property
     def cpu_share(self) -> float | None:
         """Share of its working time that a worker of the operator computes: kappa = (cores / W) / rho."""
         if self.cores is None or not self.utilisation:
@@ -88,7 +96,7 @@ class Stage:
     @property
     def computes(self) -> bool:
         """Whether free cores limit what more workers can do."""
-        if self.kind in ("wait", "poll"):
+        if self.kind in ("wait", "poll", "lock_wait"):
             return False
         return self.kind == "cpu" or (self.cpu_share is not None and self.cpu_share >= CPU_SHARE)
 
@@ -245,7 +253,7 @@ def rate_with(stage: Stage, workers: int) -> float | None:
     if stage.op_type == SOURCE and not stage.iterated:
         low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=stage.depth)
         return low
-    if stage.rate is None or stage.op_type not in SCALING:
+    if stage.rate is None or stage.op_type not in SCALING or stage.kind == "lock_wait":
         return stage.rate
     return stage.rate * workers / stage.workers
 

@@ -30,6 +30,7 @@ ESTIMATED = (0.75, 3.0)
 OTHERS = "stop_other_programs"
 MOVES = ("to_processes", "stalls_apart", "lock_to_processes", "rows_by_number")  # take no CPU away, only elsewhere
 NONE = 1.02  # a gain that is less is none
+HALF = 0.5  # of what the whole pipeline costs: a change that brings less has that said beside it
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
@@ -113,6 +114,15 @@ def nearly_equal(diagnosis: Row) -> float | None:
 def estimated(freed: float) -> tuple[float, float]:
     """What removing the pipeline may bring where CPU times alone let expect `freed` times the speed."""
     return max(1.0, ESTIMATED[0] * freed), ESTIMATED[1] * freed
+
+
+def whole_pipeline(diagnosis: Row, gain: Gain) -> float | None:
+    """Times as fast by estimate without the data pipeline, where this gain is less than half of that; else None."""
+    waiting = diagnosis["data_wait_share"]
+    waited = 1.0 if waiting is None or waiting >= 1 else 1 / (1 - waiting)
+    whole = max(_fact(diagnosis, "freed") or 1.0, waited)
+    most = gain.times or gain.high
+    return float(whole) if most is not None and whole >= LITTLE and most - 1 < HALF * (whole - 1) else None
 
 
 def stage_freed(diagnosis: Row) -> float | None:

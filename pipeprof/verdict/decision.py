@@ -135,6 +135,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
     "queues_elsewhere": lambda facts: {"op": named(facts.drop_stage)},
     "few_batches": lambda facts: {"batches": facts.batches},
     "prefilled": lambda facts: {"op": named(facts.first), "times": facts.over_capacity},
+    "overrun": lambda facts: {"op": named(facts.first), "times": facts.overrun},
     "holds_lock": lambda facts: {"share": facts.gil_share},
     "untimed_cpu": lambda facts: {"op": named(facts.untimed_worker), "cores": facts.untimed_cores},
     "shares_cpu": lambda facts: {"op": named(facts.first), "share": facts.pipeline_share, "times": facts.freed},

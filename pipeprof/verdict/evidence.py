@@ -73,6 +73,8 @@ def _of_computing(row: Row, who: dict[str, Any], rule: str) -> Iterator[dict[str
         yield evidence("cpu", row["cores"], "cores", LOAD, on("mean"), op=who)
     if row["gil_share"] is not None and (rule == "gil" or row["kind"] == "gil"):
         yield evidence("lock_held", row["gil_share"], "share", LOAD, on("probes", per_second=10))
+    if row["lock_share"] is not None and row["kind"] == "lock_wait":
+        yield evidence("lock_waits", row["lock_share"], "share", LOAD, on("probes", per_second=10), op=who)
     if row["kind"] in ("burst", "poll") and row["longest_ns"] is not None:
         yield evidence("longest_row", row["longest_ns"], "ns", LOAD, on("intervals"), op=who)
     if row["kind"] == "poll" and row["law_row_ns"] is not None:

@@ -47,6 +47,8 @@ class StageFacts:
     burst_share: float | None
     drop_ratio: float | None
     gil_share: float | None
+    lock_share: float | None
+    overrun: float | None
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -55,7 +57,7 @@ class StageFacts:
 
     @cached_property
     def kind(self) -> str | None:
-        """What keeps it busy: poll | burst | gil | cpu | wait. None for the loop, and when it cannot be told."""
+        """What keeps it busy: poll | lock_wait | burst | gil | cpu | wait; None for the loop, or if that is unknown."""
         return None if self.op_id == CONSUMER else next(codes(KINDS, self), None)
 
     @property
@@ -287,6 +289,11 @@ class Facts:
     def over_capacity(self) -> float | None:
         """The loop's pace / the capacity of the stage that was named. Bursts have no steady pace to compare with."""
         return None if self.first is None or self.first.kind == "burst" else self.first.utilisation
+
+    @property
+    def overrun(self) -> float | None:
+        """How many times too long the work of the stage that was named was measured."""
+        return self.first.overrun if self.first else None
 
     @property
     def runner_up(self) -> StageFacts | None:

@@ -69,6 +69,7 @@ def _stage(row: Row) -> Stage:
         node=row.get("node"),
         max_row_ns=row.get("max_row_ns"),
         iterated=bool(row.get("iterated")),
+        wrapped=bool(row.get("wrapped")),
         below_concat=bool(row.get("below_concat")),
         chained=bool(row.get("chained")),
     )

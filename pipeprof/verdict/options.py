@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.candidate import SETTINGS, WORTH, Candidate, key_of
 from pipeprof.verdict.capacity import CPU_SHARE, SCALING, SOURCE, Change, Loop, Stage, because, rate_now, rate_with
-from pipeprof.verdict.predict import MARGIN, Prediction, predict
+from pipeprof.verdict.predict import MARGIN, Prediction, predict, with_rates
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -126,6 +126,42 @@ def outlasting(stage: Stage, taken: float | None) -> tuple[int | None, dict[str,
     if depth <= (stage.capacity or 0):
         return None, {"code": "queue_is_deep", "depth": stage.capacity}
     return depth, None
+
+
+def whole_batches(loop: Loop, op_id: int) -> Prediction:
+    """What it brings that this map and the Python maps behind it come after the batch, and are called once for each.
+
+    Such a call takes as long as its rows take now, or less: NumPy does them at once. What a row costs besides, such as
+    the wait for the interpreter's lock, a batch costs once.
+    """
+    rates = {}
+    for one in _python_maps(loop, op_id):
+        if one.call_ns is None or not one.work_ns or not one.rows:
+            return Prediction(None, reason=because("not_timed", op_type=one.op_type))
+        most = one.call_ns + (one.work_ns - one.call_ns) / one.rows
+        rates[one.op_id] = one.workers * 1e9 / most, one.workers * 1e9 * one.rows / one.work_ns
+    return with_rates(loop, rates, because("calls_of_batches"))
+
+
+def in_cpp(loop: Loop, op_id: int) -> Prediction:
+    """What it brings that operations in C++ do it and the Python maps behind it: no slower than the functions alone."""
+    rates = {one.op_id: (one.workers * 1e9 / one.call_ns, math.inf) for one in _python_maps(loop, op_id) if one.call_ns}
+    return with_rates(loop, rates, because("no_lock_in_cpp"))
+
+
+def unwrapped(loop: Loop, op_id: int) -> Prediction:
+    """What it brings that the MindSpore dataset, whose rows a source hands on, takes the source's place.
+
+    Its rows no longer come through Python one after the other. How fast it makes them is not known: no slower.
+    """
+    stage = next(one for one in loop.stages if one.op_id == op_id)
+    return with_rates(loop, {op_id: (rate_now(loop, stage), math.inf)}, because("rows_without_python"))
+
+
+def _python_maps(loop: Loop, op_id: int) -> list[Stage]:
+    """The maps in Python from this one to the batch; none where no batch follows."""
+    batch = max((one.op_id for one in loop.stages if one.op_type == "BatchOp" and one.op_id < op_id), default=op_id)
+    return [one for one in loop.stages if batch < one.op_id <= op_id and one.op_type == "MapOp" and one.is_python]
 
 
 def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:

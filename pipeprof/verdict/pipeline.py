@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 FACTS = (
-    "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "max_row_ns",
-    "idle_share", "process_cores",
+    "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "lock_share", "longest_ns",
+    "max_row_ns", "idle_share", "process_cores",
 )  # fmt: skip
 # Doubts that say something of the stage that is named.
-OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "indirect", "none_busy")
+OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "overrun", "indirect", "none_busy")
 
 
 def diagnose(

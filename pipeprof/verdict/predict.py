@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.verdict.capacity import (
+    BESIDE,
     CHEAP,
     SCALING,
     SOURCE,
@@ -29,7 +30,7 @@ from pipeprof.verdict.capacity import (
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
@@ -93,6 +94,26 @@ def predict(loop: Loop, change: Change) -> Prediction:
         found = replace(found, ratio=None, low=min(found.low or 1.0, 1.0), reason=because("polled_less"))
     in_turn = any(one.below_concat and rate_now(loop, one) < fast for one in loop.stages)
     return _in_turn(found, loop) if in_turn else found
+
+
+def with_rates(loop: Loop, rates: Mapping[int, tuple[float, float]], basis: Basis) -> Prediction:
+    """Speed-up of the loop where operators, by op_id, make so much at least and at most.
+
+    The loop itself may become faster, too: it no longer shares the lock and the cores with what is gone.
+    """
+    first = next((stage for stage in loop.stages if stage.op_id in rates), None)
+    if first is None:
+        return Prediction(None, reason=because("not_measured"))
+    ends = []
+    for end in (0, 1):
+        stages = (replace(one, rate=rates[one.op_id][end]) if one.op_id in rates else one for one in loop.stages)
+        ends.append(lowest_rate(replace(loop, stages=tuple(stages)), first, rates[first.op_id][end]))
+    (slow, _), (fast, limited_by) = ends
+    before, _ = lowest_rate(loop, first, rate_now(loop, first))
+    low, ratio, high = _interval(slow / before, fast / before, before, loop, CORES_ERROR)
+    most = math.inf if loop.consumer is None else max(loop.consumer * BESIDE, loop.consumer_most or 0.0) / before
+    high = max(high, min(fast / before * BESIDE, most))
+    return _stated(low, (low, ratio, high), [basis, *_missing(loop, first)], limited_by, None)
 
 
 def _in_turn(found: Prediction, loop: Loop) -> Prediction:
@@ -171,9 +192,16 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
         return _stalling(stage, rate, workers, processes=processes)
     if processes is not stage.uses_processes and stage.is_python:
         return _to_processes(loop, stage, workers) if processes else _to_threads(stage, rate, workers)
-    if stage.kind == "gil" and not processes:
-        return rate, rate, [because("holds_lock")], None
+    if stage.kind in ("gil", "lock_wait") and not processes:
+        return _locked(stage, rate)
     return _scaled(loop, stage, workers, processes=processes)
+
+
+def _locked(stage: Stage, rate: float) -> tuple[float, float, list[Basis], Basis | None]:
+    """More threads take turns; those that wait most of the time lose by it: x0.93 and x1.00 of twice as many."""
+    if stage.kind == "gil":
+        return rate, rate, [because("holds_lock")], None
+    return (1 - LOCKED) * rate, (1 + MARGIN) * rate, [because("waits_for_lock")], None
 
 
 def _stalling(

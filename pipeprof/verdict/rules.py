@@ -47,6 +47,8 @@ LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
 UNTIMED_CORES = 0.30  # of an operator beyond its timed work; of 35 loops that limit beside Python 34 show at most 0.09
 DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
 
+LOCK_WAITS = 0.20  # of a stage's working time in which its threads wait for the lock, as the kernel tells
+
 FREED = 1.10  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
 MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
 CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
@@ -128,6 +130,7 @@ DOUBTS = (
             never=("gil", "shared_cpu")),
     Code("few_batches", (short_of("batches", ENOUGH_BATCHES),)),
     Code("prefilled", (above("over_capacity", PREFILLED),)),
+    Code("overrun", (above("overrun", PREFILLED),), never=("consumer",)),
     Code("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
     Code("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
@@ -151,10 +154,13 @@ KINDS = (
                      at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_TIMED))),
     Code("poll", (unknown("worker_law_ratio"),
                      at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_UNTIMED))),
+    # Waits for the lock make single rows long, too. Python that itself holds it most of the time is `gil` below.
+    Code("lock_wait", (at_least("lock_share", LOCK_WAITS), below("gil_share", LOCK_HELD))),
     Code("burst", (above("work_cv", STALL_VARIATION), unknown("law_row_ns"))),
     Code("burst", (above("longest_batches", STALL_BATCHES),)),
     Code("burst", (at_least("burst_share", STALL_INTERVALS), below("cpu_share", COMPUTES))),
     Code("gil", (at_least("python_cores", LOCKED_CORES), at_least("gil_share", LOCK_HELD))),
+    Code("lock_wait", (at_least("lock_share", LOCK_WAITS),)),
     Code("cpu", (at_least("cpu_share", COMPUTES),)),
     Code("wait", (below("cpu_share", COMPUTES),)),
 )  # fmt: skip

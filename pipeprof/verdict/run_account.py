@@ -22,7 +22,7 @@ LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds m
 TRAINING = "training"
 RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap", "between_steps")
 ONCE = ("start", "import", "set_up", "dataset_build", "look", "compile", "first_steps", "profiling", "ending")
-ENDING = "ending"
+ENDING, REST = "ending", "rest_of_epoch"  # the latter is a cause of the former, whatever it takes
 
 
 def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
@@ -111,10 +111,14 @@ def _loop_ns(rows: Sequence[Row]) -> int:
 
 
 def _ending_ns(rows: Sequence[Row], loop: int) -> int:
-    """What follows the last step, where it is long; else 0. `loop`: the training with what interrupts it."""
+    """What follows the last step, where it is long; else what the pipeline goes on for.
+
+    `loop`: the training with what interrupts it.
+    """
     ending = sum(row["dur_ns"] for row in rows if row["part"] == ENDING)
-    is_long = loop > 0 and ending >= max(LEAST_ENDING_NS, LEAST_ENDING * (loop + ending))
-    return int(ending) if is_long else 0
+    is_long = ending >= max(LEAST_ENDING_NS, LEAST_ENDING * (loop + ending))
+    counted = (row["dur_ns"] for row in rows if row["part"] == ENDING and (is_long or row["cause"] == REST))
+    return int(sum(counted)) if loop > 0 else 0
 
 
 def _key(row: Row) -> tuple[str, str, str]:
@@ -136,7 +140,8 @@ def _part(key: tuple[str, str, str], rows: Sequence[Row]) -> dict[str, Any]:
     total, loop = sum(row["dur_ns"] for row in rows), _loop_ns(rows)
     part, detail, cause = key
     steps = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
-    costs = part in RECURRING or (part == ENDING and _ending_ns(rows, steps) > 0)
+    whole = sum(row["dur_ns"] for row in rows if row["part"] == ENDING)
+    costs = part in RECURRING or (steps > 0 and cause == REST) or (part == ENDING and _ending_ns(rows, steps) == whole)
     return {
         "rep": rows[0]["rep"], "rank": rows[0]["rank"], "part": part, "detail": detail, "cause": cause,
         "count": sum(row["count"] for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,

@@ -11,10 +11,20 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.candidate import WORTH, Candidate
-from pipeprof.verdict.capacity import MANY_ROWS, PREFETCH, SCALING, SHORT_ROW_NS, SOURCE, Change, Loop, poll_row_ns
+from pipeprof.verdict.capacity import (
+    BESIDE,
+    MANY_ROWS,
+    PREFETCH,
+    SCALING,
+    SHORT_ROW_NS,
+    SOURCE,
+    Change,
+    Loop,
+    poll_row_ns,
+)
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.facts import ITERABLE
-from pipeprof.verdict.options import options, outlasting, settings_of, together
+from pipeprof.verdict.options import in_cpp, options, outlasting, settings_of, together, unwrapped, whole_batches
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 from pipeprof.verdict.workers import enough_workers
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
 
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
-BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
 # a stage that waits beside a slow one 1.46
 NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
@@ -188,7 +197,10 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if kind == "burst":
         yield from _stalling(row, loop)
         return
-    yield from _whole_batches(row, kind)
+    if kind == "lock_wait":
+        yield from _without_lock(row, loop)
+        return
+    yield from _whole_batches(row, kind, loop)
     if kind == "gil":
         yield from _processes(row, loop)
         return
@@ -212,7 +224,7 @@ def _together(row: Row, loop: Loop) -> Iterator[Suggestion]:
     for one in together(loop):
         kinds = {stages[change.op_id].kind for change in one.changes}
         mine = next((change for change in one.changes if change.op_id == row["op_id"]), None)
-        if mine is None or not one.may_pay or not kinds.isdisjoint(("gil", "burst")):
+        if mine is None or not one.may_pay or not kinds.isdisjoint(("gil", "burst", "lock_wait")):
             continue
         changes = [
             {"op": operator(vars(stages[change.op_id])), "old": stages[change.op_id].workers, "new": change.workers}
@@ -225,13 +237,28 @@ def _together(row: Row, loop: Loop) -> Iterator[Suggestion]:
         )  # fmt: skip
 
 
-def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:
+def _whole_batches(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     """A Python map of many short rows: most of its time is the call, which batches need once."""
     rows, row_ns = row["rows_per_batch"], row["row_ns"]
-    computes = kind in ("cpu", "gil") and row["is_python"] and row["op_type"] == "MapOp"
-    if computes and rows is not None and rows >= MANY_ROWS and row_ns is not None and row_ns < SHORT_ROW_NS:
-        facts = {"rows": rows, "row_ns": row_ns}
-        yield _of("whole_batches", row, facts, place=row["site"], not_when={"code": "rows_differ"})
+    calls = kind in ("cpu", "gil", "lock_wait") and row["is_python"] and row["op_type"] == "MapOp"
+    if calls and rows is not None and rows >= MANY_ROWS and row_ns is not None and row_ns < SHORT_ROW_NS:
+        gained = whole_batches(loop, row["op_id"])
+        facts = {"rows": rows, "row_ns": row_ns, "prediction": _stated(gained)}
+        yield _of(
+            "whole_batches", row, facts, place=row["site"], not_when={"code": "rows_differ"}, basis=gained.basis,
+            **_gains(gained),
+        )  # fmt: skip
+
+
+def _without_lock(row: Row, loop: Loop) -> Iterator[Suggestion]:
+    """A stage that waits for the interpreter's lock: once for a batch, or never. More threads wait with it."""
+    yield from _whole_batches(row, "lock_wait", loop)
+    if row["op_type"] == "MapOp":
+        gained = in_cpp(loop, row["op_id"])
+        facts = {"prediction": _stated(gained)}
+        yield _of("to_cpp", row, facts, place=row["code"], basis=gained.basis, **_gains(gained))
+    else:
+        yield _of("cheaper_rows", row, place=row["code"])
 
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
@@ -292,8 +319,13 @@ def _loader(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
 
 def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     now = row["workers"]
-    if kind == "burst":
+    if kind == "burst" and not row.get("wrapped"):
         yield from _stalling(row, loop)
+        return
+    if row.get("wrapped"):
+        gained = unwrapped(loop, row["op_id"])
+        facts = {"prediction": _stated(gained)}
+        yield _of("unwrap_source", row, facts, place=row["site"], basis=gained.basis, **_gains(gained))
         return
     if row.get("iterated"):
         yield from _by_number(row, kind, loop)
@@ -322,7 +354,7 @@ def by_number(loop: Loop, op_id: int) -> tuple[int, Prediction]:
     in threads do not help one that holds the lock or stalls now and then.
     """
     numbered = replace(loop, stages=tuple(replace(one, iterated=False) for one in loop.stages))
-    in_vain = any(one.op_id == op_id and one.kind in ("gil", "burst") for one in loop.stages)
+    in_vain = any(one.op_id == op_id and (one.wrapped or one.kind in ("gil", "burst")) for one in loop.stages)
     wanted = 1 if in_vain else enough_workers(numbered, op_id) or 1
     prediction = predict(numbered, Change(op_id, workers=wanted))
     return (wanted if (prediction.ratio or prediction.high or WORTH) >= WORTH else 1), prediction

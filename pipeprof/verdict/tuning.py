@@ -24,7 +24,7 @@ from pipeprof.verdict.capacity import (
     rate_now,
     rate_with,
 )
-from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size, together
+from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size, together, whole_batches
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.readers import BY_FILE, more_readers
 
@@ -212,7 +212,9 @@ def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
     for number in sorted({len(maps), python} - {0}):
         if any(_is_called_often(stage) for stage in maps[:number]):
             change = Change(batch.op_id, maps_after=number)
-            yield Candidate(key_of(change), (change,))
+            waits = any(stage.kind == "lock_wait" for stage in maps[:number])
+            prediction = whole_batches(loop, maps[number - 1].op_id) if waits else Prediction(None)
+            yield Candidate(key_of(change), (change,), prediction=prediction)
 
 
 def _is_called_often(stage: Stage) -> bool:

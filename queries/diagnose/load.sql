@@ -16,6 +16,7 @@
 --   is_python        boolean  runs the user's Python; null when unknown
 --   uses_processes   boolean  its Python runs in worker processes; null when unknown
 --   iterated         boolean  a Python source whose rows are taken one after the other; null when unknown
+--   wrapped          boolean  a Python source that hands on the rows of a MindSpore dataset; null when unknown
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
@@ -28,10 +29,12 @@
 --   row_ns           double   ns    one row in one worker; null when not measured
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
+--   overrun          double   times too long that its work was measured; null when it was not
 --   law_row_ns       double   ns    shortest row time that a source's master allows; null without one
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   lock_share       double   0..1  of its workers' busy time, waiting for the interpreter's lock; null: not seen
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
@@ -55,12 +58,15 @@
 SELECT
   rep, rank, pipeline_key, pipeline_load.op_id, pipeline_load.op_type, pipeline_load.name, pipeline_load.workers,
   pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.iterated,
+  pipeline_load.wrapped,
   pipeline_load.node, pipeline_load.site, pipeline_load.code, pipeline_load.chained, pipeline_load.below_concat,
   pipeline_load.source,
   pipeline_load.timed_batches,
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
-  pipeline_load.utilisation, pipeline_load.law_row_ns, pipeline_load.cores, pipeline_load.python_cores,
-  pipeline_load.cpu_share, pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,
+  pipeline_load.utilisation, pipeline_load.overrun, pipeline_load.law_row_ns,
+  pipeline_load.cores, pipeline_load.python_cores,
+  pipeline_load.cpu_share, pipeline_load.lock_share,
+  pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,
   pipeline_load.max_row_ns, pipeline_load.burst_share, pipeline_load.samples, pipeline_load.input_ratio,
   pipeline_load.output_ratio, pipeline_load.drop_ratio, pipeline_pace.side, pipeline_pace.batches,
   pipeline_pace.wait_share,

@@ -7,7 +7,7 @@
 --   rank      bigint   process rank
 --   part      varchar  see run_part; not_recorded where it is null
 --   detail    varchar  callback: its class; compiling: the network or function; empty for others
---   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; empty for others
+--   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; ending: rest_of_epoch; or empty
 --   count     bigint   how often, such as steps, evaluations, graphs
 --   start_ns  bigint   ns    start of the first
 --   dur_ns    bigint   ns    time of all of them

@@ -28,7 +28,7 @@
 --   verdict          varchar  on the data: input_bound | consumer_bound | balanced | not_measured
 --   op_type          varchar  type of the operator that limits
 --   op_name          varchar  what it does
---   op_kind          varchar  cpu | wait | gil | burst | poll | host_saturated
+--   op_kind          varchar  cpu | wait | gil | lock_wait | burst | poll | host_saturated
 --   call             varchar  file:line of the call that made it
 --   code             varchar  file:line of its Python function or class
 --   advice           varchar  code of the suggestion

@@ -17,7 +17,7 @@
 WITH sampled AS (
   SELECT
     cpu.rep, cpu.rank, pipeline_window.pipeline_key, cpu.op_id, cpu.scope, cpu.t_ns,
-    cpu.t_ns >= pipeline_window.from_ns
+    cpu.t_ns BETWEEN pipeline_window.from_ns AND pipeline_window.to_ns
     AND (pipeline_window.role IS DISTINCT FROM 'train' OR coalesce(cpu.t_ns > eval_span.end_ns, TRUE)) AS is_steady,
     -- The workers of a process sampler's round are summed; MindSpore has one sample per operator at a time.
     sum(cpu.user_ratio + cpu.sys_ratio) AS cores
@@ -30,6 +30,7 @@ WITH sampled AS (
     cpu.rank,
     pipeline_window.pipeline_key,
     pipeline_window.from_ns,
+    pipeline_window.to_ns,
     pipeline_window.role,
     eval_span.end_ns,
     pipeline_id,

@@ -17,6 +17,7 @@
 --   is_python       boolean  runs the user's Python; null when unknown
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   iterated        boolean  a Python source whose rows are taken one after the other; null when unknown
+--   wrapped         boolean  a Python source that hands on the rows of a MindSpore dataset; null when unknown
 --   node            bigint   position in the user's dataset graph; null when unknown
 --   site            varchar  file:line of the call that made it; null when unknown
 --   code            varchar  file:line of its Python function or class; null when unknown
@@ -40,7 +41,8 @@ node AS (
   SELECT
     rep, rank, pipeline_tree.pipeline_key, pipeline_id, pipeline_tree.op_id, pipeline_tree.op_type, pipeline_tree.name,
     pipeline_tree.workers, pipeline_tree.capacity, pipeline_tree.is_python, pipeline_tree.uses_processes,
-    pipeline_tree.iterated, pipeline_tree.inlined, pipeline_tree.node, pipeline_tree.site, pipeline_tree.code,
+    pipeline_tree.iterated, pipeline_tree.wrapped, pipeline_tree.inlined, pipeline_tree.node, pipeline_tree.site,
+    pipeline_tree.code,
     pipeline_tree.consumer_id
   FROM pipeline_tree
   SEMI JOIN best USING (rep, rank, pipeline_id)
@@ -68,7 +70,8 @@ everything AS (
   SELECT
     rep, rank, node.pipeline_key, pipeline_id, op_id, node.op_type, node.name,
     coalesce(node.workers, 1) AS workers,
-    node.capacity, node.is_python, node.uses_processes, node.iterated, node.inlined, node.node, node.site, node.code,
+    node.capacity, node.is_python, node.uses_processes, node.iterated, node.wrapped, node.inlined,
+    node.node, node.site, node.code,
     producer.op_id IS NULL AS is_leaf,
     node.consumer_id IS NULL AND NOT node.inlined AS is_sink,
     coalesce(place.below_concat, FALSE) AS below_concat,
@@ -94,5 +97,5 @@ everything AS (
 
 SELECT
   rep, rank, pipeline_key, pipeline_id, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated,
-  node, site, code, inlined, is_leaf, is_sink, below_concat, below_filter, below_zip
+  wrapped, node, site, code, inlined, is_leaf, is_sink, below_concat, below_filter, below_zip
 FROM everything

@@ -8,7 +8,8 @@
 --
 -- Calls run ahead of the loop by what fits into the queues: in a short run that is several times what its batches
 -- need. Where no line counts the rows of a batch, and every operator between this one and the loop hands on what it
--- gets, a batch takes as many rows as the batch operator says.
+-- gets, a batch takes as many rows as the batch operator says. Calls after the last batch are of none: behind a loop
+-- that ends early MindSpore works off the rest of the epoch.
 --
 -- Reads: op_service, pipeline?, pipeline_below?, pipeline_tree?, pipeline_window
 -- Kept: yes
@@ -36,9 +37,22 @@
 --   longest_batches  double   mean of the intervals' longest call, in batches' work; null without calls
 --   longest_ns       double   ns    mean of the intervals' or batches' longest row
 --   burst_share      double   0..1  intervals where one call took 15 times the mean and 5 % of the time; null without
-WITH numbered AS (
+WITH placed AS (
   SELECT
-    rep, rank, pipeline_window.pipeline_key, pipeline_id, op_service.op_id, op_service.source, op_service.t_ns,
+    op_service.*,
+    pipeline_window.pipeline_key,
+    count(CASE WHEN op_service.t_ns <= pipeline_window.to_ns THEN 1 END) OVER (
+      PARTITION BY rep, rank, pipeline_id, op_service.op_id, op_service.source
+    ) AS in_time
+  FROM op_service
+  INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
+  WHERE op_service.avg_ns IS NOT NULL AND op_service.rows > 0
+  QUALIFY op_service.source <> 'hook' OR op_service.t_ns <= pipeline_window.to_ns OR in_time < 3
+),
+
+numbered AS (
+  SELECT
+    rep, rank, op_service.pipeline_key, pipeline_id, op_service.op_id, op_service.source, op_service.t_ns,
     op_service.avg_ns, op_service.cpu_ns,
     greatest(op_service.avg_ns - coalesce(op_service.delay_ns, 0), 0) AS undelayed_ns,
     op_service.io_ns,
@@ -57,9 +71,7 @@ WITH numbered AS (
     max(CASE WHEN op_service.source = 'log' THEN op_service.t_ns END) OVER (
       PARTITION BY rep, rank, pipeline_id, op_service.op_id
     ) AS last_log_ns
-  FROM op_service
-  INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
-  WHERE op_service.avg_ns IS NOT NULL AND op_service.rows > 0
+  FROM placed AS op_service
 ),
 
 summed AS (

@@ -7,10 +7,14 @@
 -- the time between two rows (law_row_ns), and with threads the rate; MindSpore's timing lines of such a source are of
 -- its output. Operators without a queue and without a time are left out: they work inside their consumer.
 --
+-- A stage made in the window what was taken from it there, less what its queues held for each iterator. Work that was
+-- measured longer than that leaves room for is cut to it, and overrun says how many times too long it was: what some
+-- batches took, such as those that MindSpore's timing lines are of, is not what the others took.
+--
 -- Stages that are timed inside their consumer (chained) take turns, in the loop itself or in each worker process. One
 -- that takes most of the time of the turn is as busy as the whole: always, when the loop itself makes its batches.
 --
--- Reads: load_cpu?, load_fill?, load_op, load_service?, pipeline_pace?
+-- Reads: load_cpu?, load_fill?, load_lock?, load_op, load_service?, pipeline_pace?, pipeline_window?
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition
@@ -24,6 +28,7 @@
 --   is_python        boolean  runs the user's Python; null when unknown
 --   uses_processes   boolean  its Python runs in worker processes; null when unknown
 --   iterated         boolean  a Python source whose rows are taken one after the other; null when unknown
+--   wrapped          boolean  a Python source that hands on the rows of a MindSpore dataset; null when unknown
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
@@ -39,9 +44,11 @@
 --   law_row_ns       double   ns    shortest time between two rows that a source's master allows; null without one
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
+--   overrun          double   times too long that its work was measured; null when it was not
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process; 0 when it does not or is not measured
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   lock_share       double   0..1  of its workers' busy time, waiting for the interpreter's lock; null: not seen
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
@@ -51,7 +58,17 @@
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
 --   output_ratio     double   0..1  mean fill behind it; null without a queue
 --   drop_ratio       double   -1..1  input - output, with input 1 for a source and output 0 for the loop
-WITH joined AS (
+WITH lived AS (
+  SELECT
+    rep, rank, pipeline_key,
+    count(*) AS iterators,
+    max(to_ns) - min(from_ns) AS span_ns
+  FROM pipeline_window
+  WHERE role = 'train'
+  GROUP BY ALL
+),
+
+joined AS (
   SELECT
     load_op.*,
     load_service.source,
@@ -71,15 +88,20 @@ WITH joined AS (
     load_service.max_row_ns,
     load_service.burst_share,
     pipeline_pace.rate AS loop_rate,
+    pipeline_pace.batches AS taken,
+    lived.iterators, lived.span_ns,
     load_cpu.cores AS sampled_cores,
+    load_lock.threads AS lock_threads,
     load_fill.samples,
     CASE WHEN load_op.is_leaf THEN 1.0e0 ELSE load_fill.input_ratio END AS intake_ratio,
     load_fill.input_ratio,
     load_fill.output_ratio
   FROM load_op
   LEFT JOIN pipeline_pace USING (rep, rank, pipeline_key)
+  LEFT JOIN lived USING (rep, rank, pipeline_key)
   LEFT JOIN load_service USING (rep, rank, pipeline_key, op_id)
   LEFT JOIN load_cpu USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN load_lock USING (rep, rank, pipeline_key, op_id)
   LEFT JOIN load_fill USING (rep, rank, pipeline_key, op_id)
   WHERE
     load_op.op_id = -1
@@ -88,7 +110,7 @@ WITH joined AS (
     OR load_fill.output_ratio IS NOT NULL
 ),
 
-rated AS (
+timed AS (
   SELECT
     *,
     CASE
@@ -98,7 +120,11 @@ rated AS (
       WHEN coalesce(uses_processes, FALSE) THEN workers * 1.0e9 / nullif(work_ns, 0)
       ELSE
         least(workers * 1.0e9 / nullif(work_ns, 0), 160.0e0 * workers / nullif(rows_per_batch, 0))
-    END AS rate,
+    END AS timed_rate,
+    -- Batches that the queues of one iterator hold at most.
+    sum(capacity / nullif(greatest(coalesce(rows_per_batch, 1.0e0), 1.0e0), 0)) OVER (
+      PARTITION BY rep, rank, pipeline_key
+    ) AS queued,
     CASE
       WHEN op_type <> 'GeneratorOp' OR workers < 2 THEN NULL
       WHEN coalesce(uses_processes, FALSE)
@@ -117,6 +143,25 @@ rated AS (
   FROM joined
 ),
 
+rated AS (
+  SELECT
+    * REPLACE (
+      work_ns * CASE WHEN least_rate > timed_rate THEN timed_rate / nullif(made_rate, 0) ELSE 1.0e0 END AS work_ns
+    ),
+    CASE WHEN least_rate > timed_rate THEN made_rate ELSE timed_rate END AS rate,
+    CASE WHEN least_rate > timed_rate THEN made_rate / nullif(timed_rate, 0) END AS overrun
+  FROM (
+    SELECT
+      *,
+      taken * 1.0e9 / nullif(span_ns, 0) AS made_rate,
+      CASE
+        WHEN op_id = -1 OR chained OR below_concat THEN NULL
+        ELSE (taken - coalesce(queued, 0.0e0) * iterators) * 1.0e9 / nullif(span_ns, 0)
+      END AS least_rate
+    FROM timed
+  ) AS made
+),
+
 -- A stage that the loop runs itself, beside others in worker processes, is in no turn.
 turned AS (
   SELECT
@@ -132,7 +177,8 @@ turned AS (
 )
 
 SELECT
-  rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated, node, site,
+  rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, iterated, wrapped,
+  node, site,
   code, is_leaf, chained, below_concat, below_filter,
   CASE WHEN op_id = -1 AND rate IS NOT NULL THEN 'loop' ELSE source END AS source,
   timed_batches, rows_per_batch, work_ns,
@@ -144,6 +190,7 @@ SELECT
     WHEN in_workers THEN loop_rate / nullif(rate, 0) * turn_ns / nullif(longest_turn_ns, 0)
     ELSE loop_rate / nullif(rate, 0)
   END AS utilisation,
+  overrun,
   CASE WHEN NOT coalesce(in_loop, FALSE) THEN cores END AS cores,
   -- Whether a map of imported files is Python is not known: it may be.
   CASE
@@ -155,6 +202,10 @@ SELECT
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
     ELSE sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0)
   END AS cpu_share,
+  CASE
+    WHEN lock_threads IS NOT NULL AND rate IS NOT NULL
+      THEN least(lock_threads / nullif(workers * least(loop_rate / nullif(rate, 0), 1.0e0), 0), 1.0e0)
+  END AS lock_share,
   work_cv, longest_batches, longest_ns, max_row_ns, burst_share, samples, input_ratio, output_ratio,
   intake_ratio - CASE WHEN op_id = -1 THEN 0.0e0 ELSE output_ratio END AS drop_ratio
 FROM turned

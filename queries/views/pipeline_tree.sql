@@ -16,6 +16,7 @@
 --   is_python       boolean  runs the user's Python; null when unknown
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   iterated        boolean  a Python source whose rows are taken one after the other; null when unknown
+--   wrapped         boolean  a Python source that hands on the rows of a MindSpore dataset; null when unknown
 --   inlined         boolean  runs inside its consumer and has no queue
 --   node            bigint   position in the user's dataset graph; null when unknown
 --   site            varchar  file:line of the call that made it: of the user's where a library did; null when unknown
@@ -36,6 +37,7 @@ SELECT
   coalesce(pipeline.pipeline_key, CAST(pipeline_op.pipeline_id AS VARCHAR)) AS pipeline_key,
   pipeline.role, pipeline_op.op_id, pipeline_op.op_type, pipeline_op.name, pipeline_op.workers, pipeline_op.capacity,
   pipeline_op.is_python, pipeline_op.uses_processes, pipeline_op.iterated,
+  pipeline_op.wrapped,
   coalesce(pipeline_op.inlined, FALSE) AS inlined,
   pipeline_op.node,
   coalesce(

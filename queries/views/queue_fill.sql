@@ -24,7 +24,7 @@ WITH sampled AS (
     coalesce(pipeline_window.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
     queue.op_id, pipeline_window.role, queue.depth, queue.capacity,
     queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
-    coalesce(queue.t_ns >= pipeline_window.from_ns, TRUE)
+    coalesce(queue.t_ns BETWEEN pipeline_window.from_ns AND pipeline_window.to_ns, TRUE)
     AND (pipeline_window.role IS DISTINCT FROM 'train' OR coalesce(queue.t_ns > eval_span.end_ns, TRUE)) AS is_steady
   FROM queue
   LEFT JOIN pipeline_window USING (rep, rank, pipeline_id)

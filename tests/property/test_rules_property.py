@@ -16,7 +16,7 @@ STAGE = st.fixed_dictionaries({
     "op_type": st.sampled_from(["MapOp", "BatchOp", "GeneratorOp"]), "workers": st.integers(0, 8),
     "below_concat": st.booleans(), "row_ns": MAYBE, "law_row_ns": MAYBE, "rate": MAYBE, "utilisation": MAYBE,
     "cores": MAYBE, "python_cores": SHARE, "cpu_share": MAYBE, "work_cv": MAYBE, "longest_batches": MAYBE,
-    "burst_share": MAYBE, "drop_ratio": st.one_of(st.none(), st.floats(-1, 1)),
+    "burst_share": MAYBE, "lock_share": MAYBE, "overrun": MAYBE, "drop_ratio": st.one_of(st.none(), st.floats(-1, 1)),
 })  # fmt: skip
 SHARED = st.fixed_dictionaries({
     "wait_share": st.one_of(st.sampled_from(EDGES[:11]), st.floats(0, 1)), "batches": st.integers(0, 60),

@@ -1,12 +1,17 @@
 """Training iterators that hand out one batch again and again: what `pipeprof headspace` measures.
 
-The first batch is fetched, then nothing any more: the pipeline fills its queues and stands still. Epochs end after as
-many batches as they had when the launcher looked, or as the dataset says.
+The first batch is fetched, and the pipeline is stopped, its worker processes too: it takes no core from the training,
+not even to fill its queues. Further iterators of the same dataset, such as one for each epoch, hand out that batch as
+well, and never start their pipelines. Epochs end after as many batches as they had when the launcher looked, or as the
+dataset says.
 """
+
+import weakref
 
 from . import recorder
 
 KEY = "_pipeprof_cached"
+_firsts = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, dict[object, object]]
 
 
 class Cached:
@@ -24,9 +29,14 @@ class Cached:
     def following(self, iterator, original):
         """The next batch, or StopIteration at the end of an epoch."""
         if self.batch is None:
+            firsts, kind = _firsts_of(self.dataset), _kind(iterator)
+            self.batch = firsts.get(kind)
+        if self.batch is None:
             first = original(iterator)
-            self.batch = _again(first)
+            self.batch = firsts[kind] = _again(first)
             self.given = 1
+            stop = type(iterator).stop
+            getattr(stop, "__wrapped__", stop)(iterator)  # for the training the iterator lives on
             return first
         length = self._length()
         if (self.epochs is not None and self.epoch >= self.epochs) or (length is not None and self.given >= length):
@@ -43,6 +53,19 @@ class Cached:
             return self.usual
         size = getattr(self.dataset, "dataset_size", None)  # what MindSpore has already counted
         return size if isinstance(size, int) and size > 0 else None
+
+
+def _firsts_of(dataset):
+    """The first batches of a dataset's iterators, by what they hand out."""
+    try:
+        return _firsts.setdefault(dataset, {})
+    except TypeError:  # it cannot be a key
+        return {}
+
+
+def _kind(iterator):
+    """What an iterator hands out: tuples or dicts, of tensors or of arrays."""
+    return type(iterator), iterator.__dict__.get("_output_numpy")
 
 
 def _again(batch):

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 
-from . import delay, recorder, sizes, where, workers
+from . import delay, gil, recorder, sizes, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
 TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
@@ -50,6 +50,7 @@ class Cell:
 
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
+        gil.runs(self)
         return recorder.thread_cpu(), delay.of_thread(), delay.read_by_thread()
 
     def since(self, before):

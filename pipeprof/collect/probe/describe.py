@@ -80,6 +80,7 @@ def _details(node, kind):
             "python": True,
             "workers": workers,
             "iterated": iterated,
+            "wrapped": _is_dataset(source),
             "processes": processes and workers > 1,
             "code": code_of(source),
             "rows": length if length is not None and length > 0 else None,
@@ -106,6 +107,13 @@ def _unwrapped(source):
                 if isinstance(given, types.GeneratorType):
                     return given
     return source
+
+
+def _is_dataset(source):
+    """Whether the source of a GeneratorDataset is a dataset of MindSpore's, whose rows it only takes through Python."""
+    return any(
+        kind.__name__ == "Dataset" and kind.__module__.startswith("mindspore.dataset.") for kind in type(source).__mro__
+    )
 
 
 def _composed(operations):

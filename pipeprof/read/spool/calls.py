@@ -29,6 +29,18 @@ def add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]
         )  # fmt: skip
 
 
+def add_lock_waits(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
+    """How many threads of each operator waited for the interpreter's lock."""
+    for event in process.all("gil"):
+        for number, node, threads in event.get("waiting", ()):
+            op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
+            if op_id is not None:
+                out.add(
+                    "cpu", t_ns=out.at(event["t"]), scope="lock_wait", pipeline_id=pipelines[number].pipeline_id,
+                    op_id=op_id, user_ratio=float(threads),
+                )  # fmt: skip
+
+
 def _calls_of_rows(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, int, list[Mapping[str, Any]]]]:
     """(time, pipeline, node, figures of each function), of stretches in which every function of the operator ended.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
-from pipeprof.read.spool.calls import add_calls
+from pipeprof.read.spool.calls import add_calls, add_lock_waits
 from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Process
 from pipeprof.units import NS_PER_MS, ns_from_text
 
@@ -99,6 +99,7 @@ def add_pipelines(
             _add_unsampled(out, pipeline, trees.get(pipeline.key))
     _add_service(process, out, pipelines)
     add_calls(process, out, pipelines)
+    add_lock_waits(process, out, pipelines)
     _find_workers(process, out, pipelines)
     return pipelines
 
@@ -400,7 +401,8 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
     origin = {name: node.get(name) or None for name in ("site", "callers", "code")}
-    return origin | {"node": node.get("node"), "source_rows": node.get("rows"), "iterated": node.get("iterated")}
+    own = {name: node.get(name) for name in ("node", "iterated", "wrapped")}
+    return origin | own | {"source_rows": node.get("rows")}
 
 
 def _optional(text: str) -> int | None:

@@ -62,6 +62,7 @@ class Node(_Node, total=False):
     python: bool | None
     processes: bool | None
     iterated: bool | None
+    wrapped: bool | None
     inlined: bool | None
     code: str | None
     batch: At | None
@@ -141,7 +142,8 @@ _EVENTS = {
         {"part": Id} | dict.fromkeys(("delay", "read", "given", "made", "max", "min"), Count | None),
     ),
     "workers": _event({"pipeline": Id, "node": Id | None, "pids": list[Id]}),  # processes of an operator
-    "gil": _event({"held": Share}),  # share of time for which other threads held the lock
+    # Share of time for which other threads held the lock. `waiting`: pipeline, node, its threads that waited for it.
+    "gil": _event({"held": Share}, {"waiting": list[tuple[Id, Id, Share]]}),
     # An interval that the program named.
     "span": _event(
         {"begin": At, "end": At, "label": str},

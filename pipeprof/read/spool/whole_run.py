@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
+QUEUED = 64  # batches: more than the queues of a pipeline hold by MindSpore's default
+REST_OF_EPOCH = "rest_of_epoch"  # the pipeline works off what the loop does not take
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
     "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,
@@ -98,7 +100,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
         followers = [int(other.about["started"]) for other, _ in members if int(other.about["started"]) > started]
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
-        stretches += _between(steps, started, free)
+        stretches += _between(process, steps, started, free)
         evaluations = _evaluations(process)
         of_steps = list(_of_steps(steps))
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
@@ -109,7 +111,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
     return stretches
 
 
-def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
+def _between(process: Process, steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
     """What lies before, between and after the steps."""
     if not steps:
         yield Stretch(started, last, "set_up")
@@ -120,7 +122,26 @@ def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch
         if following.start > step.end:
             part = "between_steps" if step.epoch == following.epoch else "epoch_gap"
             yield Stretch(step.end, following.start, part)
-    yield Stretch(training[-1].end, last, "ending")
+    until = min(last, _worked_off(process, training[-1]))
+    yield Stretch(training[-1].end, until, "ending", cause=REST_OF_EPOCH)
+    yield Stretch(until, last, "ending")
+
+
+def _worked_off(process: Process, step: Step) -> int:
+    """Until when the pipeline of the last step made rows for no batch; the step's end if it only filled queues."""
+    own = {fetch.subject for fetch in step.fetches}
+    parts: dict[tuple[int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
+    for event in process.all("calls"):
+        if event["pipeline"] in own:
+            parts[event["pipeline"], event["node"], event.get("part") or 0].append(event)
+    until = step.end
+    for events in parts.values():
+        late = [one for one in events if int(one["t"]) > step.end and not one["batches"] and one["calls"]]
+        batches = sum(one["batches"] for one in events)
+        of_batches = sum(one["calls"] for one in events if one["batches"])
+        if batches and sum(one["calls"] for one in late) > QUEUED * of_batches / batches:
+            until = max(until, *(int(one["t"]) for one in late))
+    return until
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:

@@ -31,6 +31,7 @@ from pipeprof.verdict.data_cause import (
     chosen,
     estimated,
     nearly_equal,
+    whole_pipeline,
 )
 from pipeprof.verdict.facts import ITERABLE
 
@@ -202,6 +203,7 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
         "wait": f"{_alone(facts)}, mostly waiting{for_what}" if work else f"it mostly waits{for_what}",
         "gil": "it computes in Python, where threads take turns with the interpreter's lock (GIL)"
         + (f", and needs{work}" if work else ""),
+        "lock_wait": _for_lock(facts),
         "burst": f"it stalls now and then{stall}",
         "poll": f"with {workers} workers MindSpore sleeps 100 ms whenever the next row of a source is not ready",
         "cpu_contention": f"it needs{work or ' CPU'}, and another process of the job takes the CPU",
@@ -216,6 +218,13 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
         return f"{who} takes the most CPU of all stages of the data pipeline{cores}{many}."
     role = "slowest" if diagnosis["verdict"] == "input_bound" else "busiest"
     return f"{who} is the {role} stage of the data pipeline: {what}."
+
+
+def _for_lock(facts: dict[str, Any]) -> str:
+    """How much of its time, and what its calls would take alone."""
+    part = "" if facts.get("lock_share") is None else f" {percent(facts['lock_share'])} of that"
+    taken = f"{_alone(facts)}," if facts.get("work_ns") else "it spends"
+    return f"{taken}{part} waiting for the interpreter's lock (GIL), which its function needs for each row"
 
 
 def _alone(facts: dict[str, Any]) -> str:
@@ -245,7 +254,11 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
     if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
         measured = f", as `{best['trial']}` measured" if best["trial"] else ""
         given.gain = f"The training would run {_predicted(gain)}{measured}"
+        whole = whole_pipeline(diagnosis, gain)
         given.then = _then(content, best["then"])
+        if whole is not None:
+            given.gain += f"; without the whole data pipeline {about(whole)}, by estimate"
+            given.then = "" if best["then"] == "consumer" else given.then  # the pipeline still costs more
     elif best is not None and lead.stage is not None and gain is None:
         given.gain = UNPREDICTED
     elif bound is not None and lead.stage is not None:

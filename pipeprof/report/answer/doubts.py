@@ -127,6 +127,10 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         f"the steady state ({percent(doubt['steady'])} waiting) and all steps ({percent(doubt['overall'])}) contradict "
         "each other"
     ),
+    "overrun": lambda doubt: (
+        f"the work of {op_label(doubt['op'])} was measured {doubt['times']:.2f} times as long as there was time for: "
+        "its first batches, or the calls that were timed, were slower than the others"
+    ),
     "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
     "fills_alone": lambda doubt: (
         f"neither batches nor steps were recorded: the fill of the queues is all there is ({_few_samples(doubt)})"

@@ -10,6 +10,8 @@ from pipeprof.units import format_ratio
 FACTS = {
     "wait_share": ("the training's wait for data", "share"),
     "python_cores": ("CPU of Python code inside the process", "cores"),
+    "lock_share": ("working time of the stage in which it waits for the interpreter's lock (GIL)", "share"),
+    "overrun": ("measured work of the named stage over the time that there was for it", "times"),
     "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
     "busiest_python_share": ("the busiest operator's part of the CPU of Python code", "share"),
     "busy": ("utilisation of the busiest operator", "share"),

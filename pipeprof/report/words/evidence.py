@@ -105,6 +105,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "output_queue": _of("fill of the queue behind {op}"),
     "computing": _of("part of the busy time of {op} that is computing"),
     "cpu": _of("CPU use of {op}"),
+    "lock_waits": _of("part of the busy time of {op} that is waiting for the interpreter's lock (GIL)"),
     "lock_held": _of("time in which Python code holds the interpreter's lock (GIL)"),
     "longest_row": _of("usual longest row of {op}"),
     "polled_row": _of("least time between two rows"),

@@ -4,6 +4,7 @@ KINDS = {
     "cpu": "computing",
     "wait": "waiting (storage, network, sleep)",
     "gil": "computing in Python under the interpreter's lock (GIL)",
+    "lock_wait": "waiting for the interpreter's lock (GIL)",
     "burst": "stalling now and then",
     "poll": "limited by the 100 ms polls of a source with several workers",
     "cpu_contention": "short of CPU: another process of the job takes it",

@@ -36,6 +36,7 @@ CAUSES = {
     "changed_shapes": "input shapes change",
     "again": "a graph of the same shapes is compiled a second time",
     "new_object": "a new network object is created each time",
+    "rest_of_epoch": "the data pipeline works off the rest of its epoch",
 }
 _SENTENCES = {
     "recompile": "Graphs are compiled again in the middle of the training{cause}: that takes",
@@ -45,7 +46,7 @@ _SENTENCES = {
     "callback": "The callback `{detail}` takes",
     "epoch_gap": "The gaps between epochs take",
     "between_steps": "What lies between the steps takes",
-    "ending": "What follows the last training step takes",
+    "ending": "What follows the last training step{cause} takes",
 }
 _ADVICE = {
     "recompile": "Give the network inputs of the same shapes, or let it take any (`set_inputs` with None sizes).",
@@ -60,15 +61,16 @@ _ADVICE = {
     "between_steps": (
         "See what runs between two steps: the data loader, evaluation, checkpoints, logging, or a host that comes late."
     ),
-    "ending": (
-        "See what the script does after its last step. With `take` behind `map` or `batch` MindSpore still works off "
-        "the rest of the epoch: take rows in front of them."
-    ),
+    "ending": ("See what the script does after its last step, and whether its data pipeline ends with it."),
     "compile": "Keep compiled graphs: `set_context(enable_compile_cache=True)`.",
 }
 _ADVICE_BY_CAUSE = {
     "short_batch": "Drop the short last batch: `dataset.batch(..., drop_remainder=True)`.",
     "new_object": "Make the network once, and call that object in each epoch.",
+    "rest_of_epoch": (
+        "Take rows in front of the first `map` and `batch` (`dataset.take(batches * batch_size)`): with `take` behind "
+        "them MindSpore makes all rows of the epoch, and throws them away."
+    ),
 }
 
 

@@ -17,7 +17,10 @@ LOCKED = "it computes in Python, and threads take turns with the interpreter's l
 COPIED = "rows are large: each one is copied to the process and back"
 LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
 # Whose action is clear without its reason.
-SHORT = ("workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches")
+SHORT = (
+    "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
+    "unwrap_source",
+)  # fmt: skip
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -206,6 +209,14 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "fewer operations, smaller rows (crop or resize first), or work that is done ahead of time (MindRecord)",
     ),
     "whole_batches": _whole_batches,
+    "to_cpp": _on_op(
+        "give {op}, and Python maps behind it, operations of MindSpore in C++ (mindspore.dataset.vision, .transforms)",
+        "they need no lock",
+    ),
+    "unwrap_source": _on_op(
+        "take the GeneratorDataset around {op} away, and use that dataset itself",
+        "it is a dataset of MindSpore's already, and GeneratorDataset takes each of its rows through Python",
+    ),
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
         "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"

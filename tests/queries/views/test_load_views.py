@@ -407,3 +407,48 @@ def test_the_longest_stage_of_workers_is_as_busy_as_they_are(look):
     assert [row[:3] for row in look(TURN, loader(2))] == [
         ("Collate", True, 0.063), ("Dataset", True, 0.25), ("Sampler", True, 0.01),
     ]  # fmt: skip
+
+
+# A loop that ended at 4 s, behind which MindSpore works off the rest of the epoch, faster than before.
+LATE = [
+    KEY | {"op_id": 0, "t_ns": end * MS, "rows": 500, "batches": 0, "source": "hook", "avg_ns": MS}
+    for end in (4500, 5000)
+]
+
+
+def test_calls_after_the_last_batch_are_of_none(look):
+    early = times(0, "hook", 10, rows=8)
+    text = "SELECT rows_per_batch, work_ns FROM load_service"
+    assert look(text, base(("FilterOp", {}), op_service=early + LATE)) == [(8.0, 80.0 * MS)]
+
+
+def test_the_calls_of_a_short_loop_count_although_they_are_told_after_it(look):
+    (row,) = look(
+        "SELECT rows_per_batch FROM load_service", base(("FilterOp", {}), op_service=[LATE[0] | {"batches": 40}])
+    )
+    assert row == (12.5,)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "rows", "rate", "overrun"),
+    [(4, 8, 1e10 / 975e6, 1e10 / 975e6 / 2.5), (400, 8, 2.5, None)],
+    ids=["queues hold little", "queues hold all"],
+)
+def test_work_that_there_was_no_time_for_is_cut_to_what_was_taken(look, capacity, rows, rate, overrun):
+    # Lines say 400 ms for a batch; 10 batches a second were taken, in 2.925 s.
+    ops = [("BatchOp", {"capacity": capacity}), ("MapOp", {"capacity": capacity})]
+    tables = base(*ops, op_service=times(1, "log", 400 / rows, ENDS[:4], rows=rows))
+    (found,) = look("SELECT rate, overrun, work_ns FROM pipeline_load WHERE op_id = 1", tables)
+    taken = 29e9 / 2925e6
+    assert found == (
+        (pytest.approx(taken), pytest.approx(taken / 2.5), pytest.approx(1e9 / taken))
+        if overrun
+        else (2.5, None, 400 * MS)
+    )
+
+
+def test_waits_for_the_lock_are_of_the_time_that_a_worker_is_busy(look):
+    cpu = [KEY | {"op_id": 0, "t_ns": end * MS, "scope": "lock_wait", "user_ratio": 0.2} for end in ENDS]
+    after = [KEY | {"op_id": 0, "t_ns": 4100 * MS, "scope": "lock_wait", "user_ratio": 9.0}]
+    tables = base(("MapOp", {}), op_service=times(0, "hook", 50), cpu=cpu + after)
+    assert look("SELECT lock_share FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(0.4),)]

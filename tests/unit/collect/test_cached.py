@@ -18,6 +18,9 @@ class Iterator:
     def __iter__(self):
         return self
 
+    def stop(self):
+        self.stopped = True
+
     def __next__(self):
         self.fetched += 1
         return next(self.rows)
@@ -46,7 +49,21 @@ def test_the_first_batch_comes_again_until_the_epoch_ends(make, row):
     rows = list(iterator)
     assert rows == [row] * 3
     assert iterator.fetched == 1
+    assert iterator.stopped
     assert rows[0] is not rows[1]
+
+
+def test_an_iterator_for_each_epoch_hands_out_the_batch_of_the_first_and_starts_no_pipeline(make):
+    dataset = type("Dataset", (), {"dataset_size": 2})()
+    first = make([[1]], dataset=dataset)
+    assert list(first) == [[1]] * 2
+    kind = type(first)
+    again, other = kind([[2]]), kind([[3]])
+    other._output_numpy = True
+    for iterator in (again, other):
+        iterator.__dict__["_pipeprof_cached"] = type(vars(first)["_pipeprof_cached"])(dataset, [], None, 1)
+    assert (list(again), again.fetched) == ([[1]] * 2, 0)
+    assert (list(other), other.fetched) == ([[3]] * 2, 1)
 
 
 def test_a_loop_may_take_its_batch_apart(make):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeprof.read.spool.calls import add_calls
+from pipeprof.read.spool.calls import add_calls, add_lock_waits
 
 S = 1_000_000_000
 
@@ -51,3 +51,12 @@ def test_a_single_function_has_a_row_for_each_stretch_and_its_extremes():
     assert [(row["t_ns"], row["avg_ns"], row["max_ns"]) for row in rows] == [
         (S, S, S), (2 * S, 3 * S, 3 * S), (int(2.5 * S), 2 * S, 2 * S),
     ]  # fmt: skip
+
+
+def test_waits_for_the_lock_are_of_the_operator_of_their_node():
+    rows = []
+    out = SimpleNamespace(add=lambda table, **row: rows.append((table, row)), at=lambda ns: ns - 1)
+    told = [{"t": 5, "held": 0.1, "waiting": [[0, 1, 0.4], [0, 9, 1.0], [2, 1, 1.0]]}, {"t": 6, "held": 0.1}]
+    process = SimpleNamespace(all=lambda _name: told)
+    add_lock_waits(process, out, {0: SimpleNamespace(op_ids={1: 7}, pipeline_id=3)})
+    assert rows == [("cpu", {"t_ns": 4, "scope": "lock_wait", "pipeline_id": 3, "op_id": 7, "user_ratio": 0.4})]

@@ -127,3 +127,15 @@ def test_a_checkpoint_callback_writes_one_checkpoint_however_it_does_it():
     name = {"e": "callback", "t": 1, "number": 3, "label": "ModelCheckpoint"}
     found = parts((process(marks, name), [Step("train", 50, 60, 0)]))
     assert found["checkpoint", None, None] == (1, 54, 5)
+
+
+def test_rows_that_the_pipeline_makes_behind_the_last_batch_are_the_rest_of_its_epoch():
+    def calls(time, batches, pipeline=7, rows=50):
+        return {"e": "calls", "t": time, "pipeline": pipeline, "node": 1, "calls": rows, "batches": batches}
+
+    step = Step("train", 50, 100, fetches=[Mark(Kind.FETCH, 0, 7, 0, 50, 51)])
+    told = [calls(90, 7), calls(105, 3), calls(140, 0, rows=300), calls(180, 0, pipeline=8, rows=999)]
+    assert ("ending", None, "rest_of_epoch") not in parts((process((), *told), [step]))  # queues hold that much
+    found = parts((process((), *told, calls(150, 0, rows=341)), [step]))
+    assert found["ending", None, "rest_of_epoch"] == (1, 100, 50)
+    assert found["ending", None, None] == (1, 150, 50)

@@ -54,6 +54,14 @@ def test_what_follows_the_last_step_costs_where_it_is_long(seconds, found):
     assert training_share(rows) == pytest.approx(10 / 21 if found else 1.0)
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(1.0, []), (1.2, ["ending"])])
+def test_what_the_pipeline_goes_on_for_costs_from_a_tenth_on_and_the_end_behind_it_does_not(seconds, found):
+    rows = [part("training", 10), part("ending", seconds, cause="rest_of_epoch"), part("ending", 3)]
+    assert costly(rows) == found
+    assert training_share(rows) == pytest.approx(10 / (10 + seconds))
+    assert costly([part("ending", 20, cause="rest_of_epoch")]) == []
+
+
 def test_the_training_steps_are_a_part_of_what_interrupts_them():
     rows = [part("training", 6), part("evaluation", 3), part("checkpoint", 1), part("import", 30)]
     assert training_share(rows) == pytest.approx(0.6)

@@ -36,7 +36,7 @@ def load(op_id, rate=20.0, rep=0, rank=0, **more):
         "longest_batches": None, "longest_ns": None, "max_row_ns": None, "burst_share": None, "samples": 60, "input_ratio": 1.0,
         "output_ratio": 0.0, "drop_ratio": 1.0, "batches": 60, "wait_share": 0.6, "loop_rate": 10.0,
         "consumer_rate": 25.0, "idle_share": 0.5, "process_cores": 1.0, "gil_share": None,
-        "room_cores": None, "job_cores": None, "delay_share": None,
+        "room_cores": None, "job_cores": None, "delay_share": None, "lock_share": None, "overrun": None,
     }  # fmt: skip
     return row | more
 

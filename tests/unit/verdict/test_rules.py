@@ -17,7 +17,7 @@ LESS, MORE = 1 - 1e-9, 1 + 1e-9
 def stage(op_id, **facts):
     """A row of diagnose/load of which nothing is known but what is given; -1 is the loop."""
     unknown = ("name", "rows_per_batch", "row_ns", "law_row_ns", "rate", "utilisation", "cores", "cpu_share", "work_cv",
-               "longest_batches", "burst_share", "drop_ratio", "idle_share", "process_cores", "gil_share", "room_cores",
+               "longest_batches", "burst_share", "drop_ratio", "lock_share", "overrun", "idle_share", "process_cores", "gil_share", "room_cores",
                "job_cores", "delay_share")  # fmt: skip
     return {
         **dict.fromkeys(unknown), "rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer",
@@ -231,6 +231,10 @@ POLL = {"law_row_ns": 100.0, "rows_per_batch": 1.0, "row_ns": 10.0}
         (POLL | {"rate": 1e9 / 109, "row_ns": None}, "poll"),
         (POLL | {"rate": 1e9 / 111, "row_ns": None}, None),
         (POLL | {"rate": None}, None),
+        ({"lock_share": 0.2, "gil_share": 0.25 * LESS, "work_cv": 2.0, "cpu_share": 0.9}, "lock_wait"),
+        ({"lock_share": 0.2, "gil_share": 0.25, "python_cores": 0.5, "cpu_share": 0.9}, "gil"),
+        ({"lock_share": 0.2, "gil_share": 0.25, "cpu_share": 0.9}, "lock_wait"),
+        ({"lock_share": 0.2 * LESS, "gil_share": 0.1, "cpu_share": 0.1}, "wait"),
         ({"work_cv": 1.5}, None),
         ({"work_cv": 1.5 * MORE}, "burst"),
         ({"work_cv": 1.6, "law_row_ns": 100.0}, None),
@@ -288,6 +292,8 @@ FULL = {"utilisation": 0.3, "drop_ratio": 0.1}
         (pipeline(SURE), ["close"]),
         (pipeline({"utilisation": 0.95}, {"utilisation": 0.3}), ["no_queues"]),
         (pipeline(SURE | {"drop_ratio": 0.1}, FULL | {"drop_ratio": 0.3}), ["queues_elsewhere"]),
+        (pipeline(SURE | {"overrun": 1.2}, FULL), []),
+        (pipeline(SURE | {"overrun": 1.2 * MORE}, FULL), ["overrun"]),
         (pipeline(SURE, FULL, batches=20), []),
         (pipeline(SURE, FULL, batches=19), ["few_batches"]),
         (pipeline(SURE, FULL, idle_share=0.05, process_cores=1.0), ["other_load"]),

@@ -23,6 +23,7 @@ def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
         "row_ns": work / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": kind, "law_row_ns": None, "cores": 0.1,
         "python_cores": 0.1, "longest_ns": None, "max_row_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
         "process_cores": 1.0, "gil_share": None, "room_cores": None,
+        "lock_share": None,
     }  # fmt: skip
     return row | more
 
@@ -331,3 +332,43 @@ def test_on_a_machine_that_is_busy_with_other_programs_the_first_advice_is_to_st
     first, *others = suggestions(row, "host_saturated", loop_of([row, stage(0, "BatchOp", rate=60.0)], 8.0))
     assert first.code == "stop_other_programs"
     assert not more or max(item.gain or 0.0 for item in others) > 1.5
+
+
+WAITS = {
+    "kind": "lock_wait",
+    "lock_share": 0.5,
+    "rows_per_batch": 32.0,
+    "work_ns": 1e8,
+    "row_ns": 9e3,
+    "gil_share": 0.1,
+}
+
+
+@pytest.mark.parametrize("others", [{}, {"rate": 10.0, **WAITS}], ids=["alone", "beside another"])
+def test_what_waits_for_the_lock_gets_whole_batches_or_no_python_and_no_more_threads(others):
+    rest = [stage(1, **others)] if others else []
+    found = advise(stage(2, **WAITS), *rest, stage(0, "BatchOp", rate=300.0, is_python=False, consumer_rate=40.0))
+    assert [item.code for item in found if item.code != "bound"] == ["whole_batches", "to_cpp"]
+    for item in found[:2]:  # the loop takes 40 batches/s, of which it gets 10
+        assert item.gain == pytest.approx(4.0)
+        assert item.gain_low < 4.0 < item.gain_high
+        assert item.then == "consumer"
+
+
+def test_whole_batches_bring_what_a_call_takes_besides_its_rows():
+    # 100 ms a batch, all of it in the function: NumPy may do no row faster in a call for all of them.
+    row = stage(2, kind="cpu", rows_per_batch=100.0, work_ns=1e8, row_ns=9.9e5, cores=1.0)
+    (found,) = [item for item in advise(row, stage(0, "BatchOp", rate=300.0)) if item.code == "whole_batches"]
+    assert found.gain is None
+    assert found.gain_low < 1.02
+    assert found.gain_high > 4.0
+
+
+@pytest.mark.parametrize("kind", ["wait", "cpu", "gil", "burst"])
+def test_a_dataset_that_is_the_source_of_a_generator_takes_its_place(kind):
+    source = stage(2, "GeneratorOp", iterated=True, wrapped=True, kind=kind, max_row_ns=1e9)
+    first, *rest = advise(source, stage(0, "BatchOp", rate=300.0))
+    assert (first.code, first.place) == ("unwrap_source", "a.py:1")
+    assert (first.gain_low, first.gain) == (pytest.approx(1.0), None)
+    assert first.gain_high >= 4.0
+    assert [item.code for item in rest] == ["bound"]
