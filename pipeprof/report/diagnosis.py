@@ -11,7 +11,19 @@ from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
-from pipeprof.verdict.calls import HOST_QUERY, LIBRARY, LISTED, QUERY, host_call, take_calls
+from pipeprof.verdict.calls import (
+    HOST_QUERY,
+    LIBRARY,
+    LISTED,
+    LOOP_QUERY,
+    NETWORK_FRAMES,
+    QUERY,
+    TRAINING_FRAMES,
+    WAIT_FRAMES,
+    host_call,
+    loop_calls,
+    take_calls,
+)
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
@@ -62,6 +74,8 @@ def judged(
     `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
     """
     verdict = data_verdict(engine, run, waits, pipelines)
+    frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
+    verdict["loop_calls"] = loop_calls(engine.rows(LOOP_QUERY, least=LISTED, **frames))
     verdict["network"] = _network(engine, run, verdict["doubts"])
     lower(verdict, contention)
     return verdict

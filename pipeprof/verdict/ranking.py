@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
 from pipeprof.verdict.calls import stage_of_call
-from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
+from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
 from pipeprof.verdict.network import LEAST_STEPS, OTHER_LOADER
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
 ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it
+MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
 
-FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER = (
-    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler",
+FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER, CALL = (
+    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler", "python_call",
 )  # fmt: skip
 IN_TIME, NOT_MEASURED = "in_time", "not_measured"
 COSTS = (
@@ -40,13 +41,14 @@ COSTS = (
 )  # limits of a step that a training could do without
 WORK = ("compute", "gradients", "optimizer", "compile")  # what a training is for, or pays once
 CODES = (
-    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
+    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, CALL, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
 )  # fmt: skip
 
 # What a cause brings about: acting on it ends these too, so it is worth at least as much.
 EXPLAINS: dict[str, tuple[str, ...]] = {
     PROCESS: (INPUT, "shared_cpu", "host_gap"),
     LOCK: ("host_gap",),
+    CALL: ("host_gap", "after", OTHER_LOADER),
     STRAGGLER: ("communication", "imbalance"),
     RANKS: ("communication", "imbalance"),
 }
@@ -78,6 +80,7 @@ def rank(
         *(_part(row) for row in run_account.costly_parts(account["large"])),
         *_drift(account["slower"], training),
         *_within(data_cause(diagnosis) if diagnosis["verdict"] != NOT_MEASURED else None, training),
+        *_calls(diagnosis, account["large"]),
         *_network(network, diagnosis.get("data_wait_share"), training),
     ]
     if diagnosis["verdict"] == "consumer_bound":
@@ -121,6 +124,8 @@ def _class(cause: Cause) -> int:
 def _worth(cause: Cause, candidates: Sequence[Cause]) -> float:
     """Its own share, or that of what it brings about where that is more."""
     explained = [other.share or 0.0 for other in candidates if other.code in _explained(cause)]
+    if cause.code == CALL:  # one of several things that such a part may consist of
+        explained = [share for share in explained if (cause.share or 0.0) >= MOSTLY * share]
     return max([cause.share or 0.0, *explained])
 
 
@@ -187,6 +192,20 @@ def _is_worth(slow: Row, diagnosis: Row) -> bool:
     if slow["phase"] == "data_wait" and diagnosis["verdict"] == "input_bound":
         return False
     return slow["share"] >= STRAGGLER_SHARE or limit in ("communication", NOT_MEASURED, None)
+
+
+def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
+    """Python in the thread that trains; a callback that is a part of the run, or makes batches, is told there."""
+    told = {row["detail"] for row in large if row["part"] == "callback"} | {diagnosis.get("op_name")}
+    for call in diagnosis.get("loop_calls", ()):
+        if call["name"] in told or call["name"].partition(".")[0] in told:
+            continue
+        gain = Gain("bound", high=1 / (1 - call["share"])) if call["share"] < 1 else None
+        yield Cause(
+            CALL, call["where"], "", call["share"], call["confidence"], call["rank"],
+            stage=Stage(None, "call", call["name"]), advice=Advice("shorten_function", gain=gain),
+            evidence=(Evidence("waits", call["wait_share"], "share"),),
+        )  # fmt: skip
 
 
 def _network(network: Row, waiting: float | None, training: float) -> Iterator[Cause]:
