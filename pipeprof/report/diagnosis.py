@@ -28,6 +28,7 @@ from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
+from pipeprof.verdict.modes import of_one_mode, two_modes
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
@@ -76,7 +77,8 @@ def judged(
     verdict = data_verdict(engine, run, waits, pipelines)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
     verdict["loop_calls"] = loop_calls(engine.rows(LOOP_QUERY, least=LISTED, **frames))
-    verdict["network"] = _network(engine, run, verdict["doubts"])
+    verdict["modes"] = two_modes(engine.rows("step/lengths"))
+    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), verdict["modes"])
     lower(verdict, contention)
     return verdict
 

@@ -126,6 +126,11 @@ def loop_calls(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return list(best.values())
 
 
+def is_of_callback(call: Row, part: Row) -> bool:
+    """Whether a call of `loop_calls` is a method of the callback that a part of the run is."""
+    return bool(part["part"] == "callback" and call["name"].partition(".")[0] == part["detail"])
+
+
 def _loop_call(row: Row) -> dict[str, Any] | None:
     """The call that a function of LOOP_QUERY is, where it takes enough of the loop."""
     total, loop = row["total_ns"], row["loop_ns"]

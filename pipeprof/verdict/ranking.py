@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
-from pipeprof.verdict.calls import stage_of_call
+from pipeprof.verdict.calls import is_of_callback, stage_of_call
 from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
@@ -81,7 +81,7 @@ def rank(
         *_drift(account["slower"], training),
         *_within(data_cause(diagnosis) if diagnosis["verdict"] != NOT_MEASURED else None, training),
         *_calls(diagnosis, account["large"]),
-        *_network(network, diagnosis.get("data_wait_share"), training),
+        *_network(network, diagnosis.get("data_wait_share"), training, of_one_mode=diagnosis.get("modes") is not None),
     ]
     if diagnosis["verdict"] == "consumer_bound":
         candidates.append(Cause(IN_TIME, confidence=diagnosis["confidence"]))
@@ -196,9 +196,8 @@ def _is_worth(slow: Row, diagnosis: Row) -> bool:
 
 def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
     """Python in the thread that trains; a callback that is a part of the run, or makes batches, is told there."""
-    told = {row["detail"] for row in large if row["part"] == "callback"} | {diagnosis.get("op_name")}
     for call in diagnosis.get("loop_calls", ()):
-        if call["name"] in told or call["name"].partition(".")[0] in told:
+        if call["name"] == diagnosis.get("op_name") or any(is_of_callback(call, row) for row in large):
             continue
         gain = Gain("bound", high=1 / (1 - call["share"])) if call["share"] < 1 else None
         yield Cause(
@@ -208,7 +207,7 @@ def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
         )  # fmt: skip
 
 
-def _network(network: Row, waiting: float | None, training: float) -> Iterator[Cause]:
+def _network(network: Row, waiting: float | None, training: float, *, of_one_mode: bool) -> Iterator[Cause]:
     """The largest part of the step itself, as it is without what recording adds."""
     limit = network.get("limit", NOT_MEASURED)
     if limit == NOT_MEASURED:
@@ -218,7 +217,7 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     advice = None
     if action is not None:
         most = share if action["share"] in (None, network["limit_share"]) else action["share"]
-        most = None if limit == OTHER_LOADER else most
+        most = None if limit == OTHER_LOADER or of_one_mode else most
         gain = Gain("bound", high=1 / (1 - most)) if share is not None and most is not None and most < 1 else None
         advice = Advice(action["code"], gain=gain)
     slow = network["slowest_rank"] or {}
@@ -227,7 +226,7 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     few = few_steps(network.get("doubt_facts", network["doubts"]), LEAST_STEPS)
     yield Cause(
         limit, "", "", whole, network["confidence"], slow.get("rank"), stage=stage_of_call(network.get("host_call")),
-        advice=advice, evidence=numbers, few=few,
+        advice=advice, evidence=numbers, few=few, of_one_mode=of_one_mode,
     )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ class Stacks:
             if known is None:
                 known = self._kinds[id(code)] = _kind(frame), code
             if known[0] != PROBE:
-                frames.append((code, frame.f_lineno or code.co_firstlineno, known[0]))
+                frames.append((code, frame.f_lineno or _line(code, frame.f_lasti), known[0]))
             frame = frame.f_back
         frames.reverse()
         kinds = [PROGRAM, *(kind for _, _, kind in frames), PROGRAM]
@@ -113,6 +113,12 @@ class Stacks:
             if PROGRAM in (kind, before, after)
         ]
         return kept[:MOST_FRAMES]
+
+
+def _line(code, position):
+    """The line of what lies before an instruction without one: a jump to the head of a loop, where threads switch."""
+    lines = [line for begin, _, line in code.co_lines() if line is not None and begin <= position]
+    return lines[-1] if lines else code.co_firstlineno
 
 
 def _kind(frame):

@@ -13,6 +13,7 @@ from pipeprof.report.answer import around, causes, command, data, ended, hang, p
 from pipeprof.report.answer.leak import leaking
 from pipeprof.report.answer.shape import Answer
 from pipeprof.report.words import verdict as words
+from pipeprof.report.words.modes import difference, lengths
 from pipeprof.verdict import data_cause, ranking
 from pipeprof.verdict.cause import RunVerdict
 
@@ -47,7 +48,9 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """The first cause of the verdict in words, and those that cost about as much."""
     verdict, run = verdict_in(content), content["run"]
     given = _ANSWERS[verdict.lead.code](content, verdict.lead)
-    given.also = " ".join(words.beside(cause) for cause in verdict.beside)
+    modes = content["diagnosis"].get("modes")
+    two = [] if modes is None else [f"The steps have {lengths(modes)}. {difference(modes)}"]
+    given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)
     if leak and "memory" not in given.sentence:  # the steps may have become slower by it
         given.sentence = f"{leak} {given.sentence}"

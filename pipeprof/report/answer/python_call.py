@@ -27,7 +27,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     call = next(one for one in content["diagnosis"]["loop_calls"] if (one["name"], one["where"]) == (name, lead.detail))
     given = Answer(_sentence(call), confidence=call["confidence"])
     given.cause = _cause(call)
-    given.place = places(call)
+    given.place = place(call)
     given.action = _ACTIONS.get(call["where"], _ACTION)
     if call["share"] < 1:
         given.gain = f"The training would run {at_most(1 / (1 - call['share']))} without it"
@@ -52,8 +52,8 @@ def _cause(call: Mapping[str, Any]) -> str:
     return " ".join(text for text in (inside, waits) if text)
 
 
-def places(call: Mapping[str, Any]) -> str:
-    """Where it is called, and where it spends its time."""
+def place(call: Mapping[str, Any]) -> str:
+    """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
     site, code = call["site"], call["code"]
     named = [f"called at `{site}`" if site else "", f"most of its own time at `{code}`" if code else ""]
     return ", ".join(text for text in named if text)

@@ -180,6 +180,8 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     most = lead.advice.gain.high if lead.advice.gain is not None else None
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
+    elif lead.of_one_mode:
+        given.gain = "What that brings cannot be told: the few steps that were recorded show one of two lengths"
     elif most is not None:
         given.gain = f"A step would run {at_most(most)}"
     limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
