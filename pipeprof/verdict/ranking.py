@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
 ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it
+UNBOUNDED = ("compile_step",)  # advice that makes operators cheaper as well, which its part of the step cannot bound
 MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
 
@@ -218,8 +219,8 @@ def _network(network: Row, waiting: float | None, training: float, *, of_one_mod
     if action is not None:
         most = share if action["share"] in (None, network["limit_share"]) else action["share"]
         most = None if limit == OTHER_LOADER or of_one_mode else most
-        gain = Gain("bound", high=1 / (1 - most)) if share is not None and most is not None and most < 1 else None
-        advice = Advice(action["code"], gain=gain)
+        times = 1 / (1 - most) if share is not None and most is not None and most < 1 else None
+        advice = Advice(action["code"], gain=None if times is None else _gain(action["code"], times))
     slow = network["slowest_rank"] or {}
     whole = None if share is None else min(1.0, share) * training
     numbers = () if network["limit_share"] is None else (Evidence(limit, network["limit_share"], "share"),)
@@ -228,6 +229,11 @@ def _network(network: Row, waiting: float | None, training: float, *, of_one_mod
         limit, "", "", whole, network["confidence"], slow.get("rank"), stage=stage_of_call(network.get("host_call")),
         advice=advice, evidence=numbers, few=few, of_one_mode=of_one_mode,
     )  # fmt: skip
+
+
+def _gain(code: str, times: float) -> Gain:
+    """What advice brings, where a part of the step without which it were so many `times` as fast is taken away."""
+    return Gain("estimated", times=times) if code in UNBOUNDED else Gain("bound", high=times)
 
 
 def _in_a_usual_step(network: Row, waiting: float | None) -> float:
