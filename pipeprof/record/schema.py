@@ -471,6 +471,13 @@ TABLES: tuple[Table, ...] = (
         ("site", "varchar", "", "the nearest frame that is not in a module of MindSpore's; null when there is none"),
     ),
     _table(
+        "stack_sample",
+        "look at which Python the thread that trains was in",
+        ("t_ns", "bigint", "ns", "time of the look"),
+        ("dur_ns", "bigint", "ns", "time that it stands for: since the look before"),
+        ("stack_id", "bigint", "", "the innermost frame; of consecutive frames of MindSpore's the first and the last"),
+    ),
+    _table(
         "flow",
         "end of an arrow between two events",
         ("flow_id", "varchar", "", "the same for both ends, together with the category"),

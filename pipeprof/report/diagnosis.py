@@ -11,11 +11,24 @@ from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
-from pipeprof.verdict.calls import HOST_QUERY, LIBRARY, LISTED, QUERY, host_call, take_calls
+from pipeprof.verdict.calls import (
+    HOST_QUERY,
+    LIBRARY,
+    LISTED,
+    LOOP_QUERY,
+    NETWORK_FRAMES,
+    QUERY,
+    TRAINING_FRAMES,
+    WAIT_FRAMES,
+    host_call,
+    loop_calls,
+    take_calls,
+)
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
+from pipeprof.verdict.modes import of_one_mode, two_modes
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
@@ -62,7 +75,10 @@ def judged(
     `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
     """
     verdict = data_verdict(engine, run, waits, pipelines)
-    verdict["network"] = _network(engine, run, verdict["doubts"])
+    frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
+    verdict["loop_calls"] = loop_calls(engine.rows(LOOP_QUERY, least=LISTED, **frames))
+    verdict["modes"] = two_modes(engine.rows("step/lengths"))
+    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), verdict["modes"])
     lower(verdict, contention)
     return verdict
 

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 HOT = 0.50  # of the loading: two calls that do not lie in each other cannot both have more
 COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
+LOOP_SHARE = 0.20  # of the loop: from here on a call of its own thread is named
+MIXED = 0.05  # of a function's time, with what trains below it: more, and it is the loop's own
+LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
-QUERY, HOST_QUERY = "diagnose/fetch_call", "diagnose/host_call"
+QUERY, HOST_QUERY, LOOP_QUERY = "diagnose/fetch_call", "diagnose/host_call", "diagnose/loop_call"
+OUTSIDE, NETWORK, LOOP = "outside", "network", "loop"  # where a call of the loop lies: LOOP: in its own lines
 OWN, WORKERS, THREADS = "own", "workers", "threads"  # who makes the batches
 STORAGE, OTHER = "storage", "other"
 
@@ -42,6 +46,20 @@ LIBRARY = (  # a pattern of how the name of a library's function, or of Python's
     r"^(?:<|nn\.Module: |(?:.*(?:site-packages|dist-packages|lib/python3[.\d]*)/)?"
     rf"(?:{'|'.join(sorted(_LIBRARIES | sys.stdlib_module_names))})(?:/|\.py\())"
 )
+# Frames of MindSpore's, as patterns: what trains; what computes gradients or runs compiled code, below which functions
+# are the network's; and what waits for what was launched.
+NETWORK_FRAMES = (
+    r"^mindspore/(?:ops/composite/"
+    r"|(?:common|graph)/api\.py\(\d+\): "
+    r"(?:_PyNativeExecutor\.(?:grad|new_graph|end_graph)|_\w*(?:Jit|Graph|Function)Executor))"
+)
+TRAINING_FRAMES = NETWORK_FRAMES[:-1] + r"|nn/(?:optim|wrap)/|train/(?:model|dataset_helper)\.py|dataset/|parallel/)"
+WAIT_FRAMES = (
+    r"^mindspore/(?:common/(?:_stub_)?tensor\.py\(|runtime/|(?:common|graph)/api\.py\(\d+\): _PyNativeExecutor\.sync)"
+    r"|(?:/|^)(?:threading|queue|selectors|multiprocessing/\w+)\.py\(\d+\): "
+)
+_FRAME = re.compile(r"(.*)\((\d+)\): ")
+_LINE = re.compile(r"\(\d+\): ")
 _FILE_CALLS = frozenset({"POSIX", "STDIO"})  # categories
 _FILES = re.compile(
     r"(?:\b|_)(?:p?read(?:v|64|into|line|_array|_bytes)?|f?open(?:64)?|fread|l?seek(?:64)?|__fxstat64|imread)\b"
@@ -85,6 +103,71 @@ def host_call(rows: Sequence[Row], gap_share: float) -> dict[str, Any] | None:
         "inside_share": None if inside is None else best["inside_ns"] / best["step_ns"],
         "waits": inside is not None and _WAITS.search(inside) is not None,
     }  # fmt: skip
+
+
+def loop_calls(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The calls in the training's own thread that take LOOP_SHARE of the loop or more, the largest first.
+
+    Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
+    itself, null when none does), `where` (outside | network | loop), `share` of the loop that it takes at most, its
+    `wait_share` for the network, the function `inside` it that takes most by itself with `inside_share`, `looks`,
+    `rank` and `confidence`. None lies in another one. `rows`: of LOOP_QUERY. Of a function that trains, and of one of
+    the network, only Python of its own counts: the rest is what the training is for.
+    """
+    found: list[dict[str, Any]] = []
+    for row in sorted(rows, key=lambda row: (-row["total_ns"] / row["loop_ns"], row["depth"], row["name"])):
+        call = None if row["name"].startswith("mindspore/") else _loop_call(row)
+        callers = {(one["rep"], one["rank"], one["name"]): one["caller"] for one in rows}
+        if call is not None and not any(_lies_in(row, one, callers) for one in found):
+            found.append(call | {"rep": row["rep"], "key": row["name"]})
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for call in sorted(found, key=lambda call: -call["share"]):
+        best.setdefault((call.pop("key"), call["where"]), {name: call[name] for name in call if name != "rep"})
+    return list(best.values())
+
+
+def is_of_callback(call: Row, part: Row) -> bool:
+    """Whether a call of `loop_calls` is a method of the callback that a part of the run is."""
+    return bool(part["part"] == "callback" and call["name"].partition(".")[0] == part["detail"])
+
+
+def _loop_call(row: Row) -> dict[str, Any] | None:
+    """The call that a function of LOOP_QUERY is, where it takes enough of the loop."""
+    total, loop = row["total_ns"], row["loop_ns"]
+    where, taken, waits = OUTSIDE, total, row["wait_ns"]
+    if row["training_ns"] > MIXED * total:
+        where, taken, waits = LOOP, row["owned_ns"], 0
+    elif row["network_ns"] > total / 2:
+        where, taken, waits = NETWORK, row["owned_ns"], 0
+    looks = round(row["looks"] * taken / total) if total else 0
+    if taken - waits < LOOP_SHARE * loop or looks < LEAST_LOOKS:
+        return None
+    inside = row["inside"] if where == OUTSIDE and row["inside"] and (row["inside_ns"] or 0) >= HOT * total else None
+    return {
+        "name": row["name"].rpartition(": ")[2], "where": where, "share": taken / loop, "wait_share": waits / loop,
+        "site": None if where == LOOP else _place_of(row["caller"]),
+        "code": None if row["frame_ns"] is None else _place_of(row["frame"]),
+        "inside": inside, "inside_share": None if inside is None else row["inside_ns"] / loop,
+        "looks": looks, "rank": row["rank"], "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",
+    }  # fmt: skip
+
+
+def _lies_in(row: Row, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:
+    """Whether the function is mostly called from a call that was found, however far below it."""
+    name, seen = row["name"], set()
+    while name not in seen:
+        seen.add(name)
+        if name == call["key"] and (row["rep"], row["rank"]) == (call["rep"], call["rank"]):
+            return call["where"] == OUTSIDE or name == row["name"]
+        frame = callers.get((row["rep"], row["rank"], name))
+        name = name if frame is None else _LINE.sub(": ", frame)
+    return False
+
+
+def _place_of(frame: str | None) -> str | None:
+    """`train.py:12` of `train.py(12): log`; None for a frame of MindSpore's, where nobody could change anything."""
+    match = None if frame is None or frame.startswith("mindspore/") else _FRAME.match(frame)
+    return f"{match[1]}:{match[2]}" if match else None
 
 
 def stage_of_call(call: Row | None) -> Stage | None:

@@ -68,6 +68,7 @@ class Cause(msgspec.Struct, frozen=True):
     `name` is its name in the user's code, such as that of a callback or a process.
     `share` (0..1): of the time of the training, its interruptions included, that it costs; null where nobody knows.
     `advice`: null where there is none to give by a code. `few`: null where there were steps enough.
+    `of_one_mode`: it was seen in a few steps, and the steps have two lengths.
     """
 
     code: str
@@ -80,11 +81,14 @@ class Cause(msgspec.Struct, frozen=True):
     advice: Advice | None = None
     evidence: tuple[Evidence, ...] = ()
     few: Few | None = None
+    of_one_mode: bool = False
 
     @property
     def most(self) -> float | None:
-        """Times as fast at most, if it cost nothing; None where no bound is known, or too few steps tell of one."""
-        return 1 / (1 - self.share) if self.few is None and self.share is not None and self.share < 1 else None
+        """Times as fast at most, if it cost nothing; None where no bound is known, or the steps seen tell of none."""
+        if self.few is not None or self.of_one_mode or self.share is None or self.share >= 1:
+            return None
+        return 1 / (1 - self.share)
 
 
 class RunVerdict(msgspec.Struct, frozen=True):

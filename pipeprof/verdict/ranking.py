@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
-from pipeprof.verdict.calls import stage_of_call
-from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict
+from pipeprof.verdict.calls import is_of_callback, stage_of_call
+from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
 from pipeprof.verdict.network import LEAST_STEPS, OTHER_LOADER
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
 ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it
+UNBOUNDED = ("compile_step",)  # advice that makes operators cheaper as well, which its part of the step cannot bound
+MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
 
-FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER = (
-    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler",
+FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER, CALL = (
+    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler", "python_call",
 )  # fmt: skip
 IN_TIME, NOT_MEASURED = "in_time", "not_measured"
 COSTS = (
@@ -40,13 +42,14 @@ COSTS = (
 )  # limits of a step that a training could do without
 WORK = ("compute", "gradients", "optimizer", "compile")  # what a training is for, or pays once
 CODES = (
-    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
+    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, CALL, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
 )  # fmt: skip
 
 # What a cause brings about: acting on it ends these too, so it is worth at least as much.
 EXPLAINS: dict[str, tuple[str, ...]] = {
     PROCESS: (INPUT, "shared_cpu", "host_gap"),
     LOCK: ("host_gap",),
+    CALL: ("host_gap", "after", OTHER_LOADER),
     STRAGGLER: ("communication", "imbalance"),
     RANKS: ("communication", "imbalance"),
 }
@@ -78,7 +81,8 @@ def rank(
         *(_part(row) for row in run_account.costly_parts(account["large"])),
         *_drift(account["slower"], training),
         *_within(data_cause(diagnosis) if diagnosis["verdict"] != NOT_MEASURED else None, training),
-        *_network(network, diagnosis.get("data_wait_share"), training),
+        *_calls(diagnosis, account["large"]),
+        *_network(network, diagnosis.get("data_wait_share"), training, of_one_mode=diagnosis.get("modes") is not None),
     ]
     if diagnosis["verdict"] == "consumer_bound":
         candidates.append(Cause(IN_TIME, confidence=diagnosis["confidence"]))
@@ -121,6 +125,8 @@ def _class(cause: Cause) -> int:
 def _worth(cause: Cause, candidates: Sequence[Cause]) -> float:
     """Its own share, or that of what it brings about where that is more."""
     explained = [other.share or 0.0 for other in candidates if other.code in _explained(cause)]
+    if cause.code == CALL:  # one of several things that such a part may consist of
+        explained = [share for share in explained if (cause.share or 0.0) >= MOSTLY * share]
     return max([cause.share or 0.0, *explained])
 
 
@@ -189,7 +195,20 @@ def _is_worth(slow: Row, diagnosis: Row) -> bool:
     return slow["share"] >= STRAGGLER_SHARE or limit in ("communication", NOT_MEASURED, None)
 
 
-def _network(network: Row, waiting: float | None, training: float) -> Iterator[Cause]:
+def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
+    """Python in the thread that trains; a callback that is a part of the run, or makes batches, is told there."""
+    for call in diagnosis.get("loop_calls", ()):
+        if call["name"] == diagnosis.get("op_name") or any(is_of_callback(call, row) for row in large):
+            continue
+        gain = Gain("bound", high=1 / (1 - call["share"])) if call["share"] < 1 else None
+        yield Cause(
+            CALL, call["where"], "", call["share"], call["confidence"], call["rank"],
+            stage=Stage(None, "call", call["name"]), advice=Advice("shorten_function", gain=gain),
+            evidence=(Evidence("waits", call["wait_share"], "share"),),
+        )  # fmt: skip
+
+
+def _network(network: Row, waiting: float | None, training: float, *, of_one_mode: bool) -> Iterator[Cause]:
     """The largest part of the step itself, as it is without what recording adds."""
     limit = network.get("limit", NOT_MEASURED)
     if limit == NOT_MEASURED:
@@ -199,17 +218,22 @@ def _network(network: Row, waiting: float | None, training: float) -> Iterator[C
     advice = None
     if action is not None:
         most = share if action["share"] in (None, network["limit_share"]) else action["share"]
-        most = None if limit == OTHER_LOADER else most
-        gain = Gain("bound", high=1 / (1 - most)) if share is not None and most is not None and most < 1 else None
-        advice = Advice(action["code"], gain=gain)
+        most = None if limit == OTHER_LOADER or of_one_mode else most
+        times = 1 / (1 - most) if share is not None and most is not None and most < 1 else None
+        advice = Advice(action["code"], gain=None if times is None else _gain(action["code"], times))
     slow = network["slowest_rank"] or {}
     whole = None if share is None else min(1.0, share) * training
     numbers = () if network["limit_share"] is None else (Evidence(limit, network["limit_share"], "share"),)
     few = few_steps(network.get("doubt_facts", network["doubts"]), LEAST_STEPS)
     yield Cause(
         limit, "", "", whole, network["confidence"], slow.get("rank"), stage=stage_of_call(network.get("host_call")),
-        advice=advice, evidence=numbers, few=few,
+        advice=advice, evidence=numbers, few=few, of_one_mode=of_one_mode,
     )  # fmt: skip
+
+
+def _gain(code: str, times: float) -> Gain:
+    """What advice brings, where a part of the step without which it were so many `times` as fast is taken away."""
+    return Gain("estimated", times=times) if code in UNBOUNDED else Gain("bound", high=times)
 
 
 def _in_a_usual_step(network: Row, waiting: float | None) -> float:

@@ -1,8 +1,8 @@
 -- How long each phase of a step took. The phases of a step add up to end_ns - start_ns exactly.
 --
 -- With fp_ns and bp_ns a step has data_wait (fp - start), forward_backward (bp - fp) and tail (end - bp); with fp_ns
--- alone data_wait and compute (end - fp); without fp_ns the one phase whole (end - start). A bp_ns that no operator
--- tells does not count.
+-- alone data_wait and compute (end - fp); without fp_ns the one phase whole (end - start). A bp_ns that is not
+-- exact does not count.
 --
 -- Reads: step
 -- Gives, one row per (rep, rank, step, phase):
@@ -19,7 +19,7 @@
 --   step_ns      bigint   ns    length of the step
 WITH known AS (
   SELECT
-    * REPLACE (CASE WHEN coalesce(bp_source, 'op') = 'op' THEN bp_ns END AS bp_ns)
+    * REPLACE (CASE WHEN coalesce(bp_source, 'op') = 'op' OR bp_error_ns = 0 THEN bp_ns END AS bp_ns)
   FROM step
 ),
 

@@ -12,7 +12,7 @@
 --   pipeline_id    bigint   the dataset iterator that fed it; null when none did
 --   start_ns       bigint   ns    begin of the step
 --   fp_ns          bigint   ns    forward start; null when it is not known
---   bp_ns          bigint   ns    backward end, where operators tell it; null outside op windows
+--   bp_ns          bigint   ns    backward end, where operators or a wait tell it exactly; else null
 --   end_ns         bigint   ns    end of the step
 --   dur_ns         bigint   ns    the whole step
 --   fetch_wait_ns  bigint   ns    time inside the dataset iterator; null when the step fetched nothing
@@ -23,7 +23,7 @@ SELECT
   rep, rank, step.step, step.kind_step,
   coalesce(step.source_step, step.kind_step) AS position,
   kind, step.epoch, step.pipeline_id, step.start_ns, step.fp_ns,
-  CASE WHEN coalesce(step.bp_source, 'op') = 'op' THEN step.bp_ns END AS bp_ns,
+  CASE WHEN coalesce(step.bp_source, 'op') = 'op' OR step.bp_error_ns = 0 THEN step.bp_ns END AS bp_ns,
   step.end_ns,
   step.end_ns - step.start_ns AS dur_ns,
   step.fetch_wait_ns, step.called_ns,

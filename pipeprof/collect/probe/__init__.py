@@ -26,6 +26,7 @@ user's training. It writes to the spool and nowhere else.
     graphs        what compiled graphs consist of         operands   what a PyNative step calls operators with
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
     lines, cells, where   from which lines and cells the operators of a step are launched; the user's own line
+    stacks        which Python the training is in, some 20 times a second
     live          where the process is, once a second, for who asks whether it hangs
     failure, cures   the exception that ended the process, and those whose cure is known
     forks         which line made each process        threads   which threads are Python's

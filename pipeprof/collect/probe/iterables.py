@@ -1,20 +1,17 @@
 """What a training fetches from that is no loader with hooks: a generator, an own class, a loader of another library.
 
-Nothing of it is touched. A thread looks from time to time where the training is; it waits for a batch where it stands
-at the `for` of a loop around an update, in a call of `next`, in the `get` of a queue, or in the
-`result` of a future. Of the looks between an update
-and the next call of the network the reader makes the wait (read/spool/looks.py). Loops are found in the code of the
-frames that an update is called from. No look is taken while all batches come from loaders with hooks.
+Nothing of it is touched. Where the training is seen from time to time (`stacks`) says it: it waits for a batch where it
+stands at the `for` of a loop around an update, in a call of `next`, in the `get` of a queue, or in the `result` of a
+future. Of the looks between an update and the next call of the network the reader makes the wait (read/spool/looks.py).
+Loops are found in the code of the frames that an update is called from. Not looked for while all batches come from
+loaders with hooks.
 """
 
 import os
 import sys
-import threading
 
 from . import failure, recorder
 
-EVERY_S = 0.05
-MOST = 2000  # looks; then half as many come in the same time, and so on
 TELL_NS = 500_000_000
 UNFED = 3  # updates without a batch from a loader with hooks, before the first look
 MOST_CALLS = 1000  # places that updates are called from
@@ -47,7 +44,6 @@ class Looks:
         self._numbers = {}  # (code, position) of a wait -> number of the iterator
         self._samples = []
         self._told = 0
-        self._seed = 1
 
     def update(self, frame):
         """From the training's thread: an update, and no loader with hooks was asked since the one before."""
@@ -63,33 +59,12 @@ class Looks:
             self._called.add(place)
             self._new.append(place)
         if self._unfed == UNFED:
-            threading.Thread(target=self._run, name="pipeprof-looks", daemon=True).start()
+            self.rec.lookers.append(self._look)
 
-    def _run(self):
-        try:
-            began = recorder.now()
-            while not self.rec.off:
-                elapsed = (recorder.now() - began) / 1e9
-                recorder.sleep(max(EVERY_S, elapsed / MOST) * self._jitter())
-                self._look()
-        except Exception:
-            self.rec.failed("looks")
-
-    def _jitter(self):
-        """0.5 to 1.5, so that looks have no beat with the steps; the program's random numbers stay its own."""
-        self._seed = (self._seed * 1103515245 + 12345) % (1 << 31)
-        return 0.5 + self._seed / (1 << 31)
-
-    def _look(self):
-        from . import steps
-
-        if self.rec.off:
-            return
+    def _look(self, frame):
         while self._new:
             self._find_loops(self._new.pop())
-        frames = sys._current_frames()
-        found = self._found(frames.pop(steps.LOOP.thread, None))
-        del frames
+        found = self._found(frame)
         at = recorder.now()
         self._samples.append((at, *found))
         if at - self._told >= TELL_NS:

@@ -67,6 +67,7 @@ class Recorder(hooks.Marks):
         self.started = now()
         self.adopts = False  # whether iterators that were made before the hooks are taken in
         self.periodic = []  # called by the thread twice a second
+        self.lookers = []  # called with the frame that the training is in, some 20 times a second, once it trains
         self.closing = []  # called before the last flush
         self._pending = []
         self._lines = []
@@ -169,10 +170,10 @@ class Recorder(hooks.Marks):
     def _start_thread(self):
         import threading
 
-        from . import live, threads
+        from . import live, stacks, threads
 
         self.live = live.Whereabouts(self)
-        self.periodic += [threads.Look(), self.live]
+        self.periodic += [threads.Look(), self.live, stacks.Begin(self)]
         if self.is_child:
             _end_with_multiprocessing()
         threading.Thread(target=self._run, name="pipeprof", daemon=True).start()

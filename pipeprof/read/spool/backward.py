@@ -2,7 +2,8 @@
 
 Pure: steps and marks in, times out. An optimizer that Python calls begins when the gradients have been asked for, and a
 compiled function that makes gradients ends then. PyNative runs behind Python, so the pass may end later: by how much
-was seen at the end of backward passes in op windows. Where one call holds the whole step, or the user named the
+was seen at the end of backward passes in op windows; not where the training waits for a tensor in between, for that
+waits for all that was launched before. Where one call holds the whole step, or the user named the
 operator, the pass ends at the same share of the step as in op windows.
 """
 
@@ -44,13 +45,15 @@ def backward_ends(
     calls = sorted((mark for mark in marks if mark.kind in (Kind.UPDATE, Kind.CALL)), key=lambda mark: mark.begin)
     begins = [mark.begin for mark in calls]
     behind = _behind(marks)
+    waits = _waits_for_gradients(marks)
     compiled = sorted(mark.end for mark in marks if mark.kind == Kind.COMPILE)
     in_call, in_step = {}, {}
     for index, step in enumerate(steps):
         if step.kind == "eval":
             continue
         mine = calls[bisect_left(begins, step.start) : bisect_left(begins, step.end)]
-        told = None if is_named else _by_calls(mine, behind)
+        waited = bisect_left(waits, step.start) < bisect_left(waits, step.end)
+        told = None if is_named else _by_calls(mine, 0 if waited else behind)
         if told is not None:
             ends.setdefault(index, told)
             continue
@@ -66,6 +69,20 @@ def _behind(marks: Sequence[Mark]) -> int | None:
     """How long PyNative ran on when Python had asked for the gradients; marks of sections tell it in microseconds."""
     known = [mark.subject * 1000 for mark in marks if mark.kind == Kind.SECTION and mark.flag == BACKWARD]
     return round(median(known)) if any(known) else None
+
+
+def _waits_for_gradients(marks: Sequence[Mark]) -> list[int]:
+    """When the loop waited between its gradients and the optimizer, in order: at lines that did so in op windows."""
+    backward = sorted(mark.end for mark in marks if mark.kind == Kind.SECTION and mark.flag == BACKWARD)
+    updates = sorted(mark.begin for mark in marks if mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER)
+    syncs = [mark for mark in marks if mark.kind == Kind.SYNC and mark.subject]
+    lines = set()
+    for mark in syncs:
+        before, after = bisect_right(backward, mark.begin), bisect_right(updates, mark.begin)
+        done = backward[before - 1] if before else None
+        if done is not None and after < len(updates) and (not after or updates[after - 1] < done):
+            lines.add(mark.subject)
+    return sorted(mark.begin for mark in syncs if mark.subject in lines)
 
 
 def _by_calls(calls: Sequence[Mark], behind: int | None) -> Backward | None:

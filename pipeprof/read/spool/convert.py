@@ -223,6 +223,7 @@ def _add_process(
     _add_lock(out, process)
     _add_stages(out, process, recognised.steps)
     _add_spans(out, process, recorded)
+    spans.add_stacks(process, out)
     add_cell_blocks(process, placed, amounts, out)
     add_syncs(process, recognised.steps, out, first)
     process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}

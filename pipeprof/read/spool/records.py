@@ -115,6 +115,9 @@ _EVENTS = {
     ),
     # A step that was run line by line: when each line began, and which of `sites` it is; -1: nobody's caller.
     "lines": _event({"sites": list[str], "rows": list[tuple[At, Id]]}, {"callers": list[Caller]}),
+    # Looks at the stack of the thread that trains: frames that are new, each with the number of its caller (-1: none),
+    # numbered from 0 through all such events; of each look its time, how long it stands for, and the innermost frame.
+    "stacks": _event({"sites": list[tuple[Caller, str]], "rows": list[tuple[At, Count, Id]]}),
     # Calls of cells in a step: each kind (name, number of the kind around it or -1, frame), and when it was called.
     "cells": _event({"kinds": list[tuple[str, Caller, str]], "rows": list[tuple[Id, At, At]]}),
     # A cell that was compiled: the names of its cells, and the frames of those that are the program's.

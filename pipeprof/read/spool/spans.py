@@ -1,4 +1,4 @@
-"""Intervals that the program named itself (`pipeprof.record_function`), calls of cells, and waits for the network."""
+"""Intervals that the program named itself (`pipeprof.record_function`), calls of cells, waits, and sampled stacks."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ def undisturbed(process: Process, steps: Sequence[Step], by_step: Mapping[int, S
         if not any(steps[index].start <= time < steps[index].end for time in waited)
     }
     return left or by_step
+
+
+def add_stacks(process: Process, out: RankRows) -> None:
+    """Write one row per look at the stack of the thread that trains; frames that were lost leave their looks out."""
+    stacks: list[list[str]] = []
+    for event in process.all("stacks"):
+        for caller, frame in event["sites"]:
+            stacks.append([frame, *(stacks[caller] if 0 <= caller < len(stacks) else [])])
+        for at, dur_ns, number in event["rows"]:
+            if number < len(stacks):
+                out.add("stack_sample", t_ns=out.at(at), dur_ns=dur_ns, stack_id=out.stack_id(stacks[number]))
 
 
 _UNKNOWN: Mapping[str, Any] = {}

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.report.answer import around, causes, command, data, ended, hang, process, step, unknown
+from pipeprof.report.answer import around, causes, command, data, ended, hang, process, python_call, step, unknown
 from pipeprof.report.answer.leak import leaking
 from pipeprof.report.answer.shape import Answer
 from pipeprof.report.words import loop
 from pipeprof.report.words import verdict as words
+from pipeprof.report.words.modes import difference, lengths
 from pipeprof.units import format_count
 from pipeprof.verdict import data_cause, ranking
 from pipeprof.verdict.cause import RunVerdict
@@ -32,6 +33,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any], Cause], Answer]] = {
     ranking.PART: around.of_part,
     ranking.DRIFT: around.of_drift,
     ranking.RANKS: causes.answer,
+    ranking.CALL: python_call.answer,
     ranking.STRAGGLER: step.of_straggler,
     **dict.fromkeys(data_cause.CODES, data.answer),
     **dict.fromkeys((*ranking.COSTS, *ranking.WORK), step.answer),
@@ -48,7 +50,9 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """The first cause of the verdict in words, and those that cost about as much."""
     verdict, run = verdict_in(content), content["run"]
     given = _ANSWERS[verdict.lead.code](content, verdict.lead)
-    given.also = " ".join(words.beside(cause) for cause in verdict.beside)
+    modes = content["diagnosis"].get("modes")
+    two = [] if modes is None else [f"The steps have {lengths(modes)}. {difference(modes)}"]
+    given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)
     if leak and "memory" not in given.sentence:  # the steps may have become slower by it
         given.sentence = f"{leak} {given.sentence}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command
+from pipeprof.report.answer import command, python_call
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import drift, run_account
 from pipeprof.units import format_ns, percent
+from pipeprof.verdict.calls import is_of_callback
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause
@@ -26,6 +27,8 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     share = part["loop_share"]
     given = Answer(run_account.sentence(part, percent(share)), confidence="high")
     given.cause = f"{capital(run_account.name(part))}: {run_account.numbers(part)}, of {format_ns(part['loop_ns'])}."
+    calls = [call for call in content["diagnosis"].get("loop_calls", ()) if is_of_callback(call, part)]
+    given.place = python_call.place(calls[0]) if calls else ""
     given.action = run_account.advice(part)
     if share < 1:
         given.gain = f"The training would run {at_most(1 / (1 - share))} if this took no time"

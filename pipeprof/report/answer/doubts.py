@@ -103,6 +103,7 @@ def _shares_cpu(doubt: Doubt) -> str:
 
 
 WORDS: dict[str, Callable[[Doubt], str]] = {
+    "two_lengths": lambda _: "the steps have two lengths, of which the recorded ones show one",
     "not_busy": _not_busy,
     "close": _close,
     "no_queues": lambda _: "the queues between the operators were not sampled",

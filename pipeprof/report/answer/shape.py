@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import loop
+from pipeprof.report.words.modes import lengths
 from pipeprof.units import format_ns, percent
 
 KINDS = {
@@ -154,6 +155,9 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     each = f" {'on' if what == 'ranks' else 'in'} each of" if alike else " on" if what == "ranks" else " in"
     several = f"{each} {len(rows)} {what}, {of_medians(reps, ranks)}" if len(rows) > 1 else ", median"
     counted = _counted(content, rows[:1] if alike else rows)
+    modes = content.get("diagnosis", {}).get("modes")
+    if modes is not None and len(rows) == 1:
+        return f"{counted}, {lengths(modes)}, mean {format_ns(rows[0]['mean_ns'])}"
     nearest = min(rows, key=lambda row: abs(row["median_ns"] - step_ns))
     hidden = nearest["mean_ns"] is not None and nearest["mean_ns"] > MUCH_LONGER * nearest["median_ns"]
     mean = f", mean {format_ns(nearest['mean_ns'])}" if hidden else ""

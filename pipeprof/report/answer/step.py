@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, at_most, capital, of_call, on_device, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, about, at_most, capital, of_call, on_device, sentence, unopposed
 from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import READY, in_time, of_the_time
 from pipeprof.report.words.passes import repeated
@@ -177,11 +177,16 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     if lead.advice is None:
         return
     given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
-    most = lead.advice.gain.high if lead.advice.gain is not None else None
+    gain = lead.advice.gain
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
-    elif most is not None:
-        given.gain = f"A step would run {at_most(most)}"
+    elif lead.of_one_mode:
+        given.gain = "What that brings cannot be told: the few steps that were recorded show one of two lengths"
+    elif gain is not None and gain.high is not None:
+        given.gain = f"A step would run {at_most(gain.high)}"
+    elif gain is not None and gain.times is not None:
+        more = "or more, for operators that are compiled may take less time as well"
+        given.gain = f"A step would run {about(gain.times)} without these gaps, {more}"
     limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):

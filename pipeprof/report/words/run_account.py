@@ -95,9 +95,9 @@ def sentence(row: Row, share: str) -> str:
 
 
 def numbers(row: Row) -> str:
-    """How often and how long: "5 times, 4.10 s in all, 820 ms each"."""
+    """How often and how long: "5 times, 4.10 s in all, 820 ms on average"."""
     times = format_count(row["count"], "time")
-    each = f", {format_ns(row['dur_ns'] / row['count'])} each" if row["count"] > 1 else ""
+    each = f", {format_ns(row['dur_ns'] / row['count'])} on average" if row["count"] > 1 else ""
     return f"{times}, {format_ns(row['dur_ns'])} in all{each}"
 
 

@@ -23,6 +23,7 @@ PHRASES = {
     "interpreter_lock": "slowed down by Python of its data pipeline",
     "shared_cpu": "short of CPU",
     "balanced": "balanced",
+    "python_call": "a Python call",
     "straggler": "{rank} is a straggler",
     "communication": PHASES["communication"],
     "host_gap": "host-bound",

@@ -17,7 +17,7 @@ PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
 MODULES = (
     "files", "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
-    "lines", "live", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader", "hooks",
+    "lines", "live", "stacks", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader", "hooks",
     "marks", "around",
 )  # fmt: skip
 

@@ -88,3 +88,12 @@ def test_an_operator_that_the_user_named_is_not_what_the_loop_calls():
 def test_an_evaluation_has_no_backward_pass():
     step = Step("eval", 0, 100)
     assert backward_ends([step], marks(FORWARD, UPDATE), {}) == {}
+
+
+def test_where_the_loop_waits_for_its_gradients_nothing_runs_behind():
+    """A line that waits behind the backward pass in a recorded step does so in every step; one in the forward does not."""
+    section = [Mark(Kind.SECTION, BACKWARD, 40, 0, 120, 160)]
+    exact = [Mark(Kind.SYNC, 0, 7, 0, 100 * n + 62, 100 * n + 68) for n in (1, 2)]
+    early = [Mark(Kind.SYNC, 0, 8, 0, 100 * n + 15, 100 * n + 18) for n in (1, 3)]
+    found = ends(marks(FORWARD, UPDATE) + section + exact + early, {1: 160})
+    assert {n: found[n].error_ns for n in (0, 2, 3)} == {0: 40_000, 2: 0, 3: 40_000}

@@ -8,15 +8,25 @@ import pytest
 
 from pipeprof.verdict.calls import (
     COVERED,
+    ENOUGH_LOOKS,
     HOT,
+    LEAST_LOOKS,
     LIBRARY,
+    LOOP,
+    LOOP_SHARE,
     MOSTLY_COVERED,
+    NETWORK,
+    NETWORK_FRAMES,
     OTHER,
+    OUTSIDE,
     OWN,
     STORAGE,
     THREADS,
+    TRAINING_FRAMES,
+    WAIT_FRAMES,
     WORKERS,
     host_call,
+    loop_calls,
     take_calls,
 )
 from pipeprof.verdict.data_cause import data_cause
@@ -136,3 +146,73 @@ def test_of_the_host_the_function_that_takes_half_of_its_time_by_itself_or_in_on
 )  # fmt: skip
 def test_what_is_a_library(name, library):
     assert (re.search(LIBRARY, name) is not None) is library
+
+
+def seen(function, total, depth, caller="train.py(3): main", **more):
+    row = {
+        "rep": 0, "rank": 0, "total_ns": total, "depth": depth, "name": f"train.py: {function}",
+        "frame": f"train.py({depth}): {function}", "caller": caller, "is_library": False, "self_ns": total,
+        "frame_ns": total, "wait_ns": 0, "training_ns": 0, "network_ns": 0, "owned_ns": total, "inside": None,
+        "inside_ns": None, "loop_ns": 1000, "looks": total,
+    }  # fmt: skip
+    return row | more
+
+
+MAIN = seen("main", 1000, 1, None, training_ns=500, owned_ns=30)
+
+
+def found(*rows):
+    return [(call["name"], call["where"], call["share"]) for call in loop_calls(rows)]
+
+
+def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_calls():
+    inner = seen("Profiler.collect", 600, 3, "train.py(9): Profiler.step")
+    step = seen(
+        "Profiler.step", 600, 2, "train.py(25): main", owned_ns=0, frame_ns=None, inside=inner["name"], inside_ns=600
+    )
+    assert found(MAIN, step, inner) == [("Profiler.step", OUTSIDE, 0.6)]
+    call = loop_calls([MAIN, step, inner])[0]
+    assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
+    assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
+
+
+def test_waiting_for_the_network_is_no_work_of_a_call_but_part_of_its_bound():
+    least = round(1000 * LOOP_SHARE)
+    assert found(MAIN, seen("log", 700, 2, wait_ns=700 - least + 1)) == []
+    assert found(MAIN, seen("log", 700, 2, wait_ns=700 - least)) == [("log", OUTSIDE, 0.7)]
+
+
+def test_of_the_loop_and_of_the_network_only_python_of_its_own_counts():
+    assert found(MAIN | {"owned_ns": 300}) == [("main", LOOP, 0.3)]
+    forward = seen("Net.construct", 500, 4, network_ns=500, owned_ns=100)
+    assert found(MAIN, forward) == []
+    assert found(MAIN, forward | {"owned_ns": 250}) == [("Net.construct", NETWORK, 0.25)]
+    assert found(seen("x", 900, 2) | {"name": "mindspore/nn/cell.py: Cell.__call__"}) == []
+
+
+def test_few_looks_name_no_call():
+    log = seen("log", 500, 2)
+    assert found(log | {"looks": LEAST_LOOKS - 1}) == []
+    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS - 1}])] == ["medium"]
+    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS}])] == ["high"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "kinds"),
+    [
+        ("mindspore/ops/composite/base.py(651): _Grad.__call__.<locals>.after_grad", "network training"),
+        ("mindspore/graph/api.py(1877): _PyNativeExecutor.grad", "network training"),
+        ("mindspore/graph/api.py(900): _JitExecutor.__call__", "network training"),
+        ("mindspore/graph/api.py(1805): _PyNativeExecutor.run_op_async", ""),
+        ("mindspore/graph/api.py(1895): _PyNativeExecutor.sync", "waits"),
+        ("mindspore/nn/optim/adam.py(802): Adam.construct", "training"),
+        ("mindspore/train/model.py(10): Model.train", "training"),
+        ("mindspore/common/tensor.py(1090): Tensor.asnumpy", "waits"),
+        ("/usr/lib/python3.11/threading.py(320): Condition.wait", "waits"),
+        ("/home/me/queue_model.py(3): get", ""),
+        ("mindspore/nn/cell.py(1420): Cell.__call__", ""),
+    ],
+)
+def test_frames_that_train_compute_or_wait(frame, kinds):
+    patterns = {"network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
+    assert [name for name, pattern in patterns.items() if re.search(pattern, frame)] == kinds.split()

@@ -1,0 +1,113 @@
+"""Whether the steps of a training have two lengths, and what differs between them. Pure: rows of step/lengths in.
+
+A split of the logarithms of the lengths into short and long steps with the largest variance between both (Otsu 1979)
+counts where both are frequent, far apart, and hardly anything lies between them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+LEAST_STEPS = 20
+LEAST_SHARE = 0.10  # of the steps, of either mode: fewer are outliers
+APART = 1.5  # times the length
+BETWEEN = 0.10  # of the rarer mode's steps, in the middle third between both (on a logarithmic scale)
+_MORE_CORES, _LATER, _MOST_OF = 0.3, 0.5, 0.5
+
+
+def two_modes(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """The two lengths of the rank that has them most clearly; None where no rank has.
+
+    `rep`, `rank`, `short` and `long`, each with `steps`, `share` of them, `median_ns`, `wait_ns` of a step, `place`,
+    `own_cores`, `delay_cores` and `neighbour_cores`; `differs`: codes of what the long ones have that the short ones
+    have not: data | neighbour | delay | fewer_cores | more_cores | later | earlier.
+    """
+    ranks: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        ranks.setdefault((row["rep"], row["rank"]), []).append(row)
+    found = [modes for own in ranks.values() if (modes := _split(own)) is not None]
+    return max(found, key=lambda modes: modes["long"]["median_ns"] / modes["short"]["median_ns"], default=None)
+
+
+def of_one_mode(network: dict[str, Any], modes: Row | None) -> dict[str, Any]:
+    """A diagnosis of the step from a few recorded steps, with what these cannot say where the steps have two lengths.
+
+    How much longer recording made them is not known then.
+    """
+    if modes is None or network["limit"] in ("not_measured", "compile"):
+        return network
+    doubts = [doubt for doubt in network["doubts"] if doubt["code"] != "inflated"]
+    evidence = [row for row in network["evidence"] if row["code"] != "inflation"]
+    return network | {
+        "doubts": [{"code": "two_lengths"}, *doubts], "evidence": evidence, "confidence": "low", "inflation": None,
+    }  # fmt: skip
+
+
+def _split(rows: Sequence[Row]) -> dict[str, Any] | None:
+    steps = sum(row["steps"] for row in rows)
+    if steps < LEAST_STEPS or len(rows) < 2:
+        return None
+    at = max(range(1, len(rows)), key=lambda place: _between_variance(rows[:place], rows[place:]))
+    short, long = _mode(rows[:at], steps), _mode(rows[at:], steps)
+    low, high = math.log(short["median_ns"]), math.log(long["median_ns"])
+    third = (high - low) / 3
+    middle = sum(row["steps"] for row in rows if low + third <= math.log(row["median_ns"]) <= high - third)
+    rarer = min(short["steps"], long["steps"])
+    if rarer < LEAST_SHARE * steps or high - low < math.log(APART) or middle > BETWEEN * rarer:
+        return None
+    about = {"rep": rows[0]["rep"], "rank": rows[0]["rank"], "short": short, "long": long}
+    return about | {"differs": _differs(short, long)}
+
+
+def _between_variance(short: Sequence[Row], long: Sequence[Row]) -> float:
+    counts = [sum(row["steps"] for row in side) for side in (short, long)]
+    means = [
+        sum(row["steps"] * math.log(row["median_ns"]) for row in side) / count
+        for side, count in zip((short, long), counts, strict=True)
+    ]
+    return float(counts[0] * counts[1] * (means[1] - means[0]) ** 2)
+
+
+def _mode(rows: Sequence[Row], steps: int) -> dict[str, Any]:
+    count = sum(row["steps"] for row in rows)
+    half, seen = count / 2, 0
+    median_ns = rows[-1]["median_ns"]
+    for row in rows:
+        seen += row["steps"]
+        if seen >= half:
+            median_ns = row["median_ns"]
+            break
+    names = ("place", "own_cores", "delay_cores", "neighbour_cores")
+    waits = [row["wait_ns"] for row in rows if row["wait_ns"] is not None]
+    return {
+        "steps": count, "share": count / steps, "median_ns": median_ns,
+        "wait_ns": sum(waits) / count if waits else None, **{name: _mean(rows, name) for name in names},
+    }  # fmt: skip
+
+
+def _mean(rows: Sequence[Row], name: str) -> float | None:
+    known = [row for row in rows if row[name] is not None]
+    count = sum(row["steps"] for row in known)
+    return sum(row["steps"] * row[name] for row in known) / count if count else None
+
+
+def _differs(short: Row, long: Row) -> list[str]:
+    def more(name: str) -> float:
+        return 0.0 if short[name] is None or long[name] is None else float(long[name] - short[name])
+
+    holds = {
+        "data": more("wait_ns") >= _MOST_OF * (long["median_ns"] - short["median_ns"]),
+        "neighbour": more("neighbour_cores") >= _MORE_CORES,
+        "delay": more("delay_cores") >= _MORE_CORES,
+        "fewer_cores": more("own_cores") <= -_MORE_CORES,
+        "more_cores": more("own_cores") >= _MORE_CORES,
+        "later": more("place") >= _LATER,
+        "earlier": more("place") <= -_LATER,
+    }
+    return [code for code, does in holds.items() if does]

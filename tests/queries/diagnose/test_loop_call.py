@@ -1,0 +1,72 @@
+"""Which functions the training's own thread was seen in."""
+
+from __future__ import annotations
+
+import pytest
+
+MAIN = "train.py(3): main"
+FRAMES = [
+    (0, None, MAIN),
+    (1, 0, "train.py(9): Log.step"),
+    (2, 1, "lib/numpy/sort.py(4): sort"),
+    (3, 0, "mindspore/nn/optim/adam.py(8): Adam.construct"),
+    (4, 0, "mindspore/ops/composite/base.py(6): grad"),
+    (5, 4, "train.py(20): Net.construct"),
+    (6, 5, "mindspore/nn/layer/basic.py(7): Dense.construct"),
+    (7, 1, "mindspore/common/tensor.py(5): Tensor.asnumpy"),
+    (8, 0, "train.py(10): Log.step"),
+]
+PARAMS = {
+    "training": "^mindspore/(ops/composite|nn/optim)/", "network": "^mindspore/ops/composite/",
+    "waits": "^mindspore/common/tensor", "library": "^lib/",
+}  # fmt: skip
+
+
+def step(number, begin, end, in_window=False):
+    return {"step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": end,
+            "in_window": in_window}  # fmt: skip
+
+
+def tables(*looks):
+    return {
+        "step": [step(0, 0, 100), step(1, 100, 200), step(2, 200, 300, in_window=True), step(3, 300, 400)],
+        "stack": [{"stack_id": at, "parent_id": up, "frame": frame} for at, up, frame in FRAMES],
+        "stack_sample": [{"t_ns": at, "dur_ns": length, "stack_id": stack} for at, length, stack in looks],
+    }
+
+
+@pytest.fixture
+def rows(ask):
+    def of(*looks, give, least=0.0):
+        found = ask("diagnose/loop_call", tables(*looks), least=least, **PARAMS, give=f"name {give}")
+        return {name: tuple(values) for name, *values in found}
+
+    return of
+
+
+def test_a_function_has_the_time_of_the_looks_that_have_it_on_the_stack(rows):
+    found = rows((10, 30, 2), (50, 20, 1), (120, 10, 3), (350, 40, 4), give="total_ns self_ns training_ns loop_ns")
+    assert found["train.py: Log.step"] == (50, 20, 0, 100)
+    assert found["lib/numpy/sort.py: sort"] == (30, 30, 0, 100)
+    assert found["train.py: main"] == (100, 0, 50, 100)
+
+
+def test_lines_callers_and_what_is_inside(rows):
+    found = rows((10, 30, 2), (50, 20, 1), (90, 5, 8), give="frame frame_ns caller inside inside_ns")
+    assert found["train.py: Log.step"] == ("train.py(9): Log.step", 20, MAIN, "lib/numpy/sort.py: sort", 30)
+    assert found["train.py: main"] == (MAIN, None, None, "lib/numpy/sort.py: sort", 30)
+
+
+def test_what_the_network_runs_and_what_waits_for_it(rows):
+    found = rows((10, 30, 5), (50, 20, 6), (90, 5, 7), give="network_ns owned_ns wait_ns")
+    assert found["train.py: Net.construct"] == (50, 30, 0)
+    assert found["train.py: Log.step"] == (0, 0, 5)
+
+
+def test_looks_in_op_windows_and_outside_of_the_steps_are_left_out(rows):
+    found = rows((10, 30, 1), (250, 20, 1), (450, 5, 1), give="total_ns looks")
+    assert found["train.py: Log.step"] == (30, 1)
+
+
+def test_functions_that_take_less_are_left_out(rows):
+    assert "lib/numpy/sort.py: sort" not in rows((10, 30, 2), (50, 70, 1), give="looks", least=0.5)
