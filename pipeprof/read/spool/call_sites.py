@@ -126,7 +126,7 @@ def _passes(process: Process, members: Sequence[Execution]) -> list[tuple[list[i
     passes: list[tuple[list[int], list[int]]] = []
     forward: list[int] = []
     for mark in sections:
-        inside = list(range(bisect_left(starts, mark.begin), bisect_right(starts, mark.end)))
+        inside = list(range(bisect_left(starts, mark.begin), bisect_left(starts, mark.end)))
         if mark.flag == FORWARD:
             forward += inside
         elif mark.flag == BACKWARD and inside:

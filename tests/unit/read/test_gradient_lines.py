@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
@@ -76,7 +78,10 @@ def test_a_backward_operator_has_the_line_of_its_forward_operator_in_every_step(
         "rows": [[0, 1], [5, 2], [8, 0]],
     }  # fmt: skip
     recorded = Process(
-        None, {}, [Mark(Kind.SECTION, FORWARD, 0, 0, 0, 8), Mark(Kind.SECTION, BACKWARD, 0, 0, 8, 90)], [lines]
+        Path("no-such-spool"),
+        {},
+        [Mark(Kind.SECTION, FORWARD, 0, 0, 0, 8), Mark(Kind.SECTION, BACKWARD, 0, 0, 8, 90)],
+        [lines],
     )
     backward = [Execution(one.name, one.start_ns + len(ATTENTION), 1) for one in launched(GRADIENTS)]
     phases = ["forward"] * len(ATTENTION) + ["backward"] * len(GRADIENTS)
