@@ -68,7 +68,8 @@ def _stretches(forward: Sequence[str], gradients: Sequence[tuple[str, str]]) -> 
         following, begins = list(best), list(range(len(best)))
         fits = [_fit(kind, *gradient) for gradient in gradients]
         for end in range(1, len(best)):
-            value, seen = 0, []
+            value = 0
+            seen: list[str] = []
             for begin in range(end - 1, max(-1, end - 1 - MOST_GRADIENTS), -1):
                 fit, gradient = fits[begin], gradients[begin][0]
                 value += fit if fit <= ANY or seen.count(gradient) < ALIKE else ODD
