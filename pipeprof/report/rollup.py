@@ -60,12 +60,17 @@ def make(run: Run) -> pa.Table:
     schema = compact.schema_of(TABLE)
     same = _judged(found) | {"made_of": made_of(run)}
     columns = [
-        ranks.column(field.name).cast(field.type)
+        _typed(ranks.column(field.name), field.type)
         if field.name in ranks.column_names
         else pa.repeat(pa.scalar(same[field.name], field.type), ranks.num_rows)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _typed(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """The column as that type; Arrow's casts are slow to import, and most columns need none."""
+    return column if column.type.equals(wanted) else column.cast(wanted)
 
 
 def keep(run: Run) -> bool:

@@ -65,7 +65,7 @@ def _state(run: Run) -> str:
 
 
 def _measured(run: Run) -> str:
-    with Engine.open(run) as engine:
+    with Engine.open(run, lazily=True) as engine:
         summary = engine.rows("step/summary")
         waits = engine.rows("step/data_wait")
         divided = [] if summary else engine.rows("step/split")

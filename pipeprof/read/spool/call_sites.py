@@ -7,14 +7,15 @@ Frames (`file.py(12): function`) are the program's own and those of MindSpore's 
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.spool.gradient_lines import forward_of
 from pipeprof.read.spool.graph_lines import load_lines
 from pipeprof.read.spool.process import Kind
-from pipeprof.read.spool.sections import OPTIMIZER
+from pipeprof.read.spool.sections import BACKWARD, FORWARD, OPTIMIZER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Frames = tuple[str, ...]
 GRADIENT = 3  # flag of a call: a PyNative forward begins
 OPTIMIZERS = "mindspore/nn/optim/"
+_BACKWARD, _OTHERS = "\0backward", "\0others"  # behind the name of an operator: where it is launched in a step
 
 
 def by_line(process: Process) -> list[tuple[int, int]]:
@@ -43,33 +45,42 @@ class CallSites:
     """
 
     def __init__(self, process: Process, led: Sequence[Execution]) -> None:
-        self._sites: dict[str, list[Frames]] = {}
+        self._sites: dict[str, list[Frames]] = {}  # by type, and by type and phase
         self._launched: dict[int, Frames] = {}  # by the start of an execution within a step that ran line by line
         self._modules = [_Modules(event) for event in process.all("modules")]
         self._scopes: dict[str, tuple[int, set[Frames]]] = {}
         self._graphs = _of_graphs(process)
         self._calls = _CompiledCalls(process) if _is_pynative(process) else None
         for event in process.all("lines"):
-            begins = [int(begin) for begin, _ in event["rows"]]
-            for execution in sorted(led, key=lambda item: item.start_ns):
-                index = bisect_right(begins, execution.start_ns) - 1
-                number = event["rows"][index][1] if index >= 0 else len(event["sites"])
-                if number < len(event["sites"]) and execution.start_ns < int(event["t"]):
-                    frames = self._launched[execution.start_ns] = _frames(event, number)
-                    self._sites.setdefault(execution.name, []).append(frames)
+            members, lines = _by_line(event, led)
+            passes = _passes(process, members)
+            for forward, backward in passes:
+                owners = forward_of([members[at] for at in forward], [members[at] for at in backward])
+                for at, owner in zip(backward, owners, strict=True):
+                    lines[at] = () if owner is None else lines[forward[owner]]
+            gradients = {at for _, backward in passes for at in backward}
+            for at, (execution, frames) in enumerate(zip(members, lines, strict=True)):
+                self._launched[execution.start_ns] = frames
+                phase = _BACKWARD if at in gradients else _OTHERS
+                for key in (execution.name, execution.name + phase):
+                    self._sites.setdefault(key, []).append(frames)
 
     def of(self, placed: Sequence[Placed]) -> list[Frames]:
-        """The frames of each execution; no line where the step launched another number of its type."""
-        counts: Counter[tuple[int | None, str]] = Counter((item.step, item.execution.name) for item in placed)
+        """The frames of each execution; no line where the step launched another number of its type.
+
+        What a step launches differently outside of its backward pass takes no line from that, nor the other way round.
+        """
+        counts = Counter((item.step, key) for item in placed for key in _keys(item))
         seen: Counter[tuple[int | None, str]] = Counter()
         frames: list[Frames] = []
         for item in placed:
-            key = (item.step, item.execution.name)
-            sites = self._sites.get(item.execution.name, ())
-            fits = item.step is not None and counts[key] == len(sites)
-            line = sites[seen[key]] if fits else self._launched.get(item.execution.start_ns, ())
+            line = self._launched.get(item.execution.start_ns, ())
+            for key in _keys(item):
+                sites = self._sites.get(key, ())
+                if item.step is not None and counts[item.step, key] == len(sites):
+                    line = sites[seen[item.step, key]]
+                seen[item.step, key] += 1
             frames.append(self._graphs.get(item.name) or self._of_cells(item.execution, line))
-            seen[key] += 1
         return frames
 
     def _of_cells(self, execution: Execution, line: Frames) -> Frames:
@@ -86,6 +97,42 @@ class CallSites:
             inside = [frames for frames in compiled if frames and self._calls.has(execution.start_ns, frames[0])]
             return (*inside[0], *line) if len(inside) == 1 else line
         return next(iter(compiled)) or line if len(compiled) == 1 else line
+
+
+def _keys(item: Placed) -> tuple[str, str]:
+    """Under which the k-th execution of a step is looked up: the latter counts where it has the same number."""
+    name = item.execution.name
+    return name, name + (_BACKWARD if item.phase == "backward" else _OTHERS)
+
+
+def _by_line(event: Mapping[str, Any], led: Sequence[Execution]) -> tuple[list[Execution], list[Frames]]:
+    """The executions of a step that ran line by line, in order of start, and the frames of the line of each."""
+    begins = [int(begin) for begin, _ in event["rows"]]
+    members, lines = [], []
+    for execution in sorted(led, key=lambda item: item.start_ns):
+        index = bisect_right(begins, execution.start_ns) - 1
+        number = event["rows"][index][1] if index >= 0 else len(event["sites"])
+        if number < len(event["sites"]) and execution.start_ns < int(event["t"]):
+            members.append(execution)
+            lines.append(_frames(event, number))
+    return members, lines
+
+
+def _passes(process: Process, members: Sequence[Execution]) -> list[tuple[list[int], list[int]]]:
+    """Indices of the executions of each backward pass, behind those of the forward pass before it."""
+    sections = [mark for mark in process.marks if mark.kind == Kind.SECTION and not mark.number]
+    sections.sort(key=lambda mark: mark.begin)
+    starts = [execution.start_ns for execution in members]
+    passes: list[tuple[list[int], list[int]]] = []
+    forward: list[int] = []
+    for mark in sections:
+        inside = list(range(bisect_left(starts, mark.begin), bisect_left(starts, mark.end)))
+        if mark.flag == FORWARD:
+            forward += inside
+        elif mark.flag == BACKWARD and inside:
+            passes.append((forward, inside))
+            forward = []
+    return passes
 
 
 def told_apart(placed: Sequence[Placed], frames: Sequence[Frames]) -> list[Placed]:

@@ -8,6 +8,7 @@ from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, about, at_most, capital, of_call, on_device, sentence, unopposed
 from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import READY, in_time, of_the_time
+from pipeprof.report.words.network import place_of
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.report.words.verdict import unknown_gain
@@ -176,7 +177,9 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     """The advice of the verdict, and what it brings at most."""
     if lead.advice is None:
         return
-    given.action = sentence(next(item["text"] for item in network["actions"] if item["code"] == lead.advice.code))
+    advised = next(item for item in network["actions"] if item["code"] == lead.advice.code)
+    given.action = sentence(advised["text"])
+    given.place = place_of((advised["facts"].get("largest") or {}).get("site") or "")
     gain = lead.advice.gain
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))

@@ -64,7 +64,8 @@ def worded(text: str, run: Mapping[str, Any]) -> str:
 
 def batches_read(run: Mapping[str, Any]) -> int:
     """How many batches the ranks of the first repetition read."""
-    return sum(rank["evidence_counts"].get("rows", 0) for rep in run["reps"][:1] for rank in rep["ranks"])
+    read: int = sum(rank["evidence_counts"].get("rows", 0) for rep in run["reps"][:1] for rank in rep["ranks"])
+    return read
 
 
 def _of_reads(match: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words.phases import PHASES
@@ -75,8 +76,26 @@ def _of_copies(facts: Facts) -> str:
     )
 
 
+def place_of(site: str) -> str:
+    """`model.py:214` of a frame `model.py(214): Net.construct`; of a place that is written otherwise, the same."""
+    return re.sub(r"^(.+?)\((\d+)\): .*$", r"\1:\2", site)
+
+
+def _of_code(facts: Facts) -> str:
+    """The line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
+    largest = facts["largest"]
+    op, place = _identified({**largest, "site": None}), place_of(largest["site"]).rpartition("/")[2]
+    which = f"its gradient {op}" if largest["phase"] == "backward" else op
+    text = f"make what `{place}` computes cheaper, or do it less often: {which} takes {format_ratio(largest['share'])}"
+    if _is_alone(facts):
+        return f"{text} of the step"
+    return f"{text} of the step, all {facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
+
+
 def _of_type(facts: Facts) -> str:
     alone, share = _is_alone(facts), _share_of_type(facts)
+    if facts["largest"] and facts["largest"].get("site"):
+        return _of_code(facts)
     if facts["count_per_step"] < MANY:
         called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
         return f"make {called} cheaper: {share}"

@@ -146,6 +146,18 @@ def test_advice_on_the_step_ends_with_its_bound():
     assert text.startswith("make `Mul` cheaper: 50.0 % of the step")
 
 
+@pytest.mark.parametrize(("count", "code"), [(24.0, "fewer_of_type"), (1.0, "cheaper_type")])
+def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
+    largest = {"name": "Sub", "type": "Sub", "phase": "backward", "share": 0.3, "in_shapes": "[2000, 2000]",
+               "site": "/home/me/model.py(214): Net.construct"}  # fmt: skip
+    kind = {"type": "Sub", "phase": "backward", "count_per_step": count, "share": 0.5, "largest": largest}
+    _, (text,) = network.worded([{"code": code, "share": 0.5, "facts": kind}])
+    assert "`model.py:214`" in text
+    assert "its gradient Sub on [2000, 2000]" in text
+    assert ("all 24 Sub 50.0 %" in text) is (count > 1)
+    assert "fused" not in text
+
+
 def test_copies_are_not_to_be_fused():
     kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
     _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])
