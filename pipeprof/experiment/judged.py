@@ -16,7 +16,7 @@ from pipeprof.experiment.arms import Workspace, revision_of
 from pipeprof.experiment.commands import check_command
 from pipeprof.experiment.policy_file import find_policy
 from pipeprof.experiment.trust import Change, trust_of
-from pipeprof.record.git_place import address
+from pipeprof.record.place import address
 from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:

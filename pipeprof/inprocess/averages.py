@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import html as escape
+from pipeprof.escape import line
 from pipeprof.inprocess.user_spans import user_spans
 from pipeprof.query.engine import Engine
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool.finish import open_run
+from pipeprof.report import page
+from pipeprof.report.ops import cells
 from pipeprof.report.ops.columns import parse_order
 from pipeprof.report.ops.repetitions import summed
+from pipeprof.report.ops.sections import torch_block
+from pipeprof.report.table import draw
+from pipeprof.report.wrap import wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from pipeprof.report.sections import Block
 
 MEMORY = ("memory_bytes", "self_memory_bytes")
 WORK = "computation"
@@ -29,14 +37,9 @@ NOT_RECORDED = (
 USER = "user"
 _NUMBER = re.compile(r"#\d+$")  # that tells operators of one name apart
 SHOWN = 20  # rows at a prompt
-
-
-class Further(NamedTuple):
-    """Columns of the table beside those that are always shown."""
-
-    shapes: bool = False
-    stacks: bool = False
-    flops: bool = False
+ALWAYS = ("name", "self_ns", "share", "total_ns", "total_share", "mean_ns", "count")  # of the table
+WIDTHS = {"Name": 55, "Input Shapes": 80, "Source Location": 75}  # from which on a text goes on in the next line
+ANY_WIDTH = 10_000  # who prints it is not known
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class KeyAverages:
         note: str = "",
     ) -> None:
         self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.name, row.in_shapes, row.stack))
-        self._further = Further(shapes, stacks, flops)
+        wanted = {WORK: flops, "in_shapes": shapes, "stack": stacks}
+        self._columns = [*ALWAYS, *(name for name, is_wanted in wanted.items() if is_wanted)]
         self._note = note
 
     def __iter__(self) -> Iterator[Average]:
@@ -101,8 +105,6 @@ class KeyAverages:
         For columns of devices, which are not recorded here, of memory without `profile_memory`, and of operations where
         none are known, the order is that of `self_ns`, and the table says so. Raises UsageError for any other.
         """
-        from pipeprof.inprocess.table import render  # noqa: PLC0415
-
         rows, note = list(self.rows), self._note
         order = None if sort_by is None else parse_order(sort_by, (*COLUMNS, *NOT_RECORDED))
         if order is not None and not self._has(order.column):
@@ -111,9 +113,25 @@ class KeyAverages:
             measured = [row for row in rows if getattr(row, order.column) is not None]
             measured.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
             rows = [*measured, *(row for row in rows if getattr(row, order.column) is None)]
-        shown = rows if row_limit < 0 else rows[:row_limit]
-        text = render(shown, self.self_ns, len(rows), self._further)
-        return f"{text}{note}\n" if note else text
+        block = self._block(rows if row_limit < 0 else rows[:row_limit])
+        block.rows = [[_wrapped(*named) for named in zip(block.head, row, strict=True)] for row in block.rows]
+        block.tall = True
+        drawn = draw(block, ANY_WIDTH)
+        text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.torch_time(self.self_ns)}"]
+        if len(rows) > len(block.rows):
+            text.append(f"{len(rows) - len(block.rows)} more rows: row_limit=-1 shows all")
+        return "\n".join([*text, *([note] if note else []), ""])
+
+    def _block(self, rows: Sequence[Average]) -> Block:
+        """With memory where it was recorded; shares are of the own time of all rows."""
+        memory = MEMORY if any(row.memory_bytes is not None for row in rows) else ()
+        all_ns = self.self_ns
+        shown = [
+            asdict(row) | {"mean_ns": row.mean_ns, "share": row.self_ns / all_ns if all_ns else None,
+                           "total_share": row.total_ns / all_ns if all_ns else None}
+            for row in rows
+        ]  # fmt: skip
+        return torch_block(shown, [*self._columns, *memory])
 
     def _has(self, column: str) -> bool:
         filled = column not in (*MEMORY, WORK) or any(getattr(row, column) is not None for row in self.rows)
@@ -126,10 +144,17 @@ class KeyAverages:
         return self.table()
 
     def _repr_html_(self) -> str:
-        from pipeprof.inprocess.table import html  # noqa: PLC0415
+        block, more = self._block(self.rows[:SHOWN]), len(self.rows) - SHOWN
+        body = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in block.rows]
+        notes = [*([f"{more} more rows"] if more > 0 else []), *([self._note] if self._note else [])]
+        return "\n".join([*page.table(block.head, body), *(f"<p>{escape(note)}</p>" for note in notes)])
 
-        note = f"<p>{escape(self._note)}</p>" if self._note else ""
-        return html(self.rows[:SHOWN], self.self_ns, len(self.rows), self._further) + note
+
+def _wrapped(title: str, cell: str) -> str:
+    if title not in WIDTHS:
+        return cell
+    lines = cell.split("\n") if title == "Source Location" else [cell]
+    return "\n".join(wrapped for part in lines for wrapped in wrap_text(line(part), WIDTHS[title]))
 
 
 def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0, flops: bool = False) -> KeyAverages:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from pyarrow import fs
 
-from pipeprof.record.git_place import SCHEME, open_git_place
 from pipeprof.record.objects import Objects, is_url, located, object_name
-from pipeprof.record.place import MOST_READ, POINTER, LocalPlace, Place
+from pipeprof.record.place import MOST_READ, POINTER, SCHEME, LocalPlace, Place, open_git_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,4 +1,6 @@
-"""Where baselines lie: a local folder. Each is replaced as a whole, so that no reader and no crash sees half of one.
+"""Where baselines lie: a local folder, or one of a git revision, which is read from git's objects and never written.
+
+In a local folder each is replaced as a whole, so that no reader and no crash sees half of one.
 
 `ROOT/WORKLOAD/MACHINE/` holds the files of one baseline and its `history.jsonl`. A writer prepares a folder beside it,
 moves the old one to `.MACHINE.old`, and the new one to its name; until that is done a reader takes the old one.
@@ -9,21 +11,26 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NoReturn, Protocol
+from urllib.parse import quote, unquote
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.record.git import Repository
 from pipeprof.record.plain_file import read_file, refuse_outside, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 POINTER = "baseline.json"
 HISTORY = "history.jsonl"
 MOST_BYTES = 100_000  # of a file that is written: what is reviewed and committed stays small
 MOST_READ = 2 * MOST_BYTES  # git may have changed the line ends
 MOST_HISTORY = 1 << 26
+SCHEME = "git-revision://"
+_ADDRESS = re.compile(re.escape(SCHEME) + r"([0-9a-f]{40,64})(?:/(.*))?")
 
 
 class Place(Protocol):
@@ -176,6 +183,56 @@ class LocalPlace(Place):
                     f"`{workload}` and the workload `{folder.name}` there would be one folder on some systems",
                     f"use --workload {folder.name}, or another name",
                 )
+
+
+def address(revision: str, path: PurePosixPath) -> str:
+    """What stands for a folder of a revision where a folder or URL is expected; `revision` is a full hash."""
+    return f"{SCHEME}{revision}/{quote(str(path))}"
+
+
+def open_git_place(root: str) -> GitPlace:
+    """The place that an address names, in the repository of the working directory. Raises UsageError for none."""
+    parts = _ADDRESS.fullmatch(root)
+    repository = Repository.around(Path.cwd())
+    if parts is None or repository is None:
+        raise UsageError(f"cannot read `{root}`: no such revision here", f"{SCHEME}COMMIT/FOLDER, in its repository")
+    return GitPlace(repository, parts[1], PurePosixPath(unquote(parts[2] or "")))
+
+
+class GitPlace(Place):
+    """A folder of a revision."""
+
+    def __init__(self, repository: Repository, revision: str, folder: PurePosixPath) -> None:
+        self.repository, self.revision, self.folder = repository, revision, folder
+        self.shown = f"{revision[:10]}:{folder}"
+
+    def exists(self) -> bool:
+        """See Place."""
+        return bool(self.repository.files(self.revision, self.folder))
+
+    def names(self) -> list[tuple[str, str]]:
+        """See Place."""
+        paths = (path.relative_to(self.folder).parts for path in self.repository.files(self.revision, self.folder))
+        return sorted({(parts[0], parts[1]) for parts in paths if len(parts) == 3 and not parts[1].startswith(".")})
+
+    def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:  # noqa: ARG002
+        """See Place."""
+        return self.repository.read(self.revision, self.folder / workload / machine / name)
+
+    def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> NoReturn:  # noqa: ARG002
+        """Raises UsageError: a revision is never written."""
+        self._refuse()
+
+    def remove(self, workload: str, machine: str) -> NoReturn:  # noqa: ARG002
+        """Raises UsageError: a revision is never written."""
+        self._refuse()
+
+    def turn(self, workload: str) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+        """Raises UsageError: a revision is never written."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UsageError(f"`{self.shown}` is a revision: it cannot be written", "write into the folder and commit it")
 
 
 def _locked(folder: Path) -> int:

@@ -155,8 +155,8 @@ def test_a_good_and_a_harmful_option_are_found_and_an_idle_one_is_neither(home):
     stages = rows["base"]["stages"]
     assert {"configure", "warmup_first", "warmup_second", "setup", "steady", "throughput", "peak_memory"} <= set(stages)
     assert stages["setup"]["value"] > stages["warmup_first"]["value"] > 0
-    again = sweep(home, PLANTED, "--export", "toml")
-    assert "workers = 2" in again.stdout, again.stderr
+    again = sweep(home, PLANTED, "--export", "env")
+    assert "num_parallel_workers = 2" in again.stdout, again.stderr
 
 
 def test_greedy_adds_to_the_winner_and_confirms_it_in_fresh_runs(home):

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
 _NEEDED = ("table_id", "row_in_table", "variant", "is_baseline", "inference_ms")
 _FIRST, _SECOND = "warmup_first_ms", "warmup_second_ms"
-_NUMBERS = ("configure_ms", _FIRST, _SECOND, "inference_ms")
+_STAGES = {"configure_ms": "configure", _FIRST: "warmup_first", _SECOND: "warmup_second", "inference_ms": "steady"}
+_NS_PER_MS = 1e6
 _NONE = frozenset(["", "-", "--", "---", "----"])
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row: times in ms, None where the table has none; `facts` are the other columns as text.
+    """One row: `times` by stage in ns, as far as the table has them; `facts` are the other columns as text.
 
-    `halves`: column of a time -> half of its last digit, in ms: so much it may be rounded by.
+    `halves`: stage -> half of the last digit of its time, in ns: so much it may be rounded by.
     """
 
     table: str
@@ -39,12 +40,9 @@ class Variant:
     name: str
     options: str
     is_baseline: bool
-    configure_ms: float | None
-    warmup_first_ms: float | None
-    warmup_second_ms: float | None
-    inference_ms: float | None
-    facts: dict[str, str]
+    times: dict[str, float]
     halves: dict[str, float]
+    facts: dict[str, str]
 
 
 def read_option_table(path: Path) -> list[Variant]:
@@ -80,17 +78,18 @@ def _check_columns(path: Path, names: list[str]) -> None:
 def _variant(path: Path, line: int, row: dict[str, Any]) -> Variant:
     try:
         cells = _cells(row)
-        numbers = {name: _time(cells.get(name) or "") for name in _NUMBERS}
-        halves = {name: _half(cells[name]) for name, number in numbers.items() if number is not None}
+        figures = {stage: cells[name].strip() for name, stage in _STAGES.items() if cells.get(name)}
+        figures = {stage: figure for stage, figure in figures.items() if figure not in _NONE}
+        times = {stage: _time(figure) * _NS_PER_MS for stage, figure in figures.items()}
+        halves = {stage: _half(figure) * _NS_PER_MS for stage, figure in figures.items()}
         number = int(row["row_in_table"])
     except (ValueError, ArithmeticError) as error:
         raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
     return Variant(
         table=row["table_id"], row=number, name=row["variant"], options=row.get("options") or "",
         is_baseline=row["is_baseline"] == "1",
-        facts={name: text for name, text in row.items() if name not in {*_NEEDED, *_NUMBERS, "options"}},
-        halves=halves,
-        **numbers,
+        times=times, halves=halves,
+        facts={name: text for name, text in row.items() if name not in {*_NEEDED, *_STAGES, "options"}},
     )  # fmt: skip
 
 
@@ -104,9 +103,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
     return row | ({_FIRST: first, _SECOND: second} if slash else {})
 
 
-def _time(text: str) -> float | None:
-    if text.strip() in _NONE:
-        return None
+def _time(text: str) -> float:
     value = float(text)
     if not 0 <= value < math.inf:
         raise ValueError(f"expected a time, 0 or more, found {text}")
@@ -114,5 +111,5 @@ def _time(text: str) -> float | None:
 
 
 def _half(number: str) -> float:
-    exponent = Decimal(number.strip()).as_tuple().exponent
+    exponent = Decimal(number).as_tuple().exponent
     return 0.5 * 10.0 ** int(exponent)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
@@ -13,12 +14,12 @@ from pipeprof.experiment.journal import unconfirmed
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
-from pipeprof.experiment.sweep.bench import Order, SweepBench
+from pipeprof.experiment.sweep.bench import PREPARING, Order, SweepBench
 from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
-from pipeprof.experiment.sweep.prepare import ARTEFACTS, folder_of, placed, prepare
 from pipeprof.experiment.sweep.result import content_of, phase_words
 from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
-from pipeprof.experiment.sweep.spec import BASE, limits_of
+from pipeprof.experiment.sweep.spec import BASE, seconds_of
+from pipeprof.record.links import remove
 from pipeprof.report.words.experiments import sentence
 from pipeprof.units import format_count
 from pipeprof.verdict.gate.note import note
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep.session import SweepSession
     from pipeprof.experiment.sweep.spec import Spec
     from pipeprof.verdict.gate.note import Note
+
+ARTEFACTS = "{artefacts}"  # stands for the variant's folder in its words and variables
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,8 @@ class Running:
     ) -> None:
         self.wish, self.spec, self.folder, self.session = wish, wish.spec, folder, session
         self.command, self.bench, self.say = list(command), bench, say
-        limits = limits_of(wish.spec)
-        self.budget_s = wish.budget_s or limits.budget_s
-        self.timeout_s = limits.timeout_s
+        self.budget_s = wish.budget_s or seconds_of(self.spec.budget, "`budget`")
+        self.timeout_s = seconds_of(self.spec.timeout, "`timeout`")
         self.phases: list[Phase] = []
         self.started = False
         self.notes: list[Note] = []
@@ -109,7 +111,8 @@ class Running:
         content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps, self.notes)
         best = content["recommendation"]
         if best is not None:
-            best["artefacts"] = str(folder_of(self.folder, best["name"])) if ARTEFACTS in str(best["options"]) else None
+            prepared = ARTEFACTS in str(best["options"])
+            best["artefacts"] = str(_folder_of(self.folder, best["name"])) if prepared else None
         write_json(self.folder / RESULT, content)
         self.session.save(self.folder)
         return content
@@ -168,7 +171,7 @@ class Running:
         try:
             order = self._order(arm, entry.name)
             if arm.options.prepare and arm.name not in self.session.prepared:
-                prepare(arm, order, folder_of(self.folder, arm.name), self.session, self.bench)
+                _prepare(arm, order, _folder_of(self.folder, arm.name), self.session, self.bench)
                 entry.prepare_s = entry.seconds = self.bench.now() - began
                 self.session.save(self.folder)  # what follows may be interrupted
             entry.values = self.bench.run(order, self.spec)
@@ -188,9 +191,9 @@ class Running:
         options = arm.options
         hashes = os.environ.get("PYTHONHASHSEED", "random")
         env = {"PYTHONHASHSEED": "0" if hashes == "random" else hashes}
-        there = folder_of(self.folder, arm.name)
-        env |= {key: placed([str(value)], there)[0] for key, value in options.env.items()}
-        command = placed([*(options.command or self.command), *options.args], there)
+        there = _folder_of(self.folder, arm.name)
+        env |= {key: _placed([str(value)], there)[0] for key, value in options.env.items()}
+        command = _placed([*(options.command or self.command), *options.args], there)
         return Order(
             command, env, self.wish.workdir, self.folder / name, options.dataset, options.context, self.timeout_s
         )
@@ -226,3 +229,28 @@ class Running:
         words |= {arm.name: "failed" for arm in phase.arms[1:] if self._is_out(phase, arm)}
         decided = [f"{arm.name} {words[arm.name]}" for arm in phase.arms[1:] if words[arm.name] != "inconclusive"]
         self.say(f"check after {format_count(rounds, 'round')}: {', '.join(decided) or 'nothing decided yet'}")
+
+
+def _folder_of(sweep: Path, variant: str) -> Path:
+    """Where a variant's artefacts lie; names of variants may hold anything, so it is named by their hash."""
+    return sweep / "artefacts" / hashlib.sha256(variant.encode()).hexdigest()[:12]
+
+
+def _placed(words: Sequence[str], folder: Path) -> list[str]:
+    """Words with the folder in place of `{artefacts}`."""
+    return [word.replace(ARTEFACTS, str(folder)) for word in words]
+
+
+def _prepare(arm: Variant, order: Order, folder: Path, session: SweepSession, bench: SweepBench) -> None:
+    """Run a variant's preparing commands; the session then knows how many seconds they took.
+
+    `order` is the repetition that waits for them. Raises WorkloadError when one fails: nothing is noted then, and the
+    next call begins anew, in an empty folder.
+    """
+    remove(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    began = bench.now()
+    for number, command in enumerate(arm.options.prepare):
+        path = order.path.with_name(f"{order.path.name}{PREPARING}{number}")
+        bench.prepare(replace(order, command=_placed(command, folder), path=path, dataset=None, context=None))
+    session.prepared[arm.name] = bench.now() - began

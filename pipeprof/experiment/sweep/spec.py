@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -118,14 +117,6 @@ class Spec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
         return msgspec.structs.replace(RULES[stage], **changes)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Seconds that all repetitions may take together, and one of them; None: no limit."""
-
-    budget_s: float | None
-    timeout_s: float | None
-
-
 def load_spec(path: Path) -> Spec:
     """The sweep in a file. Raises UsageError that names the file and the key for what is no TOML, unknown or wrong."""
     try:
@@ -146,17 +137,13 @@ def read_spec(content: Mapping[str, Any], where: str) -> Spec:
     for wrong, text in (*_numbers(spec), *_rules(spec), *_names(spec), *_options(spec)):
         if wrong:
             raise UsageError(f"sweep in {where}: {text}", HINT)
-    limits_of(spec, where)
+    for name in ("budget", "timeout"):
+        seconds_of(getattr(spec, name), f"`{name}` in {where}")
     return spec
 
 
-def limits_of(spec: Spec, where: str = "the file") -> Limits:
-    """The limits in seconds. Raises UsageError for what is no time."""
-    return Limits(seconds_of(spec.budget, f"`budget` in {where}"), seconds_of(spec.timeout, f"`timeout` in {where}"))
-
-
 def seconds_of(value: str | float | None, where: str) -> float | None:
-    """Seconds above 0 of a number, `90s`, `10m` or `1h30m`. Raises UsageError."""
+    """Seconds above 0 of a number, `90s`, `10m` or `1h30m`; None: no limit. Raises UsageError for what is no time."""
     if value is None:
         return None
     seconds = seconds_from_text(str(value))

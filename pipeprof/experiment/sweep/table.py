@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-NS = 1e6  # in a millisecond
-_STAGES = {
-    "configure": "configure_ms",
-    "warmup_first": "warmup_first_ms",
-    "warmup_second": "warmup_second_ms",
-    "steady": "inference_ms",
-}
 # Columns that say something about a row and nothing about what was measured; every other one is a setting.
 _REMARKS = frozenset([
     "table_no", "seed_line", "variant_raw", "marked_columns", "inference_speedup_vs_baseline", "note",
@@ -62,7 +55,7 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
 
 
 def _base_of(name: str, rows: Sequence[Variant], path: Path) -> Variant:
-    bases = [row for row in rows if row.is_baseline and row.inference_ms]
+    bases = [row for row in rows if row.is_baseline and row.times.get("steady")]
     if len(bases) != 1:
         raise MeasureError(
             f"the table `{name}` in `{path}` has {len(bases)} baselines with a time, expected one",
@@ -110,7 +103,7 @@ def _about(row: Variant) -> str:
 
 
 def _spread(rows: Sequence[Variant]) -> float:
-    times = [row.inference_ms for row in rows if row.inference_ms]
+    times = [row.times["steady"] for row in rows if row.times.get("steady")]
     return max(times) / min(times) - 1
 
 
@@ -125,13 +118,14 @@ def _table(
     return {
         "name": name, "about": _about(base), "reference": base.name, "alpha": None,
         "family": None, "looks": [], "noise": {"steady": noise[0], "from": noise[1]}, "rows": shown,
-        "pareto": best, "best": _best(shown, [_halves(row, steps) for row in rows], noise[0], steps), "notes": [],
+        "pareto": best,
+        "best": _best(shown, [_summed(row.halves, steps) for row in rows], noise[0], steps), "notes": [],
     }  # fmt: skip
 
 
 def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | None) -> dict[str, Any]:
-    own, theirs = _times(row, steps), _times(base, steps)
-    halves = _halves(row, steps), _halves(base, steps)
+    own, theirs = _summed(row.times, steps), _summed(base.times, steps)
+    halves = _summed(row.halves, steps), _summed(base.halves, steps)
     stages: dict[str, dict[str, Any]] = {}
     for stage, value in own.items():
         facts = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
@@ -154,18 +148,9 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
     }  # fmt: skip
 
 
-def _times(row: Variant, steps: int | None) -> dict[str, float]:
-    given = {stage: getattr(row, column) for stage, column in _STAGES.items()}
-    return _summed({stage: value * NS for stage, value in given.items() if value is not None}, steps)
-
-
-def _halves(row: Variant, steps: int | None) -> dict[str, float]:
-    """Stage -> what it may be off by, for its figures were rounded."""
-    given = {stage: row.halves.get(column) for stage, column in _STAGES.items()}
-    return _summed({stage: half * NS for stage, half in given.items() if half is not None}, steps)
-
-
-def _summed(times: dict[str, float], steps: int | None) -> dict[str, float]:
+def _summed(given: Mapping[str, float], steps: int | None) -> dict[str, float]:
+    """With what follows from the times, or from what they were rounded by: set-up and cost."""
+    times = dict(given)
     if "configure" in times and "warmup_first" in times:
         times["setup"] = times["configure"] + times["warmup_first"] + times.get("warmup_second", 0.0)
     if steps is not None and "setup" in times and "steady" in times:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BINS, POINTS = 10, 200
 DOT = 30  # square px of a sample alone
 ROW_HEIGHT = 80  # px of a box and the edge below it
-_ENDS = 0.2  # of it: the edge
+ENDS = 0.2  # of it: the edge
 _PLACES = "The source is at the top, the training reads at the bottom."
 _FILL = "A box's colour is the fill of its output queue in the steady state."
 _WORK = "The bar in a box is how long it works for a batch, beside the slowest operator."
@@ -63,6 +63,8 @@ def chart(
 def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
     """Where each operator stands (`row` from the top, `left` and `right` from 0 to 1) and what is written in it.
 
+    It reaches from `top` to `bottom`, in rows.
+
     `code`: `file:line` by operator.
     """
     by_id = {op["op_id"]: op for op in ops}
@@ -73,7 +75,7 @@ def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
     beside = {depth: [op_id for op_id in sorted(level) if level[op_id] == depth] for depth in range(deepest + 1)}
     return [
         {
-            "op": op_id, "row": deepest - depth,
+            "op": op_id, "row": deepest - depth, "top": deepest - depth, "bottom": round(deepest - depth + 1 - ENDS, 4),
             "left": round((at + 0.02) / len(own), 4), "right": round((at + 0.98) / len(own), 4),
             **_written(by_id[op_id], code.get(op_id), len(own)),
         }
@@ -115,18 +117,16 @@ def _drawn(
 ) -> Row:
     slowest = max((box["work"] or 0 for box in boxes), default=0)
     names = {box["op"]: box["name"] for box in boxes}
-    placed = [_placed(box, slowest) for box in boxes]
-    by_op = {box["op"]: box for box in placed}
-    edges = [
-        {"x": _middle(by_op[op["op_id"]]), "y": by_op[op["op_id"]]["bottom"], "x2": _middle(by_op[other]),
-         "y2": by_op[other]["top"]}
-        for op in ops for other in op["consumers"] if other in by_op
+    work = [
+        box | {"under": box["bottom"] - 0.07,
+               "reach": round(box["left"] + (box["right"] - box["left"]) * box["work"] / slowest, 4)}
+        for box in boxes if box["work"]
     ]  # fmt: skip
     queues = list(dict.fromkeys(names[row["op_id"]] for row in curve if row["op_id"] in names))
     depths = _depths(curve, names)
     return graph(
-        placed, edges, max(box["row"] for box in boxes) + 1,
-        work=[box for box in placed if box["work"]], since=f"seconds since {origin}", depths=depths,
+        boxes, edges_of(boxes, ops), max(box["row"] for box in boxes) + 1,
+        work=work, since=f"seconds since {origin}", depths=depths,
         single=any(point.get("dot") for point in depths), classes=_classes(histogram, names),
         queued=bool(queues), chosen=[_choice(queues)] if queues else [],
     )  # fmt: skip
@@ -170,11 +170,14 @@ def _classes(histogram: Sequence[Row], names: dict[int, str]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _placed(box: Row, slowest: float) -> Row:
-    top = box["row"]
-    bottom = round(top + 1 - _ENDS, 4)
-    reach = box["left"] + (box["right"] - box["left"]) * ((box["work"] or 0) / slowest if slowest else 0)
-    return {**box, "top": top, "bottom": bottom, "under": bottom - 0.07, "reach": round(reach, 4)}
+def edges_of(boxes: Sequence[Row], ops: Sequence[Row]) -> list[Row]:
+    """From the middle of each box's lower side to those of its `consumers`."""
+    by_op = {box["op"]: box for box in boxes}
+    return [
+        {"x": _middle(by_op[op["op_id"]]), "y": by_op[op["op_id"]]["bottom"], "x2": _middle(by_op[other]),
+         "y2": by_op[other]["top"]}
+        for op in ops for other in op["consumers"] if other in by_op
+    ]  # fmt: skip
 
 
 def _middle(box: Row) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import Chart, sentence
-from pipeprof.report.charts.pipeline import boxes_of, graph
+from pipeprof.report.charts.pipeline import ENDS, boxes_of, edges_of, graph
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 SIDES = ("base", "new")
 _ALONE = "only on this side"
 MOST_WORK, MOST_FILL = 1.1, 0.1  # a tenth more or less work, or fill by a tenth of the queue, is marked
-_GAP, _ENDS = 0.04, 0.2  # between the sides, of the width; the edge below a box, of its row
+_GAP = 0.04  # between the sides, of the width
+_HALF = (1 - _GAP) / 2
 
 
 def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
@@ -84,38 +85,27 @@ def _or(value: object) -> object:
 
 
 def _drawn(stages: Mapping[str, Sequence[Row]], changed: Mapping[str, Mapping[str, str]]) -> Row:
+    """The base in the left half, the new side in the right one."""
     boxes: list[Row] = []
     edges: list[Row] = []
     for at, side in enumerate(SIDES):
-        placed = _placed(stages[side], changed[side], at)
-        by_op = {box["op"]: box for box in placed}
-        boxes += placed
-        edges += [
-            {"x": box["middle"], "y": box["bottom"], "x2": by_op[row["consumer_id"]]["middle"],
-             "y2": by_op[row["consumer_id"]]["top"]}
-            for row in stages[side] for box in [by_op[row["op_id"]]] if row["consumer_id"] in by_op
-        ]  # fmt: skip
-    rows = max(box["bottom"] for box in boxes) + _ENDS
+        ops = [_op(row) for row in stages[side]]
+        names = {row["op_id"]: row["name"] for row in stages[side]}
+        own = boxes_of(ops, {row["op_id"]: row["place"] for row in stages[side]})
+        for box in own:
+            box |= {end: round(at * (_HALF + _GAP) + box[end] * _HALF, 4) for end in ("left", "right")}
+            change = changed[side].get(names[box["op"]], "")
+            box |= {"change": change, "text": [*box["text"][:3], change] if change else box["text"]}
+        boxes += own
+        edges += edges_of(own, ops)
+    rows = max(box["bottom"] for box in boxes) + ENDS
     return graph(boxes, edges, rows, limit={"expr": "(datum.right - datum.left) * width - 12"})
 
 
-def _placed(stages: Sequence[Row], changed: Mapping[str, str], at: int) -> list[Row]:
-    """The boxes of one side, in the left or the right half."""
-    ops = [
-        {"op_id": row["op_id"], "op_type": row["op_type"], "name": row["label"], "workers": row["workers"],
-         "consumers": [] if row["consumer_id"] is None else [row["consumer_id"]], "inlined": False,
-         "queue": {"mean_ratio": row["fill_ratio"]}, "service": {"work_per_batch_ns": row["work_ns"]}}
-        for row in stages
-    ]  # fmt: skip
-    names = {row["op_id"]: row["name"] for row in stages}
-    half = (1 - _GAP) / 2
-    boxes = []
-    for box in boxes_of(ops, {row["op_id"]: row["place"] for row in stages}):
-        left, right = (at * (half + _GAP) + box[end] * half for end in ("left", "right"))
-        change = changed.get(names[box["op"]], "")
-        boxes.append({
-            "op": box["op"], "left": round(left, 4), "right": round(right, 4), "middle": round((left + right) / 2, 4),
-            "top": box["row"], "bottom": round(box["row"] + 1 - _ENDS, 4), "fill": box["fill"], "change": change,
-            "text": [*(box["text"] if not change else [*box["text"][:3], change])],
-        })  # fmt: skip
-    return boxes
+def _op(row: Row) -> Row:
+    """A stage as an operator of a report's pipeline."""
+    return {
+        "op_id": row["op_id"], "op_type": row["op_type"], "name": row["label"], "workers": row["workers"],
+        "consumers": [] if row["consumer_id"] is None else [row["consumer_id"]], "inlined": False,
+        "queue": {"mean_ratio": row["fill_ratio"]}, "service": {"work_per_batch_ns": row["work_ns"]},
+    }  # fmt: skip

@@ -32,7 +32,7 @@ CHECKS = {
     "html": hostile.check_html, "junit": hostile.check_xml, "svg": hostile.check_xml, "wiki": hostile.check_wiki,
     "github-summary": hostile.check_markdown, "github-comment": hostile.check_markdown,
     "github-annotations": hostile.check_annotations, "trace": hostile.check_shown_json,
-    "env": hostile.check_log, "args": hostile.check_log, "toml": hostile.check_log, "names": hostile.check_log,
+    "env": hostile.check_log, "args": hostile.check_log, "names": hostile.check_log,
 }  # fmt: skip
 FORMS = ("terminal", "html", "markdown", "json")
 # Verb, format, and the words that ask for it: `{run}` and others are made below.
@@ -65,7 +65,7 @@ CASES = [
     *(("render", form, f"render {{comparison}} --to {form}") for form in
       ("markdown", "html", "junit", "github-summary", "github-comment", "github-annotations")),
     *(("sweep", form, f"sweep --table {{table}} --format {form}") for form in ("terminal", "json", "markdown", "html", "csv")),
-    *(("sweep", form, f"sweep --table {{table}} --export {form}") for form in ("env", "args", "toml")),
+    *(("sweep", form, f"sweep --table {{table}} --export {form}") for form in ("env", "args")),
     *(("baseline write", form, f"baseline write {{run}} --workload w --root {{out}} --format {form}") for form in ("terminal", "json")),
     *((f"baseline {verb}", form, f"baseline {verb} --root {{baselines}} --format {form}")
       for verb in ("list", "show", "check") for form in FORMS),

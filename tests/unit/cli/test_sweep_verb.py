@@ -101,8 +101,6 @@ def test_the_recommendation_in_every_form(verb):
     words = ("s.toml", "-o", "out", "--", sys.executable, "train.py")
     assert verb("--export", "env", *words)[1] == "# fast\n# '--quick way'\nexport KIND=fast\n"
     assert verb("--export", "args", *words)[1] == "# fast\n# export KIND=fast\n'--quick way'\n"
-    text = verb("--export", "toml", *words)[1]
-    assert text == '# fast\n[base]\nargs = ["--quick way"]\n\n[base.env]\nKIND = "fast"\n'
 
 
 def test_published_tables_are_shown_without_a_run(verb):

@@ -4,7 +4,7 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
-from pipeprof.experiment.sweep.spec import limits_of, load_spec, read_spec, seconds_of
+from pipeprof.experiment.sweep.spec import load_spec, read_spec, seconds_of
 
 ONE = {"name": "one", "env": {"A": "1"}}
 CHANGE = {"op": "Map", "workers": 2}
@@ -22,7 +22,7 @@ def test_a_whole_file_is_read(tmp_path):
         'context = {mode = "graph", jit_level = "O1", threads = 2}\n[rules.steady]\nmin_effect = 0.1\n'
     )
     spec = load_spec(path)
-    assert (limits_of(spec).budget_s, limits_of(spec).timeout_s) == (5400.0, 20.0)
+    assert [seconds_of(limit, "") for limit in (spec.budget, spec.timeout)] == [5400.0, 20.0]
     assert spec.variant[0].dataset.nth == 2
     assert spec.variant[0].context.jit_level == "O1"
     assert (spec.rule("steady").min_effect, spec.rule("steady").margin) == (0.1, 0.03)

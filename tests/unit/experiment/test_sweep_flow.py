@@ -9,7 +9,6 @@ from sweep_fake import FakeSweepBench, Killed, by_env
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.sweep.run import SweepWish, run_sweep
 from pipeprof.experiment.sweep.spec import read_spec
-from pipeprof.record import toml
 from pipeprof.report.sweep.export import export
 from pipeprof.report.sweep.rows import document
 
@@ -376,5 +375,3 @@ def test_a_prepared_recommendation_can_be_used(sweep):
     assert f"# first run tool --make {made.command[2]}" in lines
     assert lines[-1] == f"--cache {made.command[2]}"
     assert f"add --cache {made.command[2]}" in document(found).sections[0].strong
-    written = toml.decode(export(found, "toml").encode())["base"]
-    assert written["prepare"] == [["tool", "--make", "{artefacts}/cache"]]

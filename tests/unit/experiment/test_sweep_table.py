@@ -195,12 +195,8 @@ def test_other_columns_are_facts(tmp_path):
         SHORT_HEAD + "a,1,chwn4,--x,0,1.5,2,,4,n\na,2,baseline,,1,1,1,,8,\nb,1,chwn4,,0,,,,,\n", encoding="utf-8"
     )
     rows = read_option_table(path)
-    assert (rows[0].name, rows[0].configure_ms, rows[0].warmup_second_ms, rows[0].facts) == (
-        "chwn4",
-        1.5,
-        None,
-        {"note": "n"},
-    )
+    times = {"configure": 1.5e6, "warmup_first": 2e6, "steady": 4e6}
+    assert (rows[0].name, rows[0].times, rows[0].facts) == ("chwn4", times, {"note": "n"})
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from git_repository import GitRepository
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import baseline
 from pipeprof.record.git import Repository
-from pipeprof.record.git_place import address
 from pipeprof.record.object_place import open_place
+from pipeprof.record.place import address
 
 NAME = PurePosixPath("jobs/a file.txt")
 
