@@ -12,7 +12,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.communication import costs, links, step_number
 from pipeprof.read.ascend.output import PARTS
 from pipeprof.read.source.document import mapping
-from pipeprof.read.source.nested import entries
+from pipeprof.read.source.json_stream import entries
 from pipeprof.read.source.numbers import duration, integer
 from pipeprof.read.source.sheet import Sheet, field
 

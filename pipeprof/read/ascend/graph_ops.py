@@ -16,7 +16,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT, LONG_LINE, lines, whole_text
 from pipeprof.read.source.document import mapping, text
-from pipeprof.read.source.nested import entries
+from pipeprof.read.source.json_stream import entries
 from pipeprof.read.source.numbers import LARGEST, decimal, duration, integer, ns
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.read.tables.rows import LONGEST, MOST

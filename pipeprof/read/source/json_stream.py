@@ -7,6 +7,7 @@ text is never a prefix of another object, so what decodes was cut in the right p
 
 from __future__ import annotations
 
+import codecs
 import gc
 import re
 from collections import Counter
@@ -16,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.read.source.content import HINT, Content
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from pipeprof.read.source.content import Content
 
 
 @contextmanager
@@ -52,8 +52,12 @@ _NEXT_ENTRY = {
     b"{": re.compile(rb'[}\]][ \t\r\n]*,(?=[ \t\r\n]*"[a-z]{0,3}[0-9]{1,20}"[ \t\r\n]*:)'),
     b"[": re.compile(rb'[}"0-9][ \t\r\n]*,(?=[ \t\r\n]*[{"0-9])'),
 }
+_SHORT_KEY, _ALIKE = re.compile(rb'"[a-z]{0,3}[0-9]'), 5  # bytes in which other keys of a map are alike
+_NEXT_LIKE = rb"[}\]][ \t\r\n]*,(?=[ \t\r\n]*%s)"
 _NEXT_OBJECT = re.compile(rb"\}[ \t\r\n]*,(?=[ \t\r\n]*\{)")
-_anything = msgspec.json.Decoder(Any)
+_NO_NUMBER = re.compile(rb"(?:(?<=[:,\[\s])|\A)[-+]?(?:NaN|Infinity)\b")
+_anything, _skim = msgspec.json.Decoder(Any), msgspec.json.Decoder(msgspec.Raw)
+_LOOSE = msgspec.json.Decoder(dict[str, Any], float_hook=str), msgspec.json.Decoder(Any, float_hook=str)
 _raw_map, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -67,16 +71,52 @@ def of_list(kind: Any) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[
     return msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)
 
 
+def entries(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """(keys, value) of every entry that is `depth` objects deep, in the order of the file.
+
+    Numbers with a fraction or an exponent are their text. What is no object where one is expected is passed over.
+    Raises SourceError where the file is damaged, cut off or holds anything but an object, after what stood in front.
+    """
+    with Content(path) as file, without_collector():
+        scan = Scan(file, path, mends=True)
+        if scan.at_end():
+            raise SourceError(f"`{path}` is empty, expected an object", HINT)
+        if scan.peek() != b"{":
+            raise SourceError(
+                f"`{path}` begins with `{scan.peek().decode('utf-8', 'replace')}`, expected an object", HINT
+            )
+        yield from _inside(scan, (), depth)
+        if not scan.at_end():
+            raise SourceError(f"`{path}` goes on after its end", HINT)
+
+
+def _inside(scan: Scan, keys: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Entries of the object at hand."""
+    if len(keys) + 1 == depth:
+        for batch in scan.maps(*_LOOSE):
+            yield from (((*keys, name), value) for name, value in batch.items())
+        return
+    for name in scan.members():
+        if scan.peek() == b"{":
+            yield from _inside(scan, (*keys, name), depth)
+        else:
+            scan.skip()
+
+
 class CutOffError(SourceError):
     """The file ends inside a value."""
 
 
 class Scan:
-    """A position in a JSON file. `problems` counts the entries that were left out, by what was wrong with them."""
+    """A position in a JSON file. `problems` counts the entries that were left out, by what was wrong with them.
 
-    def __init__(self, file: Content, path: Path) -> None:
+    One that `mends` takes NaN and infinity for null, and replaces what is not UTF-8.
+    """
+
+    def __init__(self, file: Content, path: Path, *, mends: bool = False) -> None:
         self._file = file
         self._path = path
+        self._text = codecs.getincrementaldecoder("utf-8")("replace") if mends else None
         self._buffer = b""
         self._at = self._base = 0
         self._ended = False
@@ -198,7 +238,9 @@ class Scan:
     def _cuts(self, opening: bytes) -> Iterator[int | None]:
         """Where the batch may be cut, best guess first; None stands for the end of the map or list."""
         pattern = _NEXT_ENTRY[opening]
-        if opening == b"[" and self._buffer[self._at : self._at + 1] == b"{":
+        if opening == b"{" and (key := _KEY.match(self._buffer, self._at)) and not _SHORT_KEY.match(key[1]):
+            pattern = re.compile(_NEXT_LIKE % re.escape(key[1][:_ALIKE]))
+        elif opening == b"[" and self._buffer[self._at : self._at + 1] == b"{":
             pattern = _NEXT_OBJECT
         start, end, tries = self._at, len(self._buffer), 0
         tail = max(start, end - _TAIL)
@@ -212,10 +254,10 @@ class Scan:
         if (exact := self._by_brackets()[0]) is not None:
             yield exact
 
-    def _by_brackets(self) -> tuple[int | None, bytes]:
-        """The last comma between two entries in the buffer, and what closes the map or list in it, by counting."""
+    def _by_brackets(self, end: int | None = None) -> tuple[int | None, bytes]:
+        """The last comma between two entries up to an end, and what closes the map or list there, by counting."""
         depth, comma = 0, None
-        for token in _TOKEN.finditer(self._buffer, self._at):
+        for token in _TOKEN.finditer(self._buffer, self._at, len(self._buffer) if end is None else end):
             sign = token[0]
             if sign == b"," and depth == 0:
                 comma = token.start()
@@ -229,8 +271,16 @@ class Scan:
     ) -> tuple[Any, bool] | None:
         """A batch that is cut there, or at the end of the map or list when that comes first; None for a wrong guess."""
         text = opening + self._buffer[self._at : cut] + (b"" if cut is None else _CLOSING[opening])
+        begin = self._at
         try:
             parsed = self._parse(text, decode)
+        except SourceError:
+            damaged, self._at = self._at, begin
+            whole = self._by_brackets(damaged)[0]
+            if whole is not None:  # what stands in front of the damage is read first
+                return self._decoded(opening, whole, decode, one)
+            self._at = damaged
+            raise
         except msgspec.ValidationError:
             parsed = self._one_by_one(text, opening, one)
         if parsed is None:
@@ -247,10 +297,10 @@ class Scan:
 
         Raises SourceError when it is no JSON, whatever may follow; passes on ValidationError.
         """
-        end: int | None = None
-        for _ in range(2):
+        value, end = None, None
+        for read in (_skim.decode, decode):  # where it ends is found without making anything of it
             try:
-                return decode(text if end is None else text[:end]), end
+                value = read(text if end is None else text[:end])
             except msgspec.ValidationError:
                 raise
             except (RecursionError, UnicodeDecodeError) as error:
@@ -264,7 +314,7 @@ class Scan:
                     raise self._damaged("JSON") from error
                 else:
                     return None
-        return None
+        return value, end
 
     def _one_by_one(self, text: bytes, opening: bytes, one: msgspec.json.Decoder[Any]) -> tuple[Any, int | None] | None:
         """As `_parse`, without the entries that have another shape."""
@@ -309,9 +359,14 @@ class Scan:
             return False
         try:
             data = self._file.read(CHUNK)
+            while self._text is not None and data[-1:].isalpha() and (more := self._file.read(1)):
+                data += more
         except SourceError as error:  # what stands in front of the damage is read first
             self._unreadable, data = error, b""
         self._ended = not data
+        if self._text is not None:
+            data = self._text.decode(data, final=not data).encode()
+            data = _NO_NUMBER.sub(b"null", data) if b"NaN" in data or b"Infinity" in data else data
         self._base += self._at
         self._buffer = self._buffer[self._at :] + data
         self._at = 0
