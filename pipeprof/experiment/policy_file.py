@@ -136,7 +136,7 @@ def _on_disk(repository: Repository | None, path: Path | None) -> FoundPolicy:
     if path is not None:
         table = _table(_read(path), path.name, f"`{path}`")
         if table is None:
-            raise UsageError(f"no table `[tool.pipeprof.gate]` in `{path}`", "see docs/gate.md for its keys")
+            raise UsageError(f"no table `[tool.pipeprof.gate]` in `{path}`", "see docs/policy.md for its keys")
         return _of_disk(repository, path, read_policy(table, f"`{path}`"))
     for nearest in (folder / name for folder in _folders(Path.cwd()) for name in (OWN, PROJECT)):
         table = _table(_read(nearest), nearest.name, f"`{nearest}`") if os.path.lexists(nearest) else None
@@ -194,7 +194,7 @@ def _section(table: dict[str, Any], where: str, prefix: str) -> dict[str, Any]:
 
 def _as_table(value: object, where: str, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(f"`{name}` in {where} is not a table", "see docs/gate.md for its keys")
+        raise UsageError(f"`{name}` in {where} is not a table", "see docs/policy.md for its keys")
     return value
 
 
@@ -210,5 +210,5 @@ def _parsed(data: bytes, where: str) -> dict[str, Any]:
     try:
         content = toml.decode(data)
     except BAD_JSON as error:
-        raise UsageError(f"{where} is not TOML: {error}", "see docs/gate.md for an example") from error
+        raise UsageError(f"{where} is not TOML: {error}", "see docs/policy.md for an example") from error
     return _as_table(content, where, "the content")

@@ -1,6 +1,6 @@
 """The operators of a dataset pipeline as measured, and how many batches a second each can make. Pure.
 
-The formulas are those of docs/diagnosis.md and docs/whatif.md. Rates are batches per second, times nanoseconds; unknown
+The formulas are those of docs/predictions.md. Rates are batches per second, times nanoseconds; unknown
 is None, and a prediction that would need what is unknown is refused. What a number rests on, and why there is none, are
 codes with numbers; report/words words them.
 """

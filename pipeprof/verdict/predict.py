@@ -1,6 +1,6 @@
 """What a change of the dataset pipeline would buy. Pure: measured facts in, a prediction or a refusal out.
 
-The formulas are those of docs/diagnosis.md and docs/whatif.md. Rates are batches per second, times nanoseconds; unknown
+The formulas are those of docs/predictions.md. Rates are batches per second, times nanoseconds; unknown
 is None, and a prediction that would need what is unknown is refused.
 """
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from blocks import blocks, commands
 from play import PAGES, ROOT, parse, play
 from workspace import make
 
-NOT_RUN = 19
+NOT_RUN = 18
 """Blocks that may be exempt from running: they install, need a network, a server or a repository of the reader's own."""
+
+
+GENERATED = (
+    "queries.md", "cli.md", "tables.md", "rules.md", "results.md", "accuracy.md", "gate-numbers.md", "decisions/index.md",
+)  # fmt: skip
+"""Pages that programs write: tools/make_docs.py, and those that measure."""
+
+DOCS = ROOT / "docs"
+MOST = {"How to": 60, "Explanation": 150}
+"""Lines of a page in these parts of the site."""
 
 
 def with_blocks(*languages):
@@ -45,3 +56,15 @@ def test_a_wrong_option_in_a_page_is_noticed(tmp_path):
     assert known
     with pytest.raises(Exception, match="No such option"):
         parse([*known[0].calls[0][1:2], "--no-such-option", "--", "python", "train.py"])
+
+
+def test_pages_are_short_enough_to_be_read():
+    def lines(page):
+        return len(page.read_text(encoding="utf-8").splitlines())
+
+    navigation = yaml.safe_load((ROOT / "tools/mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2])
+    parts = {title: inside for part in navigation for title, inside in part.items()}
+    pages = [(title, page) for title in MOST for entry in parts[title] for page in entry.values()]
+    assert len(pages) > 30
+    assert [(page, MOST[title]) for title, page in pages if lines(DOCS / page) > MOST[title]] == []
+    assert sum(lines(page) for page in DOCS.rglob("*.md") if page not in {DOCS / name for name in GENERATED}) <= 6000

@@ -35,7 +35,7 @@ class Departure(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def departures(policy: Policy, reference: Policy | None = None) -> list[Departure]:
-    """Every setting in which `policy` differs from `reference` (the defaults), in the order of docs/gate.md."""
+    """Every setting in which `policy` differs from `reference` (the defaults), in the order of docs/policy.md."""
     other = reference or Policy()
     return [*_plain(policy, other), *_entries(policy, other), *_metrics(policy, other)]
 

@@ -20,7 +20,7 @@ Family = Literal["primary", "informing", "secondary", "deterministic"]
 Direction = Literal["lower", "higher"]
 MOST_PRIMARY = 5
 SWITCHES: dict[object, Family] = {"decides": "primary", "informs": "informing", False: "secondary"}
-HINT = "see docs/gate.md for the keys and their meaning"
+HINT = "see docs/policy.md for the keys and their meaning"
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
@@ -79,7 +79,7 @@ PREFIXES: dict[str, Rule] = {
 
 
 class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
-    """The gate's settings; the defaults are those of docs/gate.md.
+    """The gate's settings; the defaults are those of docs/policy.md.
 
     `alpha` is the chance, over all primary metrics and looks of one comparison, of a false "regressed". `looks` are
     the repetitions per side after which `ab` judges; `budget_s` ends it earlier. `least_reps`: fewer per side are

@@ -1,4 +1,4 @@
-"""The numbers a verdict rests on, over arrays. Pure; formulas and sources: docs/gate.md.
+"""The numbers a verdict rests on, over arrays. Pure; formulas and sources: docs/gate-statistics.md.
 
 Every function takes repetitions on the last axis and works on all leading axes at once, so that simulations of the
 error rates run the code that judges. The order of repetitions changes no bit of a result: values are sorted first.
