@@ -6,11 +6,11 @@ import os
 import random
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from pyarrow import fs
 
-from pipeprof.record import object_claim
 from pipeprof.record.object_claim import CLAIM, claimed
 from pipeprof.record.objects import Objects
 
@@ -74,10 +74,16 @@ def test_no_two_writers_hold_it_at_once(objects, monkeypatch, seed):
 def test_the_claim_of_a_writer_that_was_killed_is_removed(objects, tmp_path):
     objects.put(f"{objects.prefix}/{CLAIM}{'0' * 16}-other", b"x")
     dead = tmp_path / "RUN" / f"{CLAIM}{'0' * 16}-other"
-    old = time.time() - object_claim.DEAD_S - 10
-    os.utime(dead, (old, old))
-    with claimed(objects, "one"):
-        assert not dead.exists()
+
+    def never(_seconds):
+        raise InterruptedError
+
+    for age, is_gone in ((50, False), (70, True)):
+        old = time.time() - age
+        os.utime(dead, (old, old))
+        with suppress(InterruptedError), claimed(objects, "one", never):
+            assert is_gone
+        assert dead.exists() is not is_gone
 
 
 def test_a_claim_that_is_alive_is_waited_for(objects, tmp_path):
