@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pipeprof.verdict.capacity import (
     BESIDE,
     CHEAP,
+    MOST_DELAYED,
     SCALING,
     SOURCE,
     THREAD_QUEUE,
@@ -30,7 +31,7 @@ from pipeprof.verdict.capacity import (
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
@@ -112,8 +113,16 @@ def with_rates(loop: Loop, rates: Mapping[int, tuple[float, float]], basis: Basi
     before, _ = lowest_rate(loop, first, rate_now(loop, first))
     low, ratio, high = _interval(slow / before, fast / before, before, loop, CORES_ERROR)
     most = math.inf if loop.consumer is None else max(loop.consumer * BESIDE, loop.consumer_most or 0.0) / before
-    high = max(high, min(fast / before * BESIDE, most))
+    high = max(high, min(fast / before * max(BESIDE, _freed(loop, rates)), most))
     return _stated(low, (low, ratio, high), [basis, *_missing(loop, first)], limited_by, None)
+
+
+def _freed(loop: Loop, op_ids: Collection[int]) -> float:
+    """Times as fast a loop may be whose cores or lock these operators give back, by their part of the CPU."""
+    cores = sum(stage.cores or 0.0 for stage in loop.stages if stage.op_id in op_ids)
+    if not loop.is_contended or not loop.process_cores:
+        return 1.0
+    return 1 / (1 - min(cores / loop.process_cores, MOST_DELAYED))
 
 
 def _in_turn(found: Prediction, loop: Loop) -> Prediction:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
+LESS_PYTHON = ("whole_batches", "to_cpp", "unwrap_source")  # which take their CPU away, not elsewhere
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
 # a stage that waits beside a slow one 1.46
 NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
@@ -99,7 +100,9 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
         advice.append(_reading(row, kind, loop))
     if row["op_type"] in (SOURCE, *SCALING):
         advice += _together(row, loop)
-    takes_less = any(item.code.startswith("cheaper") for item in advice)
+    if shared:
+        advice = [_by_cpu(item) if item.code in LESS_PYTHON else item for item in advice]
+    takes_less = any(item.code.startswith("cheaper") or item.code in LESS_PYTHON for item in advice)
     if (not advice or (shared and not takes_less)) and kind != "host_saturated":
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
         advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
@@ -108,6 +111,12 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
         advice.insert(0, Suggestion("stop_other_programs", op_id=row["op_id"]))
     bound = _bound(row, loop)
     return advice if bound is None else [*advice, bound]
+
+
+def _by_cpu(item: Suggestion) -> Suggestion:
+    """Without a prediction: the pace of stages says nothing of what the training gains by their CPU."""
+    facts = {**item.facts, "prediction": None}
+    return replace(item, facts=facts, gain=None, gain_low=None, gain_high=None, basis=(), then=None)
 
 
 def _reading(row: Row, kind: str | None, loop: Loop) -> Suggestion:

@@ -121,7 +121,7 @@ timed AS (
       ELSE
         least(workers * 1.0e9 / nullif(work_ns, 0), 160.0e0 * workers / nullif(rows_per_batch, 0))
     END AS timed_rate,
-    -- Batches that the queues of one iterator hold at most.
+    -- Batches that the queues of one iterator hold at most; where no size is known, those of four of MindSpore's.
     sum(capacity / nullif(greatest(coalesce(rows_per_batch, 1.0e0), 1.0e0), 0)) OVER (
       PARTITION BY rep, rank, pipeline_key
     ) AS queued,
@@ -156,7 +156,7 @@ rated AS (
       taken * 1.0e9 / nullif(span_ns, 0) AS made_rate,
       CASE
         WHEN op_id = -1 OR chained OR below_concat THEN NULL
-        ELSE (taken - coalesce(queued, 0.0e0) * iterators) * 1.0e9 / nullif(span_ns, 0)
+        ELSE (taken - coalesce(queued, 64.0e0) * iterators) * 1.0e9 / nullif(span_ns, 0)
       END AS least_rate
     FROM timed
   ) AS made

@@ -14,7 +14,7 @@ from pipeprof.read.spool.process import Kind
 from pipeprof.read.spool.steps import EVALUATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.steps import Step, Steps
@@ -100,7 +100,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
         followers = [int(other.about["started"]) for other, _ in members if int(other.about["started"]) > started]
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
-        stretches += _between(process, steps, started, free)
+        stretches += _between(process.all("calls"), steps, started, free)
         evaluations = _evaluations(process)
         of_steps = list(_of_steps(steps))
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
@@ -111,7 +111,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
     return stretches
 
 
-def _between(process: Process, steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
+def _between(calls: Iterable[Mapping[str, Any]], steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
     """What lies before, between and after the steps."""
     if not steps:
         yield Stretch(started, last, "set_up")
@@ -122,16 +122,16 @@ def _between(process: Process, steps: Sequence[Step], started: int, last: int) -
         if following.start > step.end:
             part = "between_steps" if step.epoch == following.epoch else "epoch_gap"
             yield Stretch(step.end, following.start, part)
-    until = min(last, _worked_off(process, training[-1]))
+    until = min(last, _worked_off(calls, training[-1]))
     yield Stretch(training[-1].end, until, "ending", cause=REST_OF_EPOCH)
     yield Stretch(until, last, "ending")
 
 
-def _worked_off(process: Process, step: Step) -> int:
+def _worked_off(calls: Iterable[Mapping[str, Any]], step: Step) -> int:
     """Until when the pipeline of the last step made rows for no batch; the step's end if it only filled queues."""
     own = {fetch.subject for fetch in step.fetches}
     parts: dict[tuple[int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for event in process.all("calls"):
+    for event in calls:
         if event["pipeline"] in own:
             parts[event["pipeline"], event["node"], event.get("part") or 0].append(event)
     until = step.end

@@ -254,16 +254,15 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
     if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
         measured = f", as `{best['trial']}` measured" if best["trial"] else ""
         given.gain = f"The training would run {_predicted(gain)}{measured}"
-        whole = whole_pipeline(diagnosis, gain)
         given.then = _then(content, best["then"])
-        if whole is not None:
-            given.gain += f"; without the whole data pipeline {about(whole)}, by estimate"
-            given.then = "" if best["then"] == "consumer" else given.then  # the pipeline still costs more
+        _beside_whole(given, diagnosis, gain, best["then"])
     elif best is not None and lead.stage is not None and gain is None:
         given.gain = UNPREDICTED
     elif bound is not None and lead.stage is not None:
         given.gain = capital(_bounded(diagnosis, bound["gain_high"], gain))
         given.then = _then(content, bound["then"])
+        if gain is not None and gain.origin == "estimated" and nearly_equal(diagnosis) is None:
+            _beside_whole(given, diagnosis, gain, bound["then"])
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waited"
     if lead.few is not None and not (best is not None and best["trial"]):
@@ -275,6 +274,14 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
         )
         given.then, best = "", None
     _propose(given, content, best["verify"] if best is not None else None)
+
+
+def _beside_whole(given: Answer, diagnosis: dict[str, Any], gain: Gain, then: int | str | None) -> None:
+    """What the whole pipeline costs, where the change brings little of that: then the training does not limit yet."""
+    whole = whole_pipeline(diagnosis, gain)
+    if whole is not None:
+        given.gain += f"; without the whole data pipeline {about(whole)}, by estimate"
+        given.then = "" if then == "consumer" else given.then
 
 
 def _predicted(gain: Gain) -> str:

@@ -71,6 +71,8 @@ def counters(names: PipelineNames) -> list[Counter]:
     def cpu(scope: object, name: object, pid: object, pipeline: object, op_id: object) -> str:
         if scope == "pipeline_op":
             return f"cpu: {names.op(pipeline, op_id)}"
+        if scope == "lock_wait":
+            return f"threads waiting for the lock: {names.op(pipeline, op_id)}"
         return "cpu: " + " ".join(str(word) for word in (scope, name, pid) if word is not None)
 
     def memory(device: object, name: object, pid: object) -> str:

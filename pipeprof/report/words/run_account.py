@@ -46,7 +46,8 @@ _SENTENCES = {
     "callback": "The callback `{detail}` takes",
     "epoch_gap": "The gaps between epochs take",
     "between_steps": "What lies between the steps takes",
-    "ending": "What follows the last training step{cause} takes",
+    "ending": "What follows the last training step takes",
+    "rest_of_epoch": "Behind the last training step the data pipeline works off the rest of its epoch, which takes",
 }
 _ADVICE = {
     "recompile": "Give the network inputs of the same shapes, or let it take any (`set_inputs` with None sizes).",
@@ -85,7 +86,7 @@ def name(row: Row) -> str:
 def sentence(row: Row, share: str) -> str:
     """The first sentence about a part that interrupts the training; `share`: `loop_share` in words."""
     cause = f", because {CAUSES[row['cause']]}" if row["cause"] in CAUSES else ""
-    begin = _SENTENCES[row["part"]].format(detail=row["detail"], cause=cause)
+    begin = _SENTENCES.get(row["cause"] or "", _SENTENCES[row["part"]]).format(detail=row["detail"], cause=cause)
     of_what = (
         "the time from the first steady step to the end"
         if row["part"] == "ending"

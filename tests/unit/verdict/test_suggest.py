@@ -372,3 +372,11 @@ def test_a_dataset_that_is_the_source_of_a_generator_takes_its_place(kind):
     assert (first.gain_low, first.gain) == (pytest.approx(1.0), None)
     assert first.gain_high >= 4.0
     assert [item.code for item in rest] == ["bound"]
+
+
+def test_where_cores_are_short_no_pace_of_stages_predicts_what_less_python_brings():
+    source = stage(2, "GeneratorOp", iterated=True, wrapped=True, kind="cpu", cores=1.0)
+    rows = [source, stage(0, "BatchOp", rate=300.0)]
+    found = suggestions(source, "cpu", loop_of(rows, 8.0), shared=True)
+    assert (found[0].code, found[0].gain_high) == ("unwrap_source", None)
+    assert "cheaper_rows" not in [item.code for item in found]
