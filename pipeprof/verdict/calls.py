@@ -165,7 +165,7 @@ def _lies_in(row: Row, call: Mapping[str, Any], callers: Mapping[tuple[int, int,
     while name not in seen:
         seen.add(name)
         if name == call["key"] and (row["rep"], row["rank"]) == (call["rep"], call["rank"]):
-            return call["where"] == OUTSIDE or name == row["name"]
+            return bool(call["where"] == OUTSIDE or name == row["name"])
         frame = callers.get((row["rep"], row["rank"], name))
         name = name if frame is None else _LINE.sub(": ", frame)
     return False
