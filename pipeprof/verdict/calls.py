@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
@@ -23,6 +24,7 @@ HOT = 0.50  # of the loading: two calls that do not lie in each other cannot bot
 COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
 LOOP_SHARE = 0.20  # of the loop: from here on a call of its own thread is named
 MIXED = 0.05  # of a function's time, with what trains below it: more, and it is the loop's own
+ERRORS = 2  # standard errors of a share, by which it may be larger: a bound comes from that
 LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
@@ -109,15 +111,15 @@ def loop_calls(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The calls in the training's own thread that take LOOP_SHARE of the loop or more, the largest first.
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
-    itself, null when none does), `where` (outside | network | loop), `share` of the loop that it takes at most, its
-    `wait_share` for the network, the function `inside` it that takes most by itself with `inside_share`, `looks`,
-    `rank` and `confidence`. None lies in another one. `rows`: of LOOP_QUERY. Of a function that trains, and of one of
-    the network, only Python of its own counts: the rest is what the training is for.
+    itself, null when none does), `where` (outside | network | loop), `share` of the loop, `most_share` (what that may
+    be by chance), its `wait_share` for the network, the function `inside` it that takes most by itself with
+    `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. `rows`: of LOOP_QUERY. Of a function
+    that trains, and of one of the network, only Python of its own counts: the rest is what the training is for.
     """
     found: list[dict[str, Any]] = []
+    callers = {(row["rep"], row["rank"], row["name"]): row["caller"] for row in rows}
     for row in sorted(rows, key=lambda row: (-row["total_ns"] / row["loop_ns"], row["depth"], row["name"])):
         call = None if row["name"].startswith("mindspore/") else _loop_call(row)
-        callers = {(one["rep"], one["rank"], one["name"]): one["caller"] for one in rows}
         if call is not None and not any(_lies_in(row, one, callers) for one in found):
             found.append(call | {"rep": row["rep"], "key": row["name"]})
     best: dict[tuple[str, str], dict[str, Any]] = {}
@@ -143,8 +145,13 @@ def _loop_call(row: Row) -> dict[str, Any] | None:
     if taken - waits < LOOP_SHARE * loop or looks < LEAST_LOOKS:
         return None
     inside = row["inside"] if where == OUTSIDE and row["inside"] and (row["inside_ns"] or 0) >= HOT * total else None
+    share = taken / loop
+    most = min(
+        1.0, share + ERRORS * sqrt(share * (1 - share) * share / looks)
+    )  # `looks / share` is how many there were
     return {
-        "name": row["name"].rpartition(": ")[2], "where": where, "share": taken / loop, "wait_share": waits / loop,
+        "name": row["name"].rpartition(": ")[2], "where": where, "share": share, "most_share": most,
+        "wait_share": waits / loop,
         "site": None if where == LOOP else _place_of(row["caller"]),
         "code": None if row["frame_ns"] is None else _place_of(row["frame"]),
         "inside": inside, "inside_share": None if inside is None else row["inside_ns"] / loop,
@@ -154,7 +161,7 @@ def _loop_call(row: Row) -> dict[str, Any] | None:
 
 def _lies_in(row: Row, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:
     """Whether the function is mostly called from a call that was found, however far below it."""
-    name, seen = row["name"], set()
+    name, seen = row["name"], set[str]()
     while name not in seen:
         seen.add(name)
         if name == call["key"] and (row["rep"], row["rank"]) == (call["rep"], call["rank"]):

@@ -9,6 +9,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MOST_SHARE = "most_share"  # evidence: what the share of a cause may be by chance, from which its bound comes
+
 # Where a gain comes from: a prediction for the advice; an estimate from CPU times; a bound, which no change exceeds; a
 # run of `whatif` or `tune` on this workload.
 Origin = Literal["predicted", "estimated", "bound", "measured"]
@@ -86,9 +88,8 @@ class Cause(msgspec.Struct, frozen=True):
     @property
     def most(self) -> float | None:
         """Times as fast at most, if it cost nothing; None where no bound is known, or the steps seen tell of none."""
-        if self.few is not None or self.of_one_mode or self.share is None or self.share >= 1:
-            return None
-        return 1 / (1 - self.share)
+        share = next((item.value for item in self.evidence if item.name == MOST_SHARE), self.share)
+        return None if self.few is not None or self.of_one_mode or share is None or share >= 1 else 1 / (1 - share)
 
 
 class RunVerdict(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
 from pipeprof.verdict.calls import is_of_callback, stage_of_call
-from pipeprof.verdict.cause import Advice, Cause, Evidence, Gain, RunVerdict, Stage
+from pipeprof.verdict.cause import MOST_SHARE, Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
 from pipeprof.verdict.network import LEAST_STEPS, OTHER_LOADER
@@ -200,11 +200,12 @@ def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
     for call in diagnosis.get("loop_calls", ()):
         if call["name"] == diagnosis.get("op_name") or any(is_of_callback(call, row) for row in large):
             continue
-        gain = Gain("bound", high=1 / (1 - call["share"])) if call["share"] < 1 else None
+        most = call["most_share"]
+        gain = Gain("bound", high=1 / (1 - most)) if most < 1 else None
         yield Cause(
             CALL, call["where"], "", call["share"], call["confidence"], call["rank"],
             stage=Stage(None, "call", call["name"]), advice=Advice("shorten_function", gain=gain),
-            evidence=(Evidence("waits", call["wait_share"], "share"),),
+            evidence=(Evidence("waits", call["wait_share"], "share"), Evidence(MOST_SHARE, most, "share")),
         )  # fmt: skip
 
 

@@ -83,6 +83,22 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
 
     In front of all gains stands that other programs must stop, because what is predicted was measured beside them.
     """
+    advice = _of_type(row, kind, loop)
+    if shared:
+        advice = [_by_cpu(item) if item.code in LESS_PYTHON else item for item in advice]
+    takes_less = any(item.code.startswith("cheaper") or item.code in LESS_PYTHON for item in advice)
+    if (not advice or (shared and not takes_less)) and kind != "host_saturated":
+        computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
+        advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
+    advice.sort(key=lambda item: -(item.gain or 0.0))
+    if kind == "host_saturated":
+        advice.insert(0, Suggestion("stop_other_programs", op_id=row["op_id"]))
+    bound = _bound(row, loop)
+    return advice if bound is None else [*advice, bound]
+
+
+def _of_type(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
+    """What can be done about a stage of its type, in no order."""
     advice: list[Suggestion] = []
     if row.get("chained"):
         advice += _loader(row, kind, loop)
@@ -100,17 +116,7 @@ def suggestions(row: Row, kind: str | None, loop: Loop, *, shared: bool = False)
         advice.append(_reading(row, kind, loop))
     if row["op_type"] in (SOURCE, *SCALING):
         advice += _together(row, loop)
-    if shared:
-        advice = [_by_cpu(item) if item.code in LESS_PYTHON else item for item in advice]
-    takes_less = any(item.code.startswith("cheaper") or item.code in LESS_PYTHON for item in advice)
-    if (not advice or (shared and not takes_less)) and kind != "host_saturated":
-        computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
-        advice.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
-    advice.sort(key=lambda item: -(item.gain or 0.0))
-    if kind == "host_saturated":
-        advice.insert(0, Suggestion("stop_other_programs", op_id=row["op_id"]))
-    bound = _bound(row, loop)
-    return advice if bound is None else [*advice, bound]
+    return advice
 
 
 def _by_cpu(item: Suggestion) -> Suggestion:

@@ -162,7 +162,7 @@ summed AS (
   SELECT
     rep, rank, name,
     CAST(sum(dur_ns) AS BIGINT) AS total_ns,
-    min(depth) AS depth,
+    CAST(min(depth) AS BIGINT) AS depth,
     any_value(is_library) AS is_library,
     CAST(sum(CASE WHEN is_leaf THEN dur_ns ELSE 0 END) AS BIGINT) AS self_ns,
     CAST(sum(CASE WHEN waits THEN dur_ns ELSE 0 END) AS BIGINT) AS wait_ns,

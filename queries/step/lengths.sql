@@ -19,11 +19,11 @@
 WITH placed AS (
   SELECT
     rep, rank, end_ns, dur_ns, fetch_wait_ns,
-    CAST(floor(ln(greatest(dur_ns, 1)) / 0.05e0) AS BIGINT) AS bin,
+    CAST(floor(ln(nullif(dur_ns, 0)) / 0.05e0) AS BIGINT) AS bin,
     (row_number() OVER (PARTITION BY rep, rank ORDER BY step ASC) - 0.5e0)
-    / count(*) OVER (PARTITION BY rep, rank) AS place
+    / nullif(count(*) OVER (PARTITION BY rep, rank), 0) AS place
   FROM train_step
-  WHERE timed AND kind = 'train'
+  WHERE timed AND kind = 'train' AND dur_ns > 0
 ),
 
 used AS (
@@ -51,10 +51,10 @@ SELECT
   CAST(sum(dur_ns) AS BIGINT) AS total_ns,
   median(dur_ns) AS median_ns,
   CAST(sum(fetch_wait_ns) AS BIGINT) AS wait_ns,
-  list_sum(list_sort(list(place))) / count(*) AS place,
-  list_sum(list_sort(list(own_cores))) / count(own_cores) AS own_cores,
-  list_sum(list_sort(list(delay_cores))) / count(delay_cores) AS delay_cores,
-  list_sum(list_sort(list(neighbour_cores))) / count(neighbour_cores) AS neighbour_cores
+  list_sum(list_sort(list(place))) / nullif(count(*), 0) AS place,
+  list_sum(list_sort(list(own_cores))) / nullif(count(own_cores), 0) AS own_cores,
+  list_sum(list_sort(list(delay_cores))) / nullif(count(delay_cores), 0) AS delay_cores,
+  list_sum(list_sort(list(neighbour_cores))) / nullif(count(neighbour_cores), 0) AS neighbour_cores
 FROM sampled
 GROUP BY ALL
 ORDER BY rep, rank, bin

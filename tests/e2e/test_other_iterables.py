@@ -20,10 +20,9 @@ def test_the_wait_for_an_iterable_is_the_cause(recorded, kind):
     assert lead.stage.name.rpartition(".")[2] in ("batches", "__next__")
 
 
-def test_a_function_that_makes_the_batches_is_never_called_the_hosts_work(recorded):
-    found = verdict_of(recorded("iterables.py", "function", STEPS).run)
-    assert (found.verdict.lead.code, found.verdict.lead.confidence) == ("other_loader", "low")
-    assert found.verdict.lead.advice.gain is None
+def test_a_function_that_makes_the_batches_is_named_and_not_what_the_host_launches(recorded):
+    lead = verdict_of(recorded("iterables.py", "function", STEPS).run).verdict.lead
+    assert (lead.code, lead.stage.name, lead.advice.gain.origin) == ("python_call", "make", "bound")
 
 
 def test_the_steps_are_those_of_the_loop(recorded):

@@ -29,8 +29,8 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given.cause = _cause(call)
     given.place = place(call)
     given.action = _ACTIONS.get(call["where"], _ACTION)
-    if call["share"] < 1:
-        given.gain = f"The training would run {at_most(1 / (1 - call['share']))} without it"
+    if lead.most is not None:
+        given.gain = f"The training would run {at_most(lead.most)} without it"
     given.confidence_reason = f"it was seen in {format_count(call['looks'], 'look')} at what Python does"
     given.propose(command.own(content["run"], "report", "--full"), "shows everything")
     return given

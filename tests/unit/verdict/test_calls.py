@@ -173,6 +173,7 @@ def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_ca
     assert found(MAIN, step, inner) == [("Profiler.step", OUTSIDE, 0.6)]
     call = loop_calls([MAIN, step, inner])[0]
     assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
+    assert call["most_share"] == pytest.approx(0.6 + 2 * (0.6 * 0.4 / 1000) ** 0.5)
     assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
 
 

@@ -242,14 +242,22 @@ def test_too_few_steps_bound_nothing_and_say_how_many_are_needed(steps, known):
 
 
 def python_call(name="Log.step", share=0.5):
-    return {"name": name, "where": "outside", "share": share, "wait_share": 0.0, "confidence": "high", "rank": 0}
+    return {
+        "name": name,
+        "where": "outside",
+        "share": share,
+        "most_share": share + 0.1,
+        "wait_share": 0.0,
+        "confidence": "high",
+        "rank": 0,
+    }
 
 
 def test_a_call_that_is_most_of_a_gap_leads_over_the_gap():
     gap = network("host_gap", 0.8)
     found = data("consumer_bound", 0.0, network=gap, loop_calls=[python_call()])
     assert codes(rank(found, account()))[:2] == [CALL, "host_gap"]
-    assert lead(found).most == pytest.approx(2.0)
+    assert lead(found).most == lead(found).advice.gain.high == pytest.approx(2.5)
     assert lead(data("consumer_bound", 0.0, network=gap, loop_calls=[python_call(share=0.3)])).code == "host_gap"
 
 
