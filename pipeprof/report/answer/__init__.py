@@ -67,8 +67,9 @@ def answer_of(content: dict[str, Any]) -> Answer:
 def _of_reads(given: Answer, content: dict[str, Any], lead: str) -> None:
     """Speak of the loop that reads batches in place of a training, and say first that there is none."""
     run = content["run"]
+    worded = loop.wording(run)
     for name in ("sentence", "cause", "action", "gain", "then", "also", "confidence_reason"):
-        setattr(given, name, loop.worded(getattr(given, name), run))
+        setattr(given, name, worded(getattr(given, name)))
     if lead in (ranking.FAILED, ranking.HANG):
         return
     times = [row["mean_ns"] for row in content["steps"]["summary"] if row["kind"] == "train" and row["mean_ns"]]

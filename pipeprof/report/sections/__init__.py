@@ -28,7 +28,7 @@ from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
 __all__ = ["NAMES", "Block", "Section", "chosen", "first_lines", "sections"]
 
@@ -69,18 +69,19 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
     """The sections of these names that have something to say, in the report's order."""
     focus = focus_of(content)
     chosen_sections = []
+    worded = loop.wording(content["run"])
     said: set[str] = set()
     for name in NAMES:
         if name in names:
             section = _SECTIONS[name](content, focus)
             section.name = name
-            section.strong = _new([loop.worded(text, content["run"]) for text in section.strong], said)
-            section.notes = _new([loop.worded(text, content["run"]) for text in section.notes], said)
+            section.strong = _new(map(worded, section.strong), said)
+            section.notes = _new(map(worded, section.notes), said)
             chosen_sections.append(section)
     return [section for section in chosen_sections if section.says_something]
 
 
-def _new(sentences: list[str], said: set[str]) -> list[str]:
+def _new(sentences: Iterable[str], said: set[str]) -> list[str]:
     new = []
     for sentence in sentences:
         if sentence not in said:

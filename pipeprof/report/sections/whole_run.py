@@ -12,7 +12,7 @@ from pipeprof.units import format_ns, format_ratio
 
 def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """Large parts first in words, then all of them in order of time."""
-    section = Section("Whole run")
+    section, worded = Section("Whole run"), loop.wording(content["run"])
     account = content["run_account"]
     for item in account["large"]:
         share, advice = format_ratio(item["share"]), run_account.advice(item)
@@ -21,7 +21,7 @@ def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     rows = sorted(rows_at(account["parts"], focus), key=lambda row: (row["start_ns"], row["part"]))
     listed = [
         [
-            loop.worded(run_account.name(row), content["run"]),
+            worded(run_account.name(row)),
             str(row["count"]),
             format_ns(row["dur_ns"]),
             format_ratio(row["share"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 INFERENCE = "load_and_run log"  # by which the steps of a rank are known
 READS = "reads"  # the same of a process in which no network was seen: a step is a batch and what the loop does with it
@@ -57,9 +57,11 @@ def unit(run: Mapping[str, Any]) -> str:
     return SHORT.get(evidence_in(run), TRAINING_STEP)
 
 
-def worded(text: str, run: Mapping[str, Any]) -> str:
-    """A sentence about a training; where batches were only read, about the loop that reads them."""
-    return _TRAINING.sub(_of_reads, text) if only_reads(run) else text
+def wording(run: Mapping[str, Any]) -> Callable[[str], str]:
+    """What makes a sentence about a training one about the loop that reads batches, where the run is of such a one."""
+    if only_reads(run):
+        return lambda text: _TRAINING.sub(_of_reads, text)
+    return str
 
 
 def batches_read(run: Mapping[str, Any]) -> int:
