@@ -9,7 +9,7 @@ import msgspec
 
 from pipeprof.read.source.content import one_line
 from pipeprof.read.tables.outcome import Notes
-from pipeprof.read.tables.streamed import Streamed
+from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.run import Manifest, Run
 
 if TYPE_CHECKING:
