@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank, first_times
-from pipeprof.read.ascend.cluster import read_cluster
+from pipeprof.read.ascend.communication import read_cluster
 from pipeprof.read.ascend.identify import identify
 from pipeprof.read.source.content import one_line
 from pipeprof.read.tables.outcome import Damage, count_ranks, decide, of_ranks
