@@ -11,7 +11,8 @@ import re
 from collections import defaultdict
 from decimal import Decimal
 
-from pipeprof.read.chrome.reader import add_files, recognise
+from pipeprof.read.chrome.programs import KINETO
+from pipeprof.read.chrome.reader import add_files
 from pipeprof.record.run import Manifest, Run
 
 TIME = re.compile(r'"(?:ts|dur)":(-?[0-9]+\.[0-9]{3})(?=[,}])')
@@ -116,6 +117,6 @@ def imported(path, folder):
     """The run that the reader of chrome traces makes of a trace."""
     run = Run(folder, Manifest(run_id="x", started_at="", pipeprof_version="0"))
     folder.mkdir()
-    assert recognise(path)
+    assert KINETO.recognise(path)
     add_files([path], run, lambda _text: None)
     return run

@@ -12,9 +12,8 @@ import msgspec
 
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
-from pipeprof.read.chrome import dftracer, other_traces, rocprof, xplane
-from pipeprof.read.chrome import reader as kineto
 from pipeprof.read.chrome.dialect import pattern
+from pipeprof.read.chrome.programs import KINETO, PROGRAMS
 from pipeprof.read.combine import combine
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
@@ -43,17 +42,12 @@ class Reader(NamedTuple):
 
 
 READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
-    Reader(ascend.KIND, ascend.WHAT, ascend.recognise, ascend.add_files),
-    Reader(minddata.KIND, minddata.WHAT, minddata.recognise, minddata.add_files),
-    Reader(megengine.KIND, megengine.WHAT, megengine.recognise, megengine.add_files),
-    Reader(kineto.KIND, kineto.WHAT, kineto.recognise, kineto.add_files),
-    Reader(dftracer.KIND, dftracer.WHAT, dftracer.recognise, dftracer.add_files),
-    Reader(rocprof.KIND, rocprof.WHAT, rocprof.recognise, rocprof.add_files),
-    Reader(xplane.KIND, xplane.WHAT, xplane.recognise, xplane.add_files),
-    Reader(other_traces.KIND, other_traces.WHAT, other_traces.recognise, other_traces.add_files),
+    *(Reader(one.KIND, one.WHAT, one.recognise, one.add_files) for one in (ascend, minddata, megengine)),
+    *(Reader(one.kind, one.what, one.recognise, one.add_files) for one in PROGRAMS),
 )
-_LAST = other_traces.KIND  # of a folder with other known files it takes none: these have the same in another form
-_TRACES = (kineto.KIND, dftracer.KIND, rocprof.KIND, xplane.KIND, other_traces.KIND)  # whose steps a pattern can name
+_TRACES = tuple(one.kind for one in PROGRAMS)  # whose steps a pattern can name
+_TORCH = PROGRAMS[0]
+_LAST = _TRACES[-1]  # of a folder with other known files it takes none: these have the same in another form
 
 
 class _Sorted(NamedTuple):
@@ -104,8 +98,8 @@ def import_path(
     _check(source, target, force=force)
     pattern(step)
     # a trace that is given by itself is read as one, also when it is one of several files of another profiler
-    alone = kind is None and source.is_file() and kineto.recognise(source)
-    assigned = _sort(source, target, kineto.KIND if alone else kind, progress)
+    alone = kind is None and source.is_file() and KINETO.recognise(source)
+    assigned = _sort(source, target, KINETO.kind if alone else kind, progress)
     if not assigned.by_kind:
         if source.is_file() and not source.stat().st_size:
             raise SourceError(
@@ -116,7 +110,7 @@ def import_path(
     if step is not None and not assigned.by_kind.keys() & set(_TRACES):
         raise UsageError(
             f"--step names the steps of Chrome traces, and `{source}` is read as {' and '.join(assigned.by_kind)}",
-            f"leave --step out, or give --kind {kineto.KIND} if there are such traces in it",
+            f"leave --step out, or give --kind {KINETO.kind} if there are such traces in it",
         )
     run = _new_run(source, target, chosen, assigned.by_kind)
     if step is not None:
@@ -248,17 +242,15 @@ def _walk(source: Path, target: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(source):
         here = Path(folder)
         linked = [name for name in folders if (here / name).is_symlink() and not name.startswith(".")]
-        yield from (path for path in map(here.joinpath, sorted(linked)) if not _is_inside(path, source))
+        yield from (
+            path for path in map(here.joinpath, sorted(linked)) if not path.resolve().is_relative_to(source.resolve())
+        )
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".") and (here / name).resolve() != target.resolve() and not _is_run(here / name)
         )
         yield from (here / name for name in sorted(names) if not name.startswith("."))
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _new_run(source: Path, target: Path, chosen: Sequence[Reader], by_kind: dict[str, list[Path]]) -> Run:

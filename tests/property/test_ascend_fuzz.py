@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank, first_times
-from pipeprof.read.ascend.cluster import read_cluster
+from pipeprof.read.ascend.communication import read_cluster
 from pipeprof.read.ascend.identify import SourceFile, identify, root_of
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.tables.share import Outcome, Share

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kineto_files import imported, memory, op, training
 
 from pipeprof.errors import PipeprofError
-from pipeprof.read.chrome import reader
+from pipeprof.read.chrome.programs import KINETO
 from pipeprof.record import store
 
 pytestmark = pytest.mark.slow  # makes up its input
@@ -98,7 +98,7 @@ def judge(content, name="x.json", chunk=None):
     try:
         path = place / name
         path.write_bytes(content)
-        reader.recognise(path)
+        KINETO.recognise(path)
         run = imported(place / "run", path)
         check_tables(run)
         assert run.manifest.state in ("complete", "partial")

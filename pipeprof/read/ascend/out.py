@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipeprof.read.source.notes import Notes
+    from pipeprof.read.tables.outcome import Notes
     from pipeprof.read.tables.rows import Key
     from pipeprof.record.run import Run
 

@@ -17,7 +17,7 @@ from pipeprof.read.ascend import (
     step_trace,
     trace_view,
 )
-from pipeprof.read.ascend.cluster import add_cluster
+from pipeprof.read.ascend.communication import add_cluster
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.source.document import document, mapping
 

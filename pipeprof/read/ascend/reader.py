@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank, first_times
-from pipeprof.read.ascend.cluster import read_cluster
+from pipeprof.read.ascend.communication import read_cluster
 from pipeprof.read.ascend.identify import identify
 from pipeprof.read.source.content import one_line
 from pipeprof.read.tables.outcome import Damage, count_ranks, decide, of_ranks
@@ -141,12 +141,9 @@ def _say(manifest: Manifest, outcome: Outcome) -> None:
             "clocks", f"times are on {shown}; each begins at 0, how they relate is not known", rep=0, rank=rank
         )
     if points := outcome.facts.get("points"):
-        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(points)
+        how = "of the profiler"
+        manifest.options.setdefault("points", {})[f"rank {rank}"] = {
+            "fp": points.get("fp_start"), "fp_choice": how, "bp": points.get("bp_end"), "bp_choice": how
+        }  # fmt: skip
     if config := outcome.facts.get("config"):
         manifest.options.setdefault("profiler", {})[str(rank)] = config
-
-
-def _points(named: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The forward start and backward end that the profiler used, in the manifest's form."""
-    how = "of the profiler"
-    return {"fp": named.get("fp_start"), "fp_choice": how, "bp": named.get("bp_end"), "bp_choice": how}

@@ -1,6 +1,6 @@
 """Chrome traces of torch.profiler (Kineto) and of its relatives: torch_dipu, torch_npu, MindSpore's trace_view.
 
-dialect    what differs between the programs         dftracer, rocprof, xplane, other_traces   readers of other programs
+dialect    what differs between the programs         programs    who they are, and how their files begin
 container  where the events lie in a file            lines, rocprof_records, xplane_wire       files of other forms
 events     one event, typed; intervals               numbering   texts and tracks as numbers
 gather     first pass: events to columns on disk     spill       these columns, by start

@@ -23,6 +23,7 @@ CHUNK = 1 << 20
 LARGEST_EVENT = 1 << 26
 LARGEST_HEADER = 1 << 24
 _WINDOW = 1 << 16
+_NAMED = 5  # places of damage
 _LARGE_EVENT = 1 << 21  # one that is longer is taken for a damaged one when another begins in it
 _BLANK = b" \t\r\n,"
 _EVENTS = re.compile(rb'\A\s*\[|"traceEvents"\s*:\s*\[')
@@ -108,6 +109,25 @@ class TraceFile:
         self.damage: list[str] = []
         self.damaged = 0
         self.mended = 0
+        self._offset = 0  # of what is at hand in the file
+        self._broken = False
+
+    def _read(self, file: Content, size: int) -> bytes:
+        """The next bytes; up to where a packed file is damaged, if it is."""
+        if self._broken:
+            return b""
+        try:
+            return file.read(size)
+        except SourceError as error:
+            self._broken = True
+            self._note(f"the file ends too early or is damaged ({error.__cause__})", 0)
+            return b""
+
+    def _note(self, what: str, within: int | None = None, count: int = 1) -> None:
+        """Count damage, the first of it with its place: `within` what is at hand."""
+        self.damaged += count
+        if len(self.damage) < _NAMED:
+            self.damage.append(what if within is None else f"{what} at byte {self._offset + within}")
 
 
 class Trace(TraceFile):
@@ -123,8 +143,7 @@ class Trace(TraceFile):
         self._largest = largest or LARGEST_EVENT  # bytes of an event
         self._is_open = is_open  # whether a bare list may lack its end, as the format says
         self._prefix = b""
-        self._offset = 0
-        self._ended = self._broken = False
+        self._ended = False
 
     def batches(self) -> Iterator[Batch]:
         """The events. Raises SourceError when the file cannot be opened or has no list of events."""
@@ -167,17 +186,6 @@ class Trace(TraceFile):
         self._prefix, self._offset = buffer[: match.end()], match.end()
         self._read_header(b"]}")
         return buffer[match.end() :]
-
-    def _read(self, file: Content, size: int) -> bytes:
-        """The next bytes; up to where a packed file is damaged, if it is."""
-        if self._broken:
-            return b""
-        try:
-            return file.read(size)
-        except SourceError as error:
-            self._broken = True
-            self._note(f"the file ends too early or is damaged ({error.__cause__})", 0)
-            return b""
 
     def _batch(self, buffer: bytes, cut: tuple[int, int], *, last: bool) -> tuple[Batch, int]:
         """The events up to a cut, and how much of the buffer was used up."""
@@ -233,11 +241,6 @@ class Trace(TraceFile):
             if header is not None:
                 self.header = Header({**header, **self.header.fields})
                 return
-
-    def _note(self, what: str, within: int) -> None:
-        self.damaged += 1
-        if len(self.damage) < 5:
-            self.damage.append(f"{what} at byte {self._offset + within}")
 
 
 def scan(text: bytes) -> Scanned:

@@ -120,29 +120,7 @@ class Dialect:
         return _number(match[1]), f"{name[:begin]}*{name[end:]}"
 
 
-def torch(step: str | None = None) -> Dialect:
-    """Traces of torch.profiler and its relatives."""
-    return Dialect(CALLS, pattern(step))
-
-
-def generic(step: str | None = None) -> Dialect:
-    """Any other trace: every interval of a thread is a call, whatever its category."""
-    return Dialect(None, pattern(step))
-
-
-def dftracer(step: str | None = None) -> Dialect:
-    """Traces of DFTracer: as of any other program, an event a line."""
-    return Dialect(None, pattern(step), LINES)
-
-
-def rocprof(step: str | None = None) -> Dialect:
-    """Traces of rocprofv3: calls of HIP and RCCL are operators of the host, and ranges of roctx their callers."""
-    return Dialect(API | {"user_annotation"}, pattern(step), RECORDS)
-
-
-def xplane(step: str | None = None) -> Dialect:
-    """Profiles of JAX and TensorFlow: as of any other program."""
-    return Dialect(None, pattern(step), PLANES)
+TORCH = Dialect(CALLS)  # torch.profiler and its relatives
 
 
 def pattern(text: str | None) -> re.Pattern[str] | None:

@@ -192,6 +192,14 @@ def int64(value: Loose) -> int | None:
     return None
 
 
+def us_text(ns: int) -> msgspec.Raw:
+    """Ns as the decimal text of microseconds that a trace has; null for what does not fit 64 bits."""
+    if not -(2**63) < ns < 2**63:
+        return msgspec.Raw(b"null")
+    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
+    return msgspec.Raw(f"{sign}{ns // 1000}.{ns % 1000:03d}".encode())
+
+
 def text_of(raw: msgspec.Raw) -> str:
     """JSON text of an argument: a string's content, and anything else as it is written."""
     content = bytes(raw)
@@ -262,7 +270,7 @@ class Pairs:
             self._dropped["no time, or an end before the begin"] += 1
             return
         begun.ph = "X" if event.ph == "E" else ASYNC
-        begun.dur = msgspec.Raw(b"%d.%03d" % divmod(end - start, 1000))
+        begun.dur = us_text(end - start)
         begun.args = begun.args or event.args
 
 

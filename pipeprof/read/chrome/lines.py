@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import CHUNK, LARGEST_EVENT, Batch, TraceFile
 from pipeprof.read.chrome.events import UNREADABLE, Event, Loose, decode_one, int64
 from pipeprof.read.source.content import Content
@@ -40,14 +39,13 @@ class Lines(TraceFile):
         super().__init__(path)
         self.again = 0
         self._latest: dict[tuple[Loose, Loose], tuple[int, int]] = {}  # id and time of each thread's last event
-        self._offset = 0
 
     def batches(self) -> Iterator[Batch]:
         """The events, a block of lines at a time. Raises SourceError when the file cannot be opened."""
         with Content(self.path) as file:
             rest = b""
             while True:
-                more = self._read(file)
+                more = self._read(file, CHUNK)
                 text = rest + more
                 end = text.rfind(b"\n") + 1 if more else len(text)
                 if events := self._events(text[:end]):
@@ -58,14 +56,6 @@ class Lines(TraceFile):
                 if len(rest) > LARGEST_EVENT:
                     self._note(f"a line of more than {LARGEST_EVENT >> 20} MiB, nothing after it was read", 0)
                     return
-
-    def _read(self, file: Content) -> bytes:
-        """The next bytes; up to where a packed file is damaged, if it is."""
-        try:
-            return file.read(CHUNK)
-        except SourceError as error:
-            self._note(f"the file ends too early or is damaged ({error.__cause__})", 0)
-            return b""
 
     def _events(self, block: bytes) -> list[Event]:
         lines = [line.strip().rstrip(b",") for line in block.splitlines()]
@@ -107,8 +97,3 @@ class Lines(TraceFile):
             return False
         self._latest[thread] = max(number, latest), max(start, at)
         return True
-
-    def _note(self, what: str, within: int) -> None:
-        self.damaged += 1
-        if len(self.damage) < 5:
-            self.damage.append(f"{what} at byte {self._offset + within}")

@@ -47,7 +47,13 @@ class Stacks:
             return None
         if raw not in self._texts:
             frames = [frame.strip() for frame in _BETWEEN_FRAMES.split(text_of(msgspec.Raw(raw)))]
-            self._texts[raw] = self._add([frame for frame in frames if frame and not _hidden(frame)])
+            self._texts[raw] = self._add(
+                [
+                    frame
+                    for frame in frames
+                    if frame and not any(file in frame and function in frame for file, function in _HIDDEN)
+                ]
+            )
         return self._texts[raw]
 
     def inside(self, at: int | None, frame: str) -> int | None:
@@ -65,10 +71,6 @@ class Stacks:
         for frame in reversed(frames):
             at = self.inside(at, shortened(frame))
         return at
-
-
-def _hidden(frame: str) -> bool:
-    return any(file in frame and function in frame for file, function in _HIDDEN)
 
 
 CONVOLUTION = "aten::conv2d"  # the one for which shapes are not enough

@@ -5,7 +5,6 @@ A trace that `pipeprof timeline` wrote has one rank per process, any other trace
 
 from __future__ import annotations
 
-import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ from pipeprof.read.chrome.steps import Steps
 from pipeprof.read.chrome.tables import RankTables, shifted
 from pipeprof.read.chrome.xplane_wire import Space
 from pipeprof.read.source.json_stream import without_collector
+from pipeprof.read.tables.ranks import NAMED_RANK
 from pipeprof.read.tables.share import folder_alone
 from pipeprof.read.tables.workers import Waiting, check_folder
 
@@ -98,7 +98,6 @@ class Parts:
 
 
 _PROGRESS_EVENTS = 50_000
-_NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 
 class File(NamedTuple):
@@ -139,7 +138,7 @@ class Half(NamedTuple):
             return self.own.rep, self.own.rank
         rank = self.header.rank
         if rank is None:
-            named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
+            named = NAMED_RANK.findall("/".join(self.path.parts[-3:]))
             rank = int(named[-1]) if named else 0
         return 0, rank
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.container import LARGEST_HEADER
-from pipeprof.read.chrome.dialect import torch
+from pipeprof.read.chrome.dialect import TORCH, pattern
 from pipeprof.read.chrome.passes import File, read_file, write_rank
-from pipeprof.read.source.content import Content
 from pipeprof.read.tables.outcome import count, note_missing
 from pipeprof.read.tables.share import size_of
 from pipeprof.read.tables.workers import as_nodes_see, halfway, spread
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from pipeprof.read.chrome.dialect import Dialect
     from pipeprof.read.chrome.passes import Half, Written
+    from pipeprof.read.source.content import Content
     from pipeprof.record.run import Manifest, Run
 
 KIND = "kineto"
-WHAT = "a chrome trace of torch.profiler or a relative of it (*.pt.trace.json, trace_view.json, also .gz)"
 _HEAD = 1 << 16
 _LIST = b'"traceEvents"'
 _KINETO = re.compile(
@@ -58,12 +58,11 @@ _MISSING_OF_OTHERS = {
 }
 
 
-def recognise(path: Path) -> bool:
-    """Whether a file is such a trace, by its beginning. Raises SourceError when it cannot be read."""
-    with Content(path) as file:
-        head = file.read(_HEAD).lstrip(b" \t\r\n")
-        if head[:1] == b"{":
-            return (_KINETO.search(head) is not None and _has_events(head, file)) or _OURS.search(head) is not None
+def is_torch(file: Content) -> bool:
+    """Whether a file is a trace of torch's or of a relative, by its beginning. Raises SourceError as `Content`."""
+    head = file.read(_HEAD).lstrip(b" \t\r\n")
+    if head[:1] == b"{":
+        return (_KINETO.search(head) is not None and _has_events(head, file)) or _OURS.search(head) is not None
     return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None
 
 
@@ -78,16 +77,14 @@ def _has_events(head: bytes, file: Content) -> bool:
     return True
 
 
-def add_files(
-    paths: Sequence[Path], run: Run, progress: Callable[[str], None], make: Callable[[str | None], Dialect] = torch
-) -> None:
-    """Read traces into a run and fill in its manifest, which is not saved. `make` makes their dialect.
+def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None], dialect: Dialect = TORCH) -> None:
+    """Read traces of a dialect into a run and fill in its manifest, which is not saved.
 
     A trace that `pipeprof timeline` wrote has its repetitions and ranks again; any other is a rank of repetition 0.
     Traces of one rank must follow each other in time. Raises SourceError when they overlap, when a file has no events,
     or when no event has a time.
     """
-    dialect = make(run.manifest.options.get("step_pattern"))
+    dialect = replace(dialect, step=pattern(run.manifest.options.get("step_pattern")))
     with halfway(run) as folder:
         files = [File(as_nodes_see(path), folder, dialect) for path in paths]
         names = [path.name for path in paths]

@@ -12,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import Batch, TraceFile
-from pipeprof.read.chrome.events import Args, Event
+from pipeprof.read.chrome.events import Args, Event, us_text
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list, of_map
 
@@ -24,7 +24,6 @@ TOOL = "rocprofiler-sdk-tool"
 GPU = 2  # an agent's type
 CALLS = {"hip_api": "hip_api", "rccl_api": "rccl_api", "marker_api": "user_annotation"}
 MOST_NAMES = 1_000_000
-_BOUND = 1 << 63
 
 
 class _Handle(msgspec.Struct, gc=False):
@@ -104,7 +103,7 @@ class Records(TraceFile):
             except SourceError as error:
                 self._note(error.message)
             for problem, count in sorted(scan.problems.items()):
-                self._note(f"{count} entries that are no records: {problem}", count)
+                self._note(f"{count} entries that are no records: {problem}", count=count)
 
     def _process(self, scan: Scan) -> Iterator[Batch]:
         for key in scan.members():
@@ -189,20 +188,7 @@ class Records(TraceFile):
     @staticmethod
     def _event(one: _Record, category: str, name: str, pid: str, tid: int | str, *, moved: int | None = None) -> Event:
         return Event(
-            ph="X", cat=category, name=name, pid=pid, tid=tid, ts=_us(one.start_timestamp),
-            dur=_us(one.end_timestamp - one.start_timestamp),
+            ph="X", cat=category, name=name, pid=pid, tid=tid, ts=us_text(one.start_timestamp),
+            dur=us_text(one.end_timestamp - one.start_timestamp),
             args=Args(correlation=one.correlation_id.internal or None, moved_bytes=moved),
         )  # fmt: skip
-
-    def _note(self, what: str, count: int = 1) -> None:
-        self.damaged += count
-        if len(self.damage) < 5:
-            self.damage.append(what)
-
-
-def _us(ns: int) -> msgspec.Raw:
-    """Ns as the decimal text of microseconds that a trace has; nothing for what does not fit."""
-    if not -_BOUND < ns < _BOUND:
-        return msgspec.Raw(b"null")
-    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
-    return msgspec.Raw(f"{sign}{ns // 1000}.{ns % 1000:03d}".encode())

@@ -86,7 +86,8 @@ class BatchRows:
                 self.gathered.tracks.describe(event)
             elif phase != "C":
                 self._moment(event, number)
-        self._launch(events)
+        if self.gathered.dialect.form == RECORDS:
+            self.launchers = [number for number in calls if events[number].cat in API]
         self._end(events, metas)
         self._write(events)
 
@@ -100,11 +101,6 @@ class BatchRows:
                 tracks.describe(event)
             elif event.ph == "X" and not event.cat and event.pid in tracks.devices:
                 event.cat = self._of_device(event)
-
-    def _launch(self, events: Sequence[Event]) -> None:
-        """Note the calls of rocprofv3's that launch work."""
-        if self.gathered.dialect.form == RECORDS:
-            self.launchers = [number for number in self.calls if events[number].cat in API]
 
     def _of_device(self, event: Event) -> str:
         """The category of an event by its line of a device. What other lines derive from these are ranges."""

@@ -89,18 +89,15 @@ class FileTables:
 
     def write(self) -> None:
         """Write all tables."""
-        self._walk()
+        for block in self.gathered.spill.calls_by_start():
+            self.tree.add(block)
+        self.tree.finish()
+        self.rank.next_execs(self.tree.next_exec - self.rank.next_execs(0))
         self._write_unowned_memory()
         DeviceRows(self).write()
         self._write_flows()
         self._write_counters()
         self._write_memory()
-
-    def _walk(self) -> None:
-        for block in self.gathered.spill.calls_by_start():
-            self.tree.add(block)
-        self.tree.finish()
-        self.rank.next_execs(self.tree.next_exec - self.rank.next_execs(0))
 
     def _write_calls(self, column: Columns) -> None:
         top = column["parent_id"] == NONE

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import CHUNK, Batch, TraceFile
 from pipeprof.read.chrome.dialect import DEVICE_PROCESS, STEP
-from pipeprof.read.chrome.events import Args, Event
+from pipeprof.read.chrome.events import Args, Event, us_text
 from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ class Space(TraceFile):
 
     def batches(self) -> Iterator[Batch]:
         """The events. Raises SourceError when the file cannot be opened, or is larger than LARGEST."""
-        data = self._read()
+        data = self._whole()
         part = 1
         try:
             for field, value in _fields(data):
@@ -75,17 +73,11 @@ class Space(TraceFile):
         except BAD:
             self._note(f"the file is damaged, or ends too early, in its part {part}")
 
-    def _read(self) -> bytes:
+    def _whole(self) -> bytes:
+        """The file, up to where it is damaged."""
         parts, size = [], 0
         with Content(self.path) as file:
-            while True:
-                try:
-                    part = file.read(CHUNK)
-                except SourceError as error:  # what stands in front of the damage is read
-                    self._note(f"the file ends too early or is damaged ({error.__cause__})")
-                    break
-                if not part:
-                    break
+            while part := self._read(file, CHUNK):
                 parts.append(part)
                 size += len(part)
                 if size > LARGEST:
@@ -111,10 +103,6 @@ class Space(TraceFile):
             yield Batch([Event(ph="M", name="process_name", pid=plane, args=Args(name=plane))], b"")
             for number, line in enumerate(lines):
                 yield from _line(line, number, plane, names)
-
-    def _note(self, what: str) -> None:
-        self.damaged += 1
-        self.damage.append(what)
 
 
 def _line(data: bytes, number: int, plane: str, names: _Names) -> Iterator[Batch]:
@@ -159,8 +147,8 @@ def _event(data: bytes, start_ps: int, plane: str, names: _Names) -> Event:
         if "step_num" in stats:
             name = f"{STEP}{stats['step_num']}"
     return Event(
-        ph="X" if end > begin else "i", cat=category, name=name.removeprefix("$"), pid=plane, ts=_us(begin // 1000),
-        dur=_us(end // 1000 - begin // 1000),
+        ph="X" if end > begin else "i", cat=category, name=name.removeprefix("$"), pid=plane, ts=us_text(begin // 1000),
+        dur=us_text(end // 1000 - begin // 1000),
     )  # fmt: skip
 
 
@@ -216,8 +204,3 @@ def _signed(value: int) -> int:
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
-
-
-def _us(ns: int) -> msgspec.Raw:
-    sign, ns = ("-", -ns) if ns < 0 else ("", ns)
-    return msgspec.Raw(f"{sign}{ns // 1000}.{ns % 1000:03d}".encode())

@@ -56,7 +56,11 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     timelines = sorted((path for kind, path in recognised if kind == files.TIMELINE), key=by_pid)
     logs = [path for kind, path in recognised if kind == files.LOG]
     others = [(kind, path) for kind, path in recognised if kind in (files.MEMORY_FLOW, files.STATIC_MEMORY)]
-    damage: list[SourceError] = [_no_times(path) for kind, path in recognised if kind == files.FOOTPRINT]
+    damage = [
+        SourceError(f"`{path}` is a footprint dump: it has no times", "record them with `load_and_run --profile FILE`")
+        for kind, path in recognised
+        if kind == files.FOOTPRINT
+    ]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
         leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
@@ -129,12 +133,6 @@ def _each_log_a_repetition(
 def _rep(number: int, end: int | None = None, evidence: str | None = None) -> Rep:
     rank = Rank(rank=0, pid=0, host="", zero_realtime_ns=0, zero_monotonic_ns=0, step_evidence=evidence)
     return Rep(rep=number, zero_realtime_ns=0, zero_monotonic_ns=0, dur_ns=end, ranks=[rank])
-
-
-def _no_times(path: Path) -> SourceError:
-    return SourceError(
-        f"`{path}` is a footprint dump: it has no times", "record them with `load_and_run --profile FILE`"
-    )
 
 
 def _empty(paths: Sequence[Path], timelines: Sequence[Path]) -> SourceError:

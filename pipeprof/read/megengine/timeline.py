@@ -34,8 +34,8 @@ from pipeprof.read.tables.outcome import count_ranks, leave_out, left_out
 from pipeprof.read.tables.rows import FULL
 from pipeprof.read.tables.share import Outcome, folder_alone, size_of
 from pipeprof.read.tables.steps import Steps
-from pipeprof.read.tables.streamed import Streamed
 from pipeprof.read.tables.workers import as_nodes_see, check_folder, spread
+from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.run import Rank, Rep
 
 if TYPE_CHECKING:

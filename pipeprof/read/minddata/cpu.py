@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeprof.read.source.notes import Notes
+    from pipeprof.read.tables.outcome import Notes
 
 Pair = tuple["float | None", "float | None"]
 OTHERS = -1  # op_id of what no operator's thread did

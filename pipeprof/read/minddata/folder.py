@@ -15,7 +15,7 @@ from pipeprof.read.minddata.cpu import CpuFile, read_cpu
 from pipeprof.read.minddata.fetches import DeviceFetch, FetchRecord, read_device_side, read_records
 from pipeprof.read.minddata.graph import Graph, PipelineOp, read_pipeline, read_raw_csv, unmatched
 from pipeprof.read.minddata.log import Block, align, read_blocks
-from pipeprof.read.source.notes import Notes
+from pipeprof.read.tables.outcome import Notes
 from pipeprof.record import limits
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +11,7 @@ from pipeprof.read.minddata import files
 from pipeprof.read.minddata.folder import read_rank
 from pipeprof.read.minddata.rows import add_rows
 from pipeprof.read.tables.outcome import count_ranks, decide, of_ranks
+from pipeprof.read.tables.ranks import NAMED_RANK
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.read.tables.share import Outcome, folder_alone, size_of
 from pipeprof.read.tables.workers import Waiting, as_nodes_see, check_folder, halfway, spread
@@ -109,7 +109,6 @@ def _spans(content: RankFiles, rank: int) -> list[tuple[int, int, str]]:
 KIND = "minddata"
 WHAT = "MindSpore dataset profiling (pipeline_profiling_0.json and the files beside it)"
 _APART_NS = 3_600 * 1_000_000_000
-_FOLDER_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 
 def recognise(path: Path) -> bool:
@@ -145,7 +144,13 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     manifest.reps = [
         Rep(
             rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero, dur_ns=latest - zero,
-            ranks=[_rank_entry(one, zero) for one in written if one.outcome.counts],
+            ranks=[
+                Rank(
+                    rank=one.outcome.rank, pid=one.pid, host="", zero_realtime_ns=0, zero_monotonic_ns=zero,
+                    step_evidence=one.outcome.steps,
+                )
+                for one in written if one.outcome.counts
+            ],
         )
     ]  # fmt: skip
     cores = {one.cores for one in written if one.cores}
@@ -183,7 +188,7 @@ def _assign_log(
 ) -> None:
     """A log's rank is that in its own or its folder's name, that of the files beside it, or the only one there is."""
     beside = {other.rank for other in recognised if other.path.parent == item.path.parent and other.kind != files.LOG}
-    named = _FOLDER_RANK.search(item.path.parent.name)
+    named = NAMED_RANK.search(item.path.parent.name)
     others = {rank for rank, mine in ranks.items() if mine.keys() - {files.LOG}}
     wanted = [item.rank, int(named[1]) if named else None, next(iter(beside)) if len(beside) == 1 else None]
     rank = next((rank for rank in wanted if rank is not None and rank in others), None)
@@ -194,13 +199,6 @@ def _assign_log(
         manifest.warn("left_out", f"`{item.path}` with timing blocks was left out: {why}")
         return
     ranks[rank][files.LOG] = item.path
-
-
-def _rank_entry(one: Written, zero: int) -> Rank:
-    return Rank(
-        rank=one.outcome.rank, pid=one.pid, host="", zero_realtime_ns=0, zero_monotonic_ns=zero,
-        step_evidence=one.outcome.steps,
-    )  # fmt: skip
 
 
 def _missing(written: Sequence[Written]) -> dict[str, str]:

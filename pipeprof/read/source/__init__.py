@@ -5,5 +5,4 @@ json_stream  a big JSON document, member by member, in bounded memory
 document     a small JSON document, read whole
 sheet        CSV: rows by column name
 numbers      text to whole numbers and ns, one value; number_columns: the same for a whole column
-notes        what was odd, for the user
 """

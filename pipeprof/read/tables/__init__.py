@@ -1,7 +1,7 @@
 """Tables of what was read, whatever read it: no reader writes a file, or numbers an operator, in a way of its own.
 
-writer     a table of a rank, piece by piece: one encoding, bounded memory, limits; Arrow arrays from NumPy's memory
-rows       rows of a rank that wait in memory, its operators as numbers      streamed   the same, written as they come
+writer     a table of a rank, piece by piece: one encoding, bounded memory, limits; rows written as they come
+rows       rows of a rank that wait in memory, its operators as numbers
 steps      which step a time lies in
 ranks      shares of an import, one after the other or in several processes (workers)
 outcome    what was left out and damaged, and what the files do not hold, into the manifest

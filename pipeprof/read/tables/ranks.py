@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 CLOCK = "file"
-_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})|_([0-9]{1,6})\.")
+NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
+_RANK = re.compile(NAMED_RANK.pattern + r"|_([0-9]{1,6})\.")
 
 
 def add_files(

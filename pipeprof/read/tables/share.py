@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.read.source.content import one_line
-from pipeprof.read.source.notes import Notes
-from pipeprof.read.tables.streamed import Streamed
+from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.run import Manifest, Run
 
 if TYPE_CHECKING:
@@ -92,12 +91,6 @@ class RankTables(Streamed):
 def folder_alone(folder: Path) -> Run:
     """A run of which no more is known than its folder: what reading a rank in another process needs."""
     return Run(folder, Manifest(run_id="", started_at="", pipeprof_version=""))
-
-
-def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outcome:
-    """Read one rank into the run's folder. Raises RunError when it cannot be written; leaves no unfinished file."""
-    outcome: Outcome = import_module(share.reader).read_rank(share, run, progress)
-    return outcome
 
 
 def size_of(path: Path) -> int:

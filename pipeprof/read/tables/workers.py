@@ -10,12 +10,13 @@ import contextlib
 import os
 import pickle
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof import cluster, processes
 from pipeprof.errors import RunError, UsageError
-from pipeprof.read.tables.share import folder_alone, read_share
+from pipeprof.read.tables.share import folder_alone
 from pipeprof.record.store import not_written
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def check_folder(folder: Path) -> None:
 def _read(part: tuple[Path, Share]) -> Outcome:
     folder, share = part
     check_folder(folder)
-    return read_share(share, folder_alone(folder), processes.say)
+    outcome: Outcome = import_module(share.reader).read_rank(share, folder_alone(folder), processes.say)
+    return outcome
 
 
 def _wanted() -> int:

@@ -7,6 +7,7 @@ from kineto_files import LOADER, imported, memory, op, ops_by_name, rows, step, 
 
 from pipeprof.errors import RunError, SourceError
 from pipeprof.read.chrome import reader
+from pipeprof.read.chrome.programs import KINETO
 from pipeprof.read.foreign import import_path
 from pipeprof.record.run import Manifest, Run
 from pipeprof.report.run_verdict import verdict_of
@@ -26,7 +27,7 @@ def read(tmp_path):
 @pytest.mark.parametrize("name", ["x.pt.trace.json", "x.pt.trace.json.gz"])
 def test_every_form_of_the_file_gives_the_same_rows(tmp_path, form, name):
     path = write_trace(tmp_path / name, training(), form=form)
-    assert reader.recognise(path)
+    assert KINETO.recognise(path)
     run = imported(tmp_path / "run", path)
     assert run.manifest.state == "complete"
     assert [row["source_step"] for row in rows(run, "step")] == [0, 1, 2, 3, 4, 5]
@@ -41,10 +42,10 @@ def test_every_form_of_the_file_gives_the_same_rows(tmp_path, form, name):
 def test_a_trace_with_a_long_header_is_one(tmp_path, length):
     groups = {"rank": 3, "pg_config": "x" * length}
     path = write_trace(tmp_path / "x.pt.trace.json.gz", training(), form="flat", distributedInfo=groups)
-    assert reader.recognise(path)
+    assert KINETO.recognise(path)
     assert {row["rank"] for row in rows(imported(tmp_path / "run", path), "step")} == {3}
     path.write_bytes(b'{"schemaVersion": 1, "other": "' + b"x" * length + b'"}')
-    assert not reader.recognise(path)
+    assert not KINETO.recognise(path)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_trace_with_a_long_header_is_one(tmp_path, length):
 def test_other_files_are_not_recognised(tmp_path, content):
     path = tmp_path / "other.json"
     path.write_text(content)
-    assert not reader.recognise(path)
+    assert not KINETO.recognise(path)
 
 
 def test_times_are_exact(read):

@@ -3,7 +3,7 @@
 import pytest
 from kineto_files import imported, op, ops_by_name, rows, write_trace
 
-from pipeprof.read.chrome import reader
+from pipeprof.read.chrome.programs import KINETO
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
 
@@ -197,4 +197,4 @@ def test_processes_tell_the_kind_where_the_legacy_profiler_wrote_no_category(rea
     ]
     found = ops_by_name(read(events, form="list"))
     assert {name: row["side"] for name, (row,) in found.items()} == {"aten::mm": "host", "gemm": "device"}
-    assert reader.recognise(tmp_path / "x.pt.trace.json")
+    assert KINETO.recognise(tmp_path / "x.pt.trace.json")

@@ -12,7 +12,7 @@ from pipeprof.read.megengine.events import survey
 from pipeprof.read.megengine.memory_files import read_memory_flow
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.tables import rows as tables
-from pipeprof.read.tables import streamed
+from pipeprof.read.tables import writer
 from pipeprof.read.tables.rows import Rows
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
@@ -255,7 +255,7 @@ def test_names_marks_and_threads_of_kernels_count_wherever_they_stand(tmp_path):
 
 
 def test_rows_are_written_piece_by_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "ROWS", 10)
+    monkeypatch.setattr(writer, "ROWS", 10)
     pairs = (("B", 0.0), ("E", 0.5))
     content = [event(ph, f"op{n % 7}", n + at, tid="host") for n in range(95) for ph, at in pairs]
     run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
@@ -330,7 +330,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_unfinished_file(tmp_path, monk
     run = import_path(
         write(tmp_path / "1.chrome_timeline.json", current(event("i", "StopStep", 1.0))), tmp_path / "run"
     )
-    kept = streamed.Streamed(run, 7, 0)
+    kept = writer.Streamed(run, 7, 0)
 
     def full(*_args):
         raise RunError("cannot write", "free some space")
@@ -341,7 +341,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_unfinished_file(tmp_path, monk
             kept._gather("span")
             kept._writers["span"]._write()  # a file is begun
             kept.add("op", start_ns=0)
-            monkeypatch.setattr(streamed.store, "arrow", full)
+            monkeypatch.setattr(writer.store, "arrow", full)
 
     with pytest.raises(RunError):
         fill()

@@ -9,7 +9,7 @@ from minddata_files import MS, START_MS, cpu_json, write_feed
 
 from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata.cpu import read_cpu
-from pipeprof.read.source.notes import Notes
+from pipeprof.read.tables.outcome import Notes
 
 
 @pytest.fixture
