@@ -16,7 +16,7 @@ from pipeprof.report.answer.data import (
     _cause,
     _place,
     _reason,
-    _sentence,
+    sentence,
 )
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
@@ -291,7 +291,7 @@ def test_the_loader_of_a_trace_is_no_mindspore_dataset(make_run, source):
 )
 def test_where_the_pipeline_has_few_of_the_cores_the_network_is_named_beside_it(part, freed, words):
     facts = [{"fact": "pipeline_share", "value": part}, {"fact": "freed", "value": freed}]
-    said = _sentence({"diagnosis": sharing(facts)})
+    said = sentence({"diagnosis": sharing(facts)})
     assert said.startswith("Short of CPU: no core stays idle")
     assert said.endswith(f"{words} The training waits for data 3.0 % of the time.")
 
@@ -313,7 +313,7 @@ def test_where_removing_the_pipeline_may_bring_nothing_it_is_balanced_and_the_ga
 ):
     facts = [{"fact": "pipeline_share", "value": 0.09}, {"fact": "freed", "value": freed}]
     found = sharing(facts, doubt_facts=doubts)
-    said = _sentence({"diagnosis": found})
+    said = sentence({"diagnosis": found})
     assert said.startswith("Balanced: the training and its data pipeline (9.0 % of the job's CPU) share") is equal
     assert ("1.0 to 1.28 times as fast" in _bounded(found, 1.28, None)) is equal
 
@@ -323,7 +323,7 @@ def test_where_removing_the_pipeline_may_bring_nothing_it_is_balanced_and_the_ga
     [(0.02, "The data is ready in time, but Python"), (0.12, "The training waits for its data only now and then, but")],
 )
 def test_a_lock_that_is_shared_beside_a_wait_for_data_does_not_deny_that(share, begin):
-    assert _sentence({"diagnosis": sharing([], rule="gil", data_wait_share=share)}).startswith(begin)
+    assert sentence({"diagnosis": sharing([], rule="gil", data_wait_share=share)}).startswith(begin)
 
 
 def test_the_interval_holds_the_estimate():
