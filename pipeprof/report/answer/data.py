@@ -141,16 +141,16 @@ def _by_queues(diagnosis: dict[str, Any]) -> str:
 def _by_waiting(content: dict[str, Any]) -> str:
     diagnosis = content["diagnosis"]
     waits = of_the_time(diagnosis)
-    rank = diagnosis["rank"]
-    who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
-    if diagnosis["verdict"] == "input_bound":
-        return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["verdict"] == "consumer_bound":
         only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
         said = f"the training waits for data {only}{waits}."
         if loop.only_reads(content["run"]):
             return f"Not input-bound: {said}"
         return f"Not input-bound: {in_time(diagnosis)}. {capital(said)}"
+    rank = diagnosis["rank"]
+    who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
+    if diagnosis["verdict"] == "input_bound":
+        return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["rule"] == "gil":
         return (
             f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "
