@@ -39,16 +39,26 @@ WITH RECURSIVE bound AS (
   GROUP BY ALL
 ),
 
+-- Steps that begin at the same time are one here, so that a look belongs to one.
+begun AS (
+  SELECT
+    rep, rank, start_ns,
+    max(end_ns) AS end_ns,
+    bool_or(timed) AS timed
+  FROM train_step
+  GROUP BY ALL
+),
+
 placed AS (
   SELECT
     rep, rank, stack_sample.stack_id, stack_sample.dur_ns,
-    coalesce(train_step.timed OR stack_sample.t_ns >= train_step.end_ns, TRUE) AS counts
+    coalesce(begun.timed OR stack_sample.t_ns >= begun.end_ns, TRUE) AS counts
   FROM stack_sample
   INNER JOIN bound USING (rep, rank)
-  ASOF LEFT JOIN train_step
+  ASOF LEFT JOIN begun
     ON
-      stack_sample.rep = train_step.rep AND stack_sample.rank = train_step.rank
-      AND stack_sample.t_ns >= train_step.start_ns
+      stack_sample.rep = begun.rep AND stack_sample.rank = begun.rank
+      AND stack_sample.t_ns >= begun.start_ns
   WHERE stack_sample.t_ns BETWEEN bound.from_ns AND bound.to_ns
 ),
 

@@ -92,7 +92,7 @@ def said_to_wait(content: Content, summary: str) -> Iterator[Pair]:
         both = max(shares[0], content["diagnosis"]["data_wait_share"] or 0.0)
         said = {rounded, _worded(shares[0], 1), f"less than {math.floor(both * 100) + 1} %"}
         yield "first screen", True, bool(said & _in_all_steps(screen))
-        yield "diagnosis", True, bool({of_focus, of_all} & _in_all_steps(shown["diagnosis"]))
+        yield "diagnosis", True, bool((said | {of_focus, of_all}) & _in_all_steps(shown["diagnosis"]))
 
 
 def _worded(share: float, digits: int) -> str:

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow  # asks every query many times
 VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
-    "rep": -1, "rank": -1, "library": "^torch/", "every": True, "bounded": False, "ascending": False,
+    "rep": -1, "rank": -1, "library": "^torch/", "training": "train", "network": "net", "waits": "wait", "every": True,
+    "bounded": False, "ascending": False,
 }  # fmt: skip
 
 
@@ -183,6 +184,8 @@ def add_allocations(add, chance, here):
         add("memory", t_ns=15 * number, device="process", pid=1, rss_bytes=chance.choice([5, 9, 12]), **here)
     for number in range(4):
         add("stack", stack_id=number, parent_id=number - 1 if number else None, frame=f"f{number % 2}", **here)
+    for number in range(24):
+        add("stack_sample", t_ns=15 * number, dur_ns=number % 3 * 5, stack_id=number % 4, **here)
 
 
 def add_other_profiler(add, chance, here):
