@@ -280,8 +280,9 @@ def _beside_whole(given: Answer, diagnosis: dict[str, Any], gain: Gain, then: in
     """What the whole pipeline costs, where the change brings little of that: then the training does not limit yet."""
     whole = whole_pipeline(diagnosis, gain)
     if whole is not None:
-        given.gain += f"; without the whole data pipeline {about(whole)}, by estimate"
-        given.then = "" if then == "consumer" else given.then
+        said = f"; without the whole data pipeline it would run {about(whole)}, by estimate"
+        given.then = f"{given.then}{said}" if given.then and then != "consumer" else ""
+        given.gain += "" if given.then else said
 
 
 def _predicted(gain: Gain) -> str:

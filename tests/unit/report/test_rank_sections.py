@@ -261,7 +261,7 @@ def sink(host_depth, device_depth):
     ("host", "device", "ours", "theirs"),
     [
         (0, 0, "The data pipeline on the host is slow", "the data processing is slow"),
-        (8, 0, "The transfer from host to device is slow", "the transmission to the device is slow"),
+        (8, 0, "The transfer from the host to the device is slow", "the transmission to the device is slow"),
         (8, 4, "No queue runs empty", "the input is in time"),
     ],
 )
