@@ -26,7 +26,6 @@ import pipeprof
 from pipeprof import escape
 from pipeprof.cli import cli
 from pipeprof.inprocess import averages
-from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report import screen, table
 from pipeprof.report.compare import sections as compare_sections
@@ -113,7 +112,7 @@ def blocks(monkeypatch):
         return lines
 
     monkeypatch.setattr(table, "draw", watched)
-    monkeypatch.setattr(averages_table, "draw", watched)
+    monkeypatch.setattr(averages, "draw", watched)
     return found
 
 

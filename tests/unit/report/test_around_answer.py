@@ -72,7 +72,7 @@ def test_every_part_has_words():
 
 def test_the_section_lists_the_parts_in_order_and_their_sum():
     rows = [PART | {"part": "training", "start_ns": 5}, PART | {"part": "import", "start_ns": 1}]
-    content = {"run_account": {"parts": rows, "large": [PART], "leading": None, "slower": None}}
+    content = {"run": {}, "run_account": {"parts": rows, "large": [PART], "leading": None, "slower": None}}
     section = whole_run_section(content, (0, 0))
     assert [row[0] for row in section.blocks[0].rows] == ["import of MindSpore", "training steps", "the whole run"]
     assert section.blocks[0].rows[-1][2] == "8.00 s"

@@ -128,7 +128,7 @@ def test_communication_of_a_mean_step_is_that_of_the_recorded_ones(recorded, who
     none = {"overlapped_ns": 0.0, "unknown_ns": 0.0}
     found = [{"steps": number, "exposed_ns": 5.0 * MB} | none for number in recorded]
     said = steps._communication([*found, {"steps": 0, "exposed_ns": 0.0} | none], 6)
-    assert said == f"communication, {whose}: {format_ns(5.0 * MB)} with nothing beside it"
+    assert said == f"communication, {whose}: {format_ns(5.0 * MB)} of exposed communication"
 
 
 def test_the_ring_has_the_share_of_each_type_and_one_part_for_the_rest():
