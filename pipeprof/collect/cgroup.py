@@ -64,10 +64,10 @@ def cpu_group(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> CpuGroup | No
     return None
 
 
-def memory_kills(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> int | None:
-    """How many processes of its group were killed for lack of memory so far, the group's or the machine's.
+def memory_events(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> Path | None:
+    """The file that counts what lack of memory did to its group; None where the kernel keeps none.
 
-    None where the kernel does not tell, as of the group at the root.
+    So of the root of the machine's groups, which counts itself alone.
     """
     text = _text(proc / str(pid) / "cgroup") or ""
     for number, names, path in (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2):
@@ -77,9 +77,14 @@ def memory_kills(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> int | None
             file = _upwards(mount, path)[0] / "memory.events"
         else:
             continue
-        if (kills := _counts(file).get("oom_kill")) is not None:
-            return kills
+        if file.is_file() and not file.with_name("release_agent").exists():
+            return file
     return None
+
+
+def kills_in(events: Path) -> int | None:
+    """How many processes were killed for lack of memory so far, the group's or the machine's; None where not told."""
+    return _counts(events).get("oom_kill")
 
 
 def _upwards(root: Path, path: str) -> tuple[Path, ...]:

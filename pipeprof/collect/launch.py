@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
-from pipeprof.collect.cgroup import memory_kills
+from pipeprof.collect.cgroup import kills_in, memory_events
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
 from pipeprof.record.plain_file import read_file
@@ -118,16 +118,15 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         _write(spool / "launch.json", _launch_facts(options.run_id))
-        kills = _oom_kills()
+        kills = _Kills()
         try:
             pid = os.posix_spawn(
                 path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
             )
         except OSError as error:
             raise not_started(command, error) from error
-        outcome, facts = _wait(pid, spool, host_interval_s, watched)
-        more = _oom_kills()
-        facts["oom_kills"] = None if more is None or kills is None else more - kills
+        outcome, facts = _wait(pid, spool, host_interval_s, watched, kills)
+        facts["oom_kills"] = kills.since()
         if not _is_anothers(spool, options.run_id):
             _write(spool / "exit.json", facts | {"run_id": options.run_id})
     finally:
@@ -150,7 +149,9 @@ def die_like(status: int) -> None:
     os.kill(os.getpid(), -status)
 
 
-def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Exit, dict[str, object]]:
+def _wait(
+    pid: int, spool: Path, interval_s: float, watched: set[signal.Signals], kills: _Kills
+) -> tuple[Exit, dict[str, object]]:
     """How the command ended, and what the spool shall say about it."""
     interrupted = False
     launcher_cpu_s = time.process_time()
@@ -159,6 +160,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
         while True:
             if time.monotonic() >= due:
                 sampler.sample()
+                kills.look(pid)
                 due = time.monotonic() + interval_s
             info = signal.sigtimedwait(watched, min(POLL_S, max(0.0, due - time.monotonic())))
             if info is not None and info.si_signo != signal.SIGCHLD:
@@ -181,10 +183,29 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 return Exit(code, interrupted), facts
 
 
-def _oom_kills() -> int | None:
-    """How many processes the kernel has ended for lack of memory: of our group, else of the machine; None: not told."""
-    if (kills := memory_kills(os.getpid())) is not None:
-        return kills
+class _Kills:
+    """Processes that the kernel ends for lack of memory: in the launcher's group and the command's, else anywhere."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Path, int] = {}
+        self._anywhere = _kills_anywhere()
+        self.look(os.getpid())
+
+    def look(self, pid: int) -> None:
+        """Count from now on in the group that the process is in, if that is a new one."""
+        file = memory_events(pid)
+        if file is not None and file not in self._groups and (count := kills_in(file)) is not None:
+            self._groups[file] = count
+
+    def since(self) -> int | None:
+        """How many there were; None where that is not told. Groups may lie in each other: the largest number counts."""
+        if not self._groups:
+            now = _kills_anywhere()
+            return None if now is None or self._anywhere is None else now - self._anywhere
+        return max((kills_in(file) or count) - count for file, count in self._groups.items())
+
+
+def _kills_anywhere() -> int | None:
     with contextlib.suppress(OSError, ValueError):
         lines = _VMSTAT.read_text(encoding="ascii").splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)

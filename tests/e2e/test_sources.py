@@ -47,4 +47,4 @@ def test_a_generator_has_one_worker_whatever_was_asked_for_and_is_told_what_more
     assert [one["code"] for one in advice] == ["rows_by_number", "cheaper_reading", "bound"]
     screen = content["first_screen"]
     assert "ive `slow_rows` `__getitem__` and `__len__`, with num_parallel_workers=2" in screen["action"]
-    assert screen["gain"].startswith("The training would run ")
+    assert screen["gain"].startswith("The loop would run ")

@@ -57,7 +57,8 @@ class CallSites:
             for forward, backward in passes:
                 owners = forward_of([members[at] for at in forward], [members[at] for at in backward])
                 for at, owner in zip(backward, owners, strict=True):
-                    lines[at] = () if owner is None else lines[forward[owner]]
+                    if owner is not None:  # else the line that takes the gradients
+                        lines[at] = lines[forward[owner]]
             gradients = {at for _, backward in passes for at in backward}
             for at, (execution, frames) in enumerate(zip(members, lines, strict=True)):
                 self._launched[execution.start_ns] = frames

@@ -98,7 +98,7 @@ def _fit(forward: str, gradient: str, name: str) -> int:
     if expanded is not None:
         return OWN if _plain(expanded[1]) == forward else ODD
     if _OWN.search(gradient):
-        if _plain(_OWN.split(gradient)[0]) == forward:
+        if _plain(_OWN.split(gradient)[0]).lower() == forward.lower():  # ReluGrad is of ReLU
             return OWN
     elif gradient == forward:
         return SAME

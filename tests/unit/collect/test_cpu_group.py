@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.collect.cgroup import cpu_group, memory_kills
+from pipeprof.collect.cgroup import cpu_group, kills_in, memory_events
 
 V1 = {
     "cpu/box/cpu.cfs_quota_us": "150000", "cpu/box/cpu.cfs_period_us": "100000",
@@ -73,7 +73,10 @@ def test_kills_for_lack_of_memory_are_those_of_the_own_group(tmp_path, group, fi
     for folder in (proc / "7", counts.parent):
         folder.mkdir(parents=True)
     (proc / "7" / "cgroup").write_text(group + "\n", encoding="utf-8")
-    assert memory_kills(7, proc, mount) is None
+    assert memory_events(7, proc, mount) is None
     counts.write_text("oom 4\noom_kill 3\n", encoding="utf-8")
-    assert memory_kills(7, proc, mount) == 3
-    assert memory_kills(8, proc, mount) is None
+    assert memory_events(7, proc, mount) == counts
+    assert (kills_in(counts), kills_in(proc / "7" / "cgroup")) == (3, None)
+    assert memory_events(8, proc, mount) is None
+    counts.with_name("release_agent").touch()  # of the root of the machine's groups
+    assert memory_events(7, proc, mount) is None

@@ -42,7 +42,7 @@ def test_it_is_counted_what_the_kernel_ended_for_lack_of_memory_meanwhile(tmp_pa
     counts = tmp_path / "vmstat"
     counts.write_text("pgfault 7\n" + before, encoding="ascii")
     monkeypatch.setattr(launch, "_VMSTAT", counts)
-    monkeypatch.setattr(launch, "memory_kills", lambda _pid: None)
+    monkeypatch.setattr(launch, "memory_events", lambda _pid: None)
     run_command(["sh", "-c", f"printf 'pgfault 9\\n{after!s}' > {counts}"], tmp_path, ProbeOptions(), 1.0)
     assert json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))["oom_kills"] == kills
 
