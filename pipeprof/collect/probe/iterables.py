@@ -42,6 +42,7 @@ class Looks:
         self._loops = set()  # (code, position of the `for`)
         self._places = {}  # (code, position) -> whether it waits there
         self._numbers = {}  # (code, position) of a wait -> number of the iterator
+        self._nameless = set()  # of these, those that were seen once
         self._samples = []
         self._told = 0
 
@@ -86,7 +87,8 @@ class Looks:
             if self._waits(code, frame.f_lasti, frame is frames[-1]):
                 if any(_is_fetch(inner.f_code) for inner in frames[index:]):
                     return HOOKED, 0
-                return WAITS, self._number(frames, index)
+                number = self._number(frames, index)
+                return (ELSEWHERE, 0) if number is None else (WAITS, number)
             if _is_of_the_network(code.co_filename):
                 return ELSEWHERE, 0
         return ELSEWHERE, 0
@@ -121,12 +123,18 @@ class Looks:
             self._places.clear()
 
     def _number(self, frames, index):
-        """Number of what is waited for at this frame, which is told when it is seen first."""
+        """Number of what is waited for at this frame, which is told when it is seen first; None for no number yet.
+
+        Where no function below it is seen, which would name it, that is once more looked for.
+        """
         from . import dataset
 
         frame = frames[index]
         names, _ = ({}, ()) if _is_get(frame.f_code) else _read(frame.f_code)
         key = (frame.f_code, _instruction(names, frame.f_lasti) if names else 0)
+        if key not in self._numbers and index + 1 == len(frames) and names and key not in self._nameless:
+            self._nameless.add(key)
+            return None
         if key not in self._numbers:
             number = self._numbers[key] = dataset._next_number()
             self.rec.event("iterator", **_described(frames, index, number))
