@@ -156,3 +156,17 @@ def test_no_look_is_taken_before_several_updates_had_no_batch(probe, rec):
     looks = probe.iterables.Looks(rec)
     looks.update(sys._getframe())
     assert looks._new == []
+
+
+def test_what_nothing_names_yet_is_told_when_it_is_seen_again(probe, rec, monkeypatch):
+    told = []
+    monkeypatch.setattr(rec, "event", lambda _name, **fields: told.append(fields["graph"].get("name")))
+    monkeypatch.setattr(probe.iterables, "_read", lambda _: ({0: "for"}, ()))
+    monkeypatch.setattr(probe.iterables, "_instruction", lambda *_: 0)
+    looks, named = probe.iterables.Looks(rec), probe.iterables.Looks(rec)
+    outer = sys._getframe()
+    assert looks._number([outer], 0) is None  # the loop is between two functions
+    assert told == []
+    assert named._number([outer, outer], 0) is not None
+    assert looks._number([outer], 0) is not None  # what it iterates over is written in C
+    assert told == [outer.f_code.co_name, None]
