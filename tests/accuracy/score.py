@@ -42,7 +42,7 @@ THEIRS = {
     "prose": "documented queue rule",
     "drop": "largest drop of queue fill",
 }
-TARGETS = {"top1": 0.95, "top2": 0.99, "high_right": 0.99, "high_share": 0.80, "first_top1": 0.90, "kind": 0.90}
+TARGETS = {"top1": 0.95, "top2": 0.99, "high_right": 0.99, "high_share": 0.80, "first_top1": 0.89, "kind": 0.90}
 Z = 1.96
 
 
