@@ -56,6 +56,7 @@ _SHORT_KEY, _ALIKE = re.compile(rb'"[a-z]{0,3}[0-9]'), 5  # bytes in which other
 _NEXT_LIKE = rb"[}\]][ \t\r\n]*,(?=[ \t\r\n]*%s)"
 _NEXT_OBJECT = re.compile(rb"\}[ \t\r\n]*,(?=[ \t\r\n]*\{)")
 _NO_NUMBER = re.compile(rb"(?:(?<=[:,\[\s])|\A)[-+]?(?:NaN|Infinity)\b")
+_WORD = 16  # letters: more are no such word
 _anything, _skim = msgspec.json.Decoder(Any), msgspec.json.Decoder(msgspec.Raw)
 _LOOSE = msgspec.json.Decoder(dict[str, Any], float_hook=str), msgspec.json.Decoder(Any, float_hook=str)
 _raw_map, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
@@ -359,8 +360,12 @@ class Scan:
             return False
         try:
             data = self._file.read(CHUNK)
-            while self._text is not None and data[-1:].isalpha() and (more := self._file.read(1)):
-                data += more
+            if self._text is not None and data[-1:].isalpha():  # the word may be cut
+                for _ in range(_WORD):
+                    more = self._file.read(1)
+                    data += more
+                    if not more.isalpha():
+                        break
         except SourceError as error:  # what stands in front of the damage is read first
             self._unreadable, data = error, b""
         self._ended = not data
