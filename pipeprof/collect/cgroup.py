@@ -51,8 +51,7 @@ class CpuGroup:
 
 def cpu_group(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> CpuGroup | None:
     """The group of a process that controls its CPU; None where the kernel does not tell."""
-    text = _text(proc / str(pid) / "cgroup") or ""
-    groups = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+    groups = _groups_of(pid, proc)
     for _, names, path in groups:
         if "cpu" in names.split(","):
             root = next((mount / name for name in (names, "cpu") if (mount / name).is_dir()), mount / "cpu")
@@ -69,8 +68,7 @@ def memory_events(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> Path | No
 
     So of the root of the machine's groups, which counts itself alone.
     """
-    text = _text(proc / str(pid) / "cgroup") or ""
-    for number, names, path in (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2):
+    for number, names, path in _groups_of(pid, proc):
         if "memory" in names.split(","):
             file = _upwards(mount / "memory", path)[0] / "memory.oom_control"
         elif number == "0" and not names:
@@ -85,6 +83,12 @@ def memory_events(pid: int, proc: Path = PROC, mount: Path = MOUNT) -> Path | No
 def kills_in(events: Path) -> int | None:
     """How many processes were killed for lack of memory so far, the group's or the machine's; None where not told."""
     return _counts(events).get("oom_kill")
+
+
+def _groups_of(pid: int, proc: Path) -> list[list[str]]:
+    """Number of the hierarchy, names of its controllers, and path of each group of a process."""
+    text = _text(proc / str(pid) / "cgroup") or ""
+    return [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
 
 
 def _upwards(root: Path, path: str) -> tuple[Path, ...]:

@@ -146,9 +146,8 @@ def _loop_call(row: Row) -> dict[str, Any] | None:
         return None
     inside = row["inside"] if where == OUTSIDE and row["inside"] and (row["inside_ns"] or 0) >= HOT * total else None
     share = taken / loop
-    most = min(
-        1.0, share + ERRORS * sqrt(share * (1 - share) * share / looks)
-    )  # `looks / share` is how many there were
+    every = looks / share  # looks in all
+    most = min(1.0, share + ERRORS * sqrt(share * (1 - share) / every))
     return {
         "name": row["name"].rpartition(": ")[2], "where": where, "share": share, "most_share": most,
         "wait_share": waits / loop,
