@@ -56,6 +56,8 @@ def _close(doubt: Doubt) -> str:
     if doubt["op"] is None or doubt["utilisation"] is None:
         return "how busy the other operators were is not known"
     busy = percent(min(1.0, doubt["utilisation"]))
+    if doubt.get("named_utilisation", 0.0) is None:  # the stage that was named: nothing to compare with
+        return f"{op_label(doubt['op'])} was busy {busy}"
     if doubt["utilisation"] > (doubt.get("named_utilisation") or math.inf):
         return f"{op_label(doubt['op'])} was even busier ({busy})"
     return f"{op_label(doubt['op'])} is nearly as slow (busy {busy})"

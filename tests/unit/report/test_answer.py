@@ -47,6 +47,8 @@ def test_doubts_are_one_sentence_with_names_and_numbers():
     ]
     assert reason(doubts) == "`augment` was busy 79 % of the time and `Source` is nearly as slow (busy 74 %)"
     assert len(clauses(doubts)) == 4
+    unknown = {"code": "close", "op": LOOP, "utilisation": 0.3, "named_utilisation": None}
+    assert reason([unknown]) == "the training itself was busy 30 %"
 
 
 OTHERS = {"code": "other_load", "other_cores": 1.7, "cores": 2.0}
