@@ -1,7 +1,7 @@
 -- Functions that the thread that trains was seen in, from the first training step to the end of the last one.
 --
 -- Looks inside op windows are left out: steps are slower there. A function has the time of the looks that have it on
--- the stack, once each. What a fetch of a batch calls is of the data pipeline, and no function of the loop.
+-- the stack, once each. The time of a fetch of a batch is the data pipeline's, and no function's.
 --
 -- Reads: stack, stack_sample, train_step
 -- Ranks: apart
@@ -115,7 +115,7 @@ about AS (
     min(CASE WHEN regexp_matches(frame, $training) THEN height END) AS training_height,
     max(CASE WHEN regexp_matches(frame, $network) THEN height END) AS network_height,
     bool_or(height = 0 AND is_mindspore) AS in_mindspore,
-    max(CASE WHEN frame LIKE 'mindspore/dataset/%' THEN height END) AS fetch_height,
+    bool_or(frame LIKE 'mindspore/dataset/%.\_\_next\_\_' ESCAPE '\') AS fetches,
     bool_or(regexp_matches(frame, $waits)) AS waits,
     min(CASE WHEN NOT is_library THEN height END) AS own_height,
     any_value(CASE WHEN height = 0 THEN name END) AS leaf_name
@@ -132,13 +132,11 @@ met AS (
     about.waits,
     coalesce(judged.height > about.training_height, FALSE) AS trains,
     coalesce(judged.height < about.network_height, FALSE) AS in_network,
-    coalesce(
-      judged.height = about.own_height AND about.fetch_height IS NULL AND NOT (about.in_mindspore OR about.waits), FALSE
-    ) AS owns
+    coalesce(judged.height = about.own_height AND NOT (about.in_mindspore OR about.waits), FALSE) AS owns
   FROM judged
   INNER JOIN about USING (rep, rank, leaf_id)
   INNER JOIN seen ON judged.rep = seen.rep AND judged.rank = seen.rank AND judged.leaf_id = seen.stack_id
-  WHERE judged.height >= coalesce(about.fetch_height, 0)
+  WHERE NOT about.fetches
   QUALIFY row_number() OVER (PARTITION BY rep, rank, judged.leaf_id, judged.name ORDER BY judged.height ASC) = 1
 ),
 

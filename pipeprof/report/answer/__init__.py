@@ -50,7 +50,7 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """The first cause of the verdict in words, and those that cost about as much."""
     verdict, run = verdict_in(content), content["run"]
     given = _ANSWERS[verdict.lead.code](content, verdict.lead)
-    modes = content["diagnosis"].get("modes")
+    modes = None if verdict.lead.code == ranking.DRIFT else content["diagnosis"].get("modes")
     two = [] if modes is None else [f"The steps have {lengths(modes)}. {difference(modes)}"]
     given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)

@@ -15,6 +15,8 @@ FRAMES = [
     (6, 5, "mindspore/nn/layer/basic.py(7): Dense.construct"),
     (7, 1, "mindspore/common/tensor.py(5): Tensor.asnumpy"),
     (8, 0, "train.py(10): Log.step"),
+    (9, 0, "mindspore/dataset/engine/iterators.py(3): Iterator.__next__"),
+    (10, 9, "train.py(30): Rows.__getitem__"),
 ]
 PARAMS = {
     "training": "^mindspore/(ops/composite|nn/optim)/", "network": "^mindspore/ops/composite/",
@@ -61,6 +63,12 @@ def test_what_the_network_runs_and_what_waits_for_it(rows):
     found = rows((10, 30, 5), (50, 20, 6), (90, 5, 7), give="network_ns owned_ns wait_ns")
     assert found["train.py: Net.construct"] == (50, 30, 0)
     assert found["train.py: Log.step"] == (0, 0, 5)
+
+
+def test_a_fetch_is_the_data_pipelines_and_no_functions(rows):
+    found = rows((10, 30, 10), (50, 20, 9), (90, 5, 0), (120, 10, 3), give="total_ns owned_ns loop_ns")
+    assert found["train.py: main"] == (15, 5, 65)
+    assert "train.py: Rows.__getitem__" not in found
 
 
 def test_looks_in_op_windows_and_outside_of_the_steps_are_left_out(rows):
