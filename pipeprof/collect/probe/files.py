@@ -271,8 +271,8 @@ def _moved(number, identity):
 
 
 def _high(number):
-    """One more number for the same file, a high one; None where there is none."""
-    if _from[0] is None:
+    """One more number for the same file, a high one; None where there is none, or few: it takes two for a moment."""
+    if _from[0] is None or _few[0]:
         return None
     try:
         import fcntl
