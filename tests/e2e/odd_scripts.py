@@ -454,9 +454,8 @@ TRAINING = {
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(4)
         for number in steps(): pass
     """,
-    # One each for the script, a thread of MindSpore's and the recorder.
-    "has three descriptors from the beginning": """
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(3)
+    "has two descriptors from the beginning": """
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); exhaust(2)
         for number in steps(): pass
     """,
     "has ever fewer descriptors": """
