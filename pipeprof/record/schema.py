@@ -476,6 +476,7 @@ TABLES: tuple[Table, ...] = (
         ("t_ns", "bigint", "ns", "time of the look"),
         ("dur_ns", "bigint", "ns", "time that it stands for: since the look before"),
         ("stack_id", "bigint", "", "the innermost frame; of consecutive frames of MindSpore's the first and the last"),
+        ("part", "varchar", "", "checkpoint | evaluation: what was timed as a whole, and the look fell into; or null"),
     ),
     _table(
         "flow",

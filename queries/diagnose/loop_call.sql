@@ -1,7 +1,8 @@
 -- Functions that the thread that trains was seen in, from the first training step to the end of the last one.
 --
 -- Looks inside op windows are left out: steps are slower there. A function has the time of the looks that have it on
--- the stack, once each. The time of a fetch of a batch is the data pipeline's, and no function's.
+-- the stack, once each. The time of a fetch of a batch is the data pipeline's, and that of a checkpoint and of an
+-- evaluation is told as a whole: neither is a function's.
 --
 -- Reads: stack, stack_sample, train_step
 -- Ranks: apart
@@ -51,7 +52,7 @@ begun AS (
 
 placed AS (
   SELECT
-    rep, rank, stack_sample.stack_id, stack_sample.dur_ns,
+    rep, rank, stack_sample.stack_id, stack_sample.dur_ns, stack_sample.part,
     coalesce(begun.timed OR stack_sample.t_ns >= begun.end_ns, TRUE) AS counts
   FROM stack_sample
   INNER JOIN bound USING (rep, rank)
@@ -68,7 +69,7 @@ seen AS (
     CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
     count(*) AS looks
   FROM placed
-  WHERE counts
+  WHERE counts AND part IS NULL
   GROUP BY ALL
 ),
 
@@ -76,7 +77,8 @@ whole AS (
   SELECT
     rep, rank,
     CAST(sum(dur_ns) AS BIGINT) AS loop_ns
-  FROM seen
+  FROM placed
+  WHERE counts
   GROUP BY ALL
 ),
 

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.whole_run import timed_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,12 +63,16 @@ def undisturbed(process: Process, steps: Sequence[Step], by_step: Mapping[int, S
 def add_stacks(process: Process, out: RankRows) -> None:
     """Write one row per look at the stack of the thread that trains; frames that were lost leave their looks out."""
     stacks: list[list[str]] = []
+    timed = timed_parts(process)
     for event in process.all("stacks"):
         for caller, frame in event["sites"]:
             stacks.append([frame, *(stacks[caller] if 0 <= caller < len(stacks) else [])])
         for at, dur_ns, number in event["rows"]:
             if number < len(stacks):
-                out.add("stack_sample", t_ns=out.at(at), dur_ns=dur_ns, stack_id=out.stack_id(stacks[number]))
+                part = next((one.part for one in timed if one.begin <= at < one.end), None)
+                out.add(
+                    "stack_sample", t_ns=out.at(at), dur_ns=dur_ns, stack_id=out.stack_id(stacks[number]), part=part
+                )  # fmt: skip
 
 
 _UNKNOWN: Mapping[str, Any] = {}

@@ -172,13 +172,23 @@ def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[t
         if not event.get("again"):
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
     yield from (Stretch(begin, end, "profiling") for begin, end in recorder_at_work(process))
-    names = {int(event["number"]): event["label"] for event in process.all("callback")}
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
+    yield from _callbacks(process)
+    of_steps = [(step.start, step.end) for step in steps if step.kind == "eval"]
+    yield from _compiled(process, steps, [*evaluations, *of_steps])
+
+
+def timed_parts(process: Process) -> list[Stretch]:
+    """The checkpoints and evaluations of a process, whatever they call."""
+    checkpoints = [one for one in _callbacks(process) if one.part == "checkpoint"]
+    return checkpoints + [Stretch(begin, end, "evaluation") for begin, end in _evaluations(process)]
+
+
+def _callbacks(process: Process) -> Iterator[Stretch]:
+    names = {int(event["number"]): event["label"] for event in process.all("callback")}
     for mark in process.marks:
         if mark.kind == Kind.PART and mark.flag != EVALUATION:
             yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
-    of_steps = [(step.start, step.end) for step in steps if step.kind == "eval"]
-    yield from _compiled(process, steps, [*evaluations, *of_steps])
 
 
 def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:

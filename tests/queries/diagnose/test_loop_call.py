@@ -33,7 +33,10 @@ def tables(*looks):
     return {
         "step": [step(0, 0, 100), step(1, 100, 200), step(2, 200, 300, in_window=True), step(3, 300, 400)],
         "stack": [{"stack_id": at, "parent_id": up, "frame": frame} for at, up, frame in FRAMES],
-        "stack_sample": [{"t_ns": at, "dur_ns": length, "stack_id": stack} for at, length, stack in looks],
+        "stack_sample": [
+            {"t_ns": at, "dur_ns": length, "stack_id": stack, "part": next(iter(part), None)}
+            for at, length, stack, *part in looks
+        ],
     }
 
 
@@ -69,6 +72,11 @@ def test_a_fetch_is_the_data_pipelines_and_no_functions(rows):
     found = rows((10, 30, 10), (50, 20, 9), (90, 5, 0), (120, 10, 3), give="total_ns owned_ns loop_ns")
     assert found["train.py: main"] == (15, 5, 65)
     assert "train.py: Rows.__getitem__" not in found
+
+
+def test_a_checkpoint_is_told_as_a_whole_and_is_no_functions(rows):
+    found = rows((10, 30, 1, "checkpoint"), (50, 20, 1), give="total_ns loop_ns looks")
+    assert found["train.py: Log.step"] == (20, 50, 1)
 
 
 def test_looks_in_op_windows_and_outside_of_the_steps_are_left_out(rows):
