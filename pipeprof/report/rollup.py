@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
-from pipeprof.record import compact, store
-from pipeprof.record.checksums import ROLLUP as TABLE
+from pipeprof.record import checksums, compact, store
 from pipeprof.report import kept
 from pipeprof.report.made_of import of_rollup
 from pipeprof.report.run_verdict import find
@@ -24,6 +23,8 @@ from pipeprof.verdict.data_cause import CODES, bound_of
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
     from pipeprof.report.run_verdict import Findings
+
+TABLE = checksums.ROLLUP
 
 
 def rollup_of(run: Run) -> pa.Table:
