@@ -183,12 +183,12 @@ def _run_facts(run: Run) -> dict[str, Any]:
             "started_at",
             "git",
             "fingerprint",
-            "tables",
         )
     }
     return {
         "path": run.name,
         **facts,
+        "tables": {name: rows for name, rows in manifest.tables.items() if name != kept.TABLE},
         "reps": msgspec.to_builtins(manifest.reps),
         "warnings": msgspec.to_builtins(manifest.warnings),
     }
