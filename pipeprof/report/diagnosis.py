@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.rows import FetchCall, HostCall, LoopCall
 from pipeprof.record.trials import trials_of
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.words import compatible as other_programs
@@ -12,12 +13,9 @@ from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
 from pipeprof.verdict.calls import (
-    HOST_QUERY,
     LIBRARY,
     LISTED,
-    LOOP_QUERY,
     NETWORK_FRAMES,
-    QUERY,
     TRAINING_FRAMES,
     WAIT_FRAMES,
     host_call,
@@ -76,7 +74,7 @@ def judged(
     """
     verdict = data_verdict(engine, run, waits, pipelines)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
-    verdict["loop_calls"] = loop_calls(engine.rows(LOOP_QUERY, least=LISTED, **frames))
+    verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
     verdict["modes"] = two_modes(engine.rows("step/lengths"))
     verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), verdict["modes"])
     lower(verdict, contention)
@@ -111,7 +109,7 @@ def data_verdict(
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
         verdict = judge_fills(verdict, loads, cores)
         if verdict["verdict"] == "input_bound" and verdict["op_id"] is None:
-            take_calls(verdict, engine.rows(QUERY, least=LISTED))
+            take_calls(verdict, engine.typed(FetchCall, least=LISTED))
     return verdict
 
 
@@ -144,7 +142,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
     )
     diagnosis["host_call"] = None
     if imported and diagnosis["limit"] == "host_gap":
-        rows = engine.rows(HOST_QUERY, least=LISTED, library=LIBRARY)
+        rows = engine.typed(HostCall, least=LISTED, library=LIBRARY)
         diagnosis["host_call"] = host_call(rows, diagnosis["limit_share"])
         diagnosis["actions"] = [*on_call(diagnosis["host_call"]), *diagnosis["actions"]]
     diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])

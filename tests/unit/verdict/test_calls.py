@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from typed_rows import rows as typed
 
+from pipeprof.query.rows import FetchCall, HostCall, LoopCall
 from pipeprof.verdict.calls import (
     COVERED,
     ENOUGH_LOOKS,
@@ -46,7 +48,7 @@ def call(name, depth, share, category="python_function", rank=0, wait=1000, cove
 
 def judged(*rows):
     diagnosis = diagnose([WAITING], [], [])
-    take_calls(diagnosis, rows)
+    take_calls(diagnosis, typed(FetchCall, rows))
     return diagnosis
 
 
@@ -120,20 +122,22 @@ def function(name, own, self_ns, inside=None, inside_ns=None):
     return {"name": name, "own_ns": own, "self_ns": self_ns, "inside": inside, "inside_ns": inside_ns, "step_ns": 1000}
 
 
+def of_host(*rows):
+    return host_call(typed(HostCall, rows), 0.9)
+
+
 def test_of_the_host_the_function_that_takes_half_of_its_time_by_itself_or_in_one_library_is_named():
     log, waits = (
         function("a.py(1): log", 600, 500),
         function("b.py(1): get", 700, 20, "<built-in acquire of lock>", 680),
     )
-    assert host_call([function("c.py(1): f", 90, 90), log], 0.9)["name"] == "a.py(1): log"
-    assert host_call([waits], 0.9) | {"share": None} == {
+    assert of_host(function("c.py(1): f", 90, 90), log)["name"] == "a.py(1): log"
+    assert of_host(waits) | {"share": None} == {
         "name": "b.py(1): get", "share": None, "inside": "<built-in acquire of lock>", "inside_share": 0.68, "waits": True,
     }  # fmt: skip
-    assert (
-        host_call([function("a.py(1): step", 800, 100, "torch/x.py(1): f", 200)], 0.9) is None
-    )  # it launches operators
-    assert host_call([function("a.py(1): log", 440, 440)], 0.9) is None
-    assert host_call([], 0.9) is None
+    assert of_host(function("a.py(1): step", 800, 100, "torch/x.py(1): f", 200)) is None  # it launches operators
+    assert of_host(function("a.py(1): log", 440, 440)) is None
+    assert of_host() is None
 
 
 @pytest.mark.parametrize(
@@ -162,7 +166,7 @@ MAIN = seen("main", 1000, 1, None, training_ns=500, owned_ns=30)
 
 
 def found(*rows):
-    return [(call["name"], call["where"], call["share"]) for call in loop_calls(rows)]
+    return [(call["name"], call["where"], call["share"]) for call in loop_calls(typed(LoopCall, rows))]
 
 
 def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_calls():
@@ -171,7 +175,7 @@ def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_ca
         "Profiler.step", 600, 2, "train.py(25): main", owned_ns=0, frame_ns=None, inside=inner["name"], inside_ns=600
     )
     assert found(MAIN, step, inner) == [("Profiler.step", OUTSIDE, 0.6)]
-    call = loop_calls([MAIN, step, inner])[0]
+    call = loop_calls(typed(LoopCall, [MAIN, step, inner]))[0]
     assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
     assert call["most_share"] == pytest.approx(0.6 + 2 * (0.6 * 0.4 / 1000) ** 0.5)
     assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
@@ -193,9 +197,13 @@ def test_of_the_loop_and_of_the_network_only_python_of_its_own_counts():
 
 def test_few_looks_name_no_call():
     log = seen("log", 500, 2)
+
+    def looked(looks):
+        return loop_calls(typed(LoopCall, [log | {"looks": looks}]))
+
     assert found(log | {"looks": LEAST_LOOKS - 1}) == []
-    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS - 1}])] == ["medium"]
-    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS}])] == ["high"]
+    assert [call["confidence"] for call in looked(ENOUGH_LOOKS - 1)] == ["medium"]
+    assert [call["confidence"] for call in looked(ENOUGH_LOOKS)] == ["high"]
 
 
 @pytest.mark.parametrize(
