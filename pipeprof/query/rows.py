@@ -43,9 +43,22 @@ def typed(kind: type[OneRow], rows: Iterable[Mapping[str, Any]]) -> list[OneRow]
     return [kind(**one) for one in rows]
 
 
+CommSummary = row("CommSummary", "comm/summary")
 FetchCall = row("FetchCall", "diagnose/fetch_call")
 HostCall = row("HostCall", "diagnose/host_call")
 LoopCall = row("LoopCall", "diagnose/loop_call")
+NetworkPhase = row("NetworkPhase", "diagnose/network_phase")
+NetworkTop = row("NetworkTop", "diagnose/network_top")
+NetworkTypes = row("NetworkTypes", "diagnose/network_types")
+OpGrowth = row("OpGrowth", "diagnose/op_growth")
+RankImbalance = row("RankImbalance", "diagnose/rank_imbalance")
+WarmupShare = row("WarmupShare", "diagnose/warmup_share")
 HostAccount = row("HostAccount", "host/account")
 HostRoom = row("HostRoom", "host/room")
+MemoryGrowth = row("MemoryGrowth", "memory/growth")
+LastArrival = row("LastArrival", "rank/last_arrival")
+Link = row("Link", "rank/link")
+PhaseDiff = row("PhaseDiff", "rank/phase_diff")
 RunAccount = row("RunAccount", "run/account")
+Course = row("Course", "step/course")
+StepLengths = row("StepLengths", "step/lengths")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.query.rows import RunAccount, typed
+from pipeprof.query.rows import Course, RunAccount, typed
 from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.diagnosis import judged
@@ -56,7 +56,7 @@ def find(engine: Engine, run: Run) -> Findings:
     """Ask everything that a candidate comes from, and rank the candidates."""
     summary, split = engine.rows("step/summary"), engine.rows("step/split")
     waits, pipelines = engine.rows("step/data_wait"), engine.rows("queue/pipelines")
-    drift = judge_course(engine.rows("step/course", blocks=BLOCKS))
+    drift = judge_course(engine.typed(Course, blocks=BLOCKS))
     account = account_of(engine)
     diagnosis = judged(engine, run, waits, pipelines, account["contention"])
     several = len({row["rank"] for row in (*summary, *split)}) > 1

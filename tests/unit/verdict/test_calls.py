@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from typed_rows import rows as typed
+from typed_rows import of_dicts
 
-from pipeprof.query.rows import FetchCall, HostCall, LoopCall
+from pipeprof.verdict import calls
 from pipeprof.verdict.calls import (
     COVERED,
     ENOUGH_LOOKS,
@@ -27,12 +27,11 @@ from pipeprof.verdict.calls import (
     TRAINING_FRAMES,
     WAIT_FRAMES,
     WORKERS,
-    host_call,
-    loop_calls,
-    take_calls,
 )
 from pipeprof.verdict.data_cause import data_cause
 from pipeprof.verdict.pipeline import diagnose
+
+host_call, loop_calls, take_calls = map(of_dicts, (calls.host_call, calls.loop_calls, calls.take_calls))
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SEVERAL = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -48,7 +47,7 @@ def call(name, depth, share, category="python_function", rank=0, wait=1000, cove
 
 def judged(*rows):
     diagnosis = diagnose([WAITING], [], [])
-    take_calls(diagnosis, typed(FetchCall, rows))
+    take_calls(diagnosis, rows)
     return diagnosis
 
 
@@ -123,7 +122,7 @@ def function(name, own, self_ns, inside=None, inside_ns=None):
 
 
 def of_host(*rows):
-    return host_call(typed(HostCall, rows), 0.9)
+    return host_call(rows, 0.9)
 
 
 def test_of_the_host_the_function_that_takes_half_of_its_time_by_itself_or_in_one_library_is_named():
@@ -166,7 +165,7 @@ MAIN = seen("main", 1000, 1, None, training_ns=500, owned_ns=30)
 
 
 def found(*rows):
-    return [(call["name"], call["where"], call["share"]) for call in loop_calls(typed(LoopCall, rows))]
+    return [(call["name"], call["where"], call["share"]) for call in loop_calls(rows)]
 
 
 def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_calls():
@@ -175,7 +174,7 @@ def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_ca
         "Profiler.step", 600, 2, "train.py(25): main", owned_ns=0, frame_ns=None, inside=inner["name"], inside_ns=600
     )
     assert found(MAIN, step, inner) == [("Profiler.step", OUTSIDE, 0.6)]
-    call = loop_calls(typed(LoopCall, [MAIN, step, inner]))[0]
+    call = loop_calls([MAIN, step, inner])[0]
     assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
     assert call["most_share"] == pytest.approx(0.6 + 2 * (0.6 * 0.4 / 1000) ** 0.5)
     assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
@@ -199,7 +198,7 @@ def test_few_looks_name_no_call():
     log = seen("log", 500, 2)
 
     def looked(looks):
-        return loop_calls(typed(LoopCall, [log | {"looks": looks}]))
+        return loop_calls([log | {"looks": looks}])
 
     assert found(log | {"looks": LEAST_LOOKS - 1}) == []
     assert [call["confidence"] for call in looked(ENOUGH_LOOKS - 1)] == ["medium"]

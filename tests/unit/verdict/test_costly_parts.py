@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from typed_rows import rows as typed
+from typed_rows import of_dicts
 
-from pipeprof.query.rows import RunAccount
-from pipeprof.verdict.run_account import costly_drift, costly_parts, drift_share, judge_run, training_share
+from pipeprof.verdict import run_account
+from pipeprof.verdict.run_account import costly_drift, costly_parts, drift_share
+
+judge_run, training_share = of_dicts(run_account.judge_run), of_dicts(run_account.training_share)
 
 S = 1_000_000_000
 
@@ -16,22 +18,14 @@ def part(name, seconds, detail="", cause="", rep=0, rank=0, count=1):
             "dur_ns": int(seconds * S), "share": None}  # fmt: skip
 
 
-def judged(rows):
-    return judge_run(typed(RunAccount, rows))
-
-
-def training(rows):
-    return training_share(typed(RunAccount, rows))
-
-
 def named(rows):
-    return [(one["part"], one["detail"], one["cause"]) for one in judged(rows)]
+    return [(one["part"], one["detail"], one["cause"]) for one in judge_run(rows)]
 
 
 def test_parts_above_a_tenth_are_told_largest_first():
     rows = [part("import", 3), part("training", 10), part("evaluation", 5), part("checkpoint", 1)]
     assert named(rows) == [("evaluation", "", ""), ("import", "", "")]
-    found = judged(rows)[0]
+    found = judge_run(rows)[0]
     assert (found["share"], found["loop_share"]) == (pytest.approx(5 / 19), pytest.approx(5 / 16))
 
 
@@ -42,12 +36,12 @@ def test_little_time_is_nothing_whatever_its_share():
 def test_the_rank_that_spends_most_counts_and_the_repetition_in_the_middle():
     rows = [part("training", 10, rank=rank, rep=rep) for rep in range(3) for rank in range(2)]
     rows += [part("checkpoint", length, rank=1, rep=rep) for rep, length in enumerate((5, 0.1, 7))]
-    (found,) = judged(rows)
+    (found,) = judge_run(rows)
     assert (found["rep"], found["rank"], found["dur_ns"]) == (0, 1, 5 * S)
 
 
 def costly(rows):
-    return [found["part"] for found in costly_parts(judged(rows))]
+    return [found["part"] for found in costly_parts(judge_run(rows))]
 
 
 def test_what_recurs_costs_and_what_happens_once_does_not():
@@ -61,21 +55,21 @@ def test_what_follows_the_last_step_costs_where_it_is_long(seconds, found):
     rows = [part("training", 10), part("ending", seconds)]
     assert costly(rows) == found
     assert costly([part("training", 40), part("ending", 11)]) == []
-    assert training(rows) == pytest.approx(10 / 21 if found else 1.0)
+    assert training_share(rows) == pytest.approx(10 / 21 if found else 1.0)
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(1.0, []), (1.2, ["ending"])])
 def test_what_the_pipeline_goes_on_for_costs_from_a_tenth_on_and_the_end_behind_it_does_not(seconds, found):
     rows = [part("training", 10), part("ending", seconds, cause="rest_of_epoch"), part("ending", 3)]
     assert costly(rows) == found
-    assert training(rows) == pytest.approx(10 / (10 + seconds))
+    assert training_share(rows) == pytest.approx(10 / (10 + seconds))
     assert costly([part("ending", 20, cause="rest_of_epoch")]) == []
 
 
 def test_the_training_steps_are_a_part_of_what_interrupts_them():
     rows = [part("training", 6), part("evaluation", 3), part("checkpoint", 1), part("import", 30)]
-    assert training(rows) == pytest.approx(0.6)
-    assert training([]) == 1.0
+    assert training_share(rows) == pytest.approx(0.6)
+    assert training_share([]) == 1.0
 
 
 def course(verdict="step", **more):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from typed_rows import rows as typed
+from typed_rows import of_dicts
 
-from pipeprof.query.rows import HostAccount, HostRoom
-from pipeprof.verdict.account import KIND, find_contention, lower
+from pipeprof.verdict import account
+from pipeprof.verdict.account import KIND, lower
+
+find_contention = of_dicts(account.find_contention)
 
 PLACE = {"rep": 0, "rank": 0, "phase": "steady"}
 ROOM = PLACE | {"cores": 2.0, "idle_share": 0.02, "job_cores": 1.9, "dur_ns": 60_000_000_000}
@@ -18,12 +20,8 @@ MAIN = WRITER | {"part": "main", "what": "", "site": "", "library": "", "pid": N
                  "wait_cores": 0.75}  # fmt: skip
 
 
-def found_in(parts, rooms):
-    return find_contention(typed(HostAccount, parts), typed(HostRoom, rooms))
-
-
 def test_a_busy_child_on_a_machine_without_idle_cores_is_named():
-    found = found_in([MAIN, WRITER], [ROOM])
+    found = find_contention([MAIN, WRITER], [ROOM])
     assert (found["kind"], found["pid"], found["site"], found["confidence"]) == (KIND, 12, "train.py:9", "high")
     assert (found["training_cores"], found["wait_cores"], found["available_cores"]) == (1.1, 0.75, 2.0)
 
@@ -44,20 +42,20 @@ def test_a_busy_child_on_a_machine_without_idle_cores_is_named():
     ],
 )
 def test_nobody_is_named_otherwise(row, room):
-    assert found_in([MAIN, WRITER | row], [ROOM | room]) is None
+    assert find_contention([MAIN, WRITER | row], [ROOM | room]) is None
 
 
 def test_the_cores_are_those_that_it_may_use():
-    assert found_in([MAIN, WRITER | {"cores": 0.04}], [ROOM | {"cores": 0.5}]) is not None
+    assert find_contention([MAIN, WRITER | {"cores": 0.04}], [ROOM | {"cores": 0.5}]) is not None
 
 
 def test_a_launcher_that_computes_is_named():
-    assert found_in([MAIN, WRITER | {"part": "launcher"}], [ROOM])["part"] == "launcher"
+    assert find_contention([MAIN, WRITER | {"part": "launcher"}], [ROOM])["part"] == "launcher"
 
 
 def test_the_largest_is_named():
     other = WRITER | {"what": "Other", "cores": 1.0, "pid": 13}
-    assert found_in([MAIN, WRITER, other], [ROOM])["pid"] == 13
+    assert find_contention([MAIN, WRITER, other], [ROOM])["pid"] == 13
 
 
 @pytest.mark.parametrize(
@@ -69,15 +67,15 @@ def test_the_largest_is_named():
     ],
 )
 def test_doubts(room, codes, confidence):
-    found = found_in([MAIN, WRITER], [ROOM | room])
+    found = find_contention([MAIN, WRITER], [ROOM | room])
     assert ([doubt["code"] for doubt in found["doubts"]], found["confidence"]) == (codes, confidence)
 
 
 def test_half_of_the_repetitions_must_say_it_and_disagreement_is_a_doubt():
     rooms = [ROOM | {"rep": rep} for rep in range(3)]
     one = [WRITER | {"rep": 0}]
-    assert found_in(one, rooms) is None
-    found = found_in([*one, WRITER | {"rep": 1, "pid": 99}], rooms)
+    assert find_contention(one, rooms) is None
+    found = find_contention([*one, WRITER | {"rep": 1, "pid": 99}], rooms)
     assert found["doubts"] == [{"code": "repetitions_differ", "agree": 2, "of": 3}]
 
 
@@ -88,7 +86,7 @@ def diagnosis(**more):
 
 def test_what_else_was_found_is_less_sure():
     made = diagnosis()
-    lower(made, found_in([MAIN, WRITER], [ROOM]))
+    lower(made, find_contention([MAIN, WRITER], [ROOM]))
     assert (made["kind"], made["process"]["leads"]) == (KIND, True)
     assert (made["confidence"], made["network"]["confidence"]) == ("medium", "low")
     assert made["doubts"] == [{"code": KIND, "share": 0.45, "what": "WriterPool", "pid": 12}]
@@ -111,7 +109,7 @@ DATASET = MAIN | {"part": "dataset_thread", "cores": 0.25, "wait_cores": None}
 def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, ready, leads):
     """One that is ready to compute for most of its time waits for a CPU, not for a process."""
     made = diagnosis(verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
-    lower(made, found_in([MAIN, WRITER, DATASET | {"wait_cores": ready}], [ROOM]))
+    lower(made, find_contention([MAIN, WRITER, DATASET | {"wait_cores": ready}], [ROOM]))
     assert made["process"]["leads"] is leads
     assert made["kind"] == (KIND if leads else "wait")
     assert made["confidence"] == "medium"
