@@ -14,7 +14,7 @@ ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.
 SUPPORTED = ((2, 7), (2, 10))
 
 _imports = {}  # type: dict[str, dict[str, object]]  # by library: when its import began and ended, and its version
-_told = set()  # of libraries, those whose context is in the record
+_told = set()  # type: set[str]  # libraries whose context is in the record
 _units = {}  # type: dict[object, tuple[int, bool]]
 
 
