@@ -5,39 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
-from pipeprof.verdict.decision import with_kinds
-from pipeprof.verdict.loop import CONSUMER, loop_of
-from pipeprof.verdict.pipeline import FACTS
+from pipeprof.verdict.capacity import CONSUMER
+from pipeprof.verdict.loop import loop_of
+from pipeprof.verdict.pipeline import facts_of
 from pipeprof.verdict.suggest import suggestions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import JudgedStage
 
 RULE = "queues_alone"
 EMPTY = 0.2  # a queue that is less full in the mean leaves its reader waiting: MindInsight's bound
 FILLED = 0.5  # one that is fuller seldom does
 
 
-def judge_fills(verdict: dict[str, Any], loads: Sequence[Row], cores: float) -> dict[str, Any]:
+def judge_fills(verdict: dict[str, Any], loads: Sequence[JudgedStage], cores: float) -> dict[str, Any]:
     """The given verdict, or where it could not be measured the one that the fill of the queues allows.
 
-    `loads`: rows of diagnose/load. Input-bound where the queue in front of the training is empty, by the operator whose
+    Input-bound where the queue in front of the training is empty, by the operator whose
     input queue is fuller than its output queue by most; not input-bound where it is full; else it stays not measured.
     Confidence is low: how long the training waits is not known. Of several ranks the one with the emptiest queue.
     """
-    loops = [row for row in loads if row["op_id"] == CONSUMER and row["input_ratio"] is not None and row["samples"]]
+    loops = [row for row in loads if row.op_id == CONSUMER and row.input_ratio is not None and row.samples]
     if verdict["verdict"] != "not_measured" or not loops:
         return verdict
-    loop = min(loops, key=lambda row: (row["input_ratio"], row["rep"], row["rank"]))
-    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == (loop["rep"], loop["rank"])])
-    fill, samples = loop["input_ratio"], loop["samples"]
+    loop = min(loops, key=lambda row: (row.input_ratio, row.rep, row.rank))
+    rows = [row for row in loads if (row.rep, row.rank) == (loop.rep, loop.rank)]
+    fill, samples = loop.input_ratio, loop.samples
     by_fills = verdict | {
         "doubts": [{"code": "fills_alone", "samples": samples}],
         "confidence": "low",
-        "rank": loop["rank"],
-        "pipeline_key": loop["pipeline_key"],
+        "rank": loop.rank,
+        "pipeline_key": loop.pipeline_key,
         "evidence": [
             *verdict["evidence"],
             shown.evidence("last_queue", fill, "share", shown.LOAD, shown.on("samples", samples=samples)),
@@ -45,16 +45,16 @@ def judge_fills(verdict: dict[str, Any], loads: Sequence[Row], cores: float) -> 
     }
     if fill >= FILLED:
         return by_fills | {"verdict": "consumer_bound"}
-    stages = [row for row in rows if row["op_id"] != CONSUMER and row["drop_ratio"] is not None]
+    stages = [row for row in rows if row.op_id != CONSUMER and row.drop_ratio is not None]
     if fill >= EMPTY or not stages:
         return verdict
-    row = max(stages, key=lambda stage: stage["drop_ratio"])
+    row = max(stages, key=lambda stage: stage.drop_ratio)
     by_fills["evidence"] += shown.of_stage(row, "weak")
     return by_fills | {
-        "verdict": "input_bound", "op_id": row["op_id"], "op_type": row["op_type"], "op_name": row["name"],
-        "kind": row["kind"], "rule": "weak", "rule_name": RULE,
-        "rule_facts": [{"fact": "drop", "value": row["drop_ratio"], "relation": "noted", "bound": None}],
-        "candidates": [row["op_id"]], "place": {"call": row["site"], "code": row["code"]},
-        "facts": {name: row[name] for name in FACTS} | {"margin": None, "runner_up": None},
-        "suggestions": [item.as_dict() for item in suggestions(row, row["kind"], loop_of(rows, cores))],
+        "verdict": "input_bound", "op_id": row.op_id, "op_type": row.op_type, "op_name": row.name,
+        "kind": row.kind, "rule": "weak", "rule_name": RULE,
+        "rule_facts": [{"fact": "drop", "value": row.drop_ratio, "relation": "noted", "bound": None}],
+        "candidates": [row.op_id], "place": {"call": row.site, "code": row.code},
+        "facts": facts_of(row) | {"margin": None, "runner_up": None},
+        "suggestions": [item.as_dict() for item in suggestions(row, row.kind, loop_of(rows, cores))],
     }  # fmt: skip

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec.structs import asdict
+
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.runs import Measured
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch
+    from pipeprof.query.rows import JudgedStage
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.tuning import Goal
@@ -259,14 +262,14 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     with signals_held():
         from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
-        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount  # noqa: PLC0415
+        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse  # noqa: PLC0415
         from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
         from pipeprof.record import store  # noqa: PLC0415
 
         run = open_run(path)
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
-            storage, account = engine.rows("diagnose/storage"), engine.typed(RunAccount)
+            storage, account = engine.typed(StorageUse), engine.typed(RunAccount)
             process = find_contention(engine.typed(HostAccount), engine.typed(HostRoom))
         if not pipelines:
             return None
@@ -282,14 +285,15 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     seconds = max(seconds, (duration or 0) / 1e9)
     own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
     origins = {op_id: {name: row.get(name) for name in ("site", "callers")} for op_id, row in own_ops.items()}
-    ops = [{**row, **origins.get(row["op_id"], {})} for row in pipeline.load if row["node"] is not None]
-    own = [row for row in storage if _is_of(row, pipeline.load)]
+    ops = [{**asdict(stage), **origins.get(stage.op_id, {})} for stage in pipeline.load if stage.node is not None]
+    place = {(stage.rep, stage.rank, stage.pipeline_key) for stage in pipeline.load[:1]}
+    own = [use for use in storage if (use.rep, use.rank, use.pipeline_key) in place]
     advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
-    leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
+    leaves = frozenset(use.op_id for use in own if not use.producers and use.op_type != SOURCE)
     changeable = frozenset(row["op_id"] for row in ops)
     nodes = numa_nodes() if shutil.which("taskset") else []
     recorded = Recorded(caches, sizes, nodes, leaves, changeable, _set_together(ops))
@@ -303,7 +307,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
 
 
 def _wait_share(pipeline: Pipeline) -> float:
-    return next((row["wait_share"] or 0.0 for row in pipeline.load), 0.0)
+    return next((stage.wait_share or 0.0 for stage in pipeline.load), 0.0)
 
 
 def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], frozenset[int]]:
@@ -315,13 +319,8 @@ def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], 
     return set_together(ops)
 
 
-def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a row is of the same pipeline of the same rank."""
-    return _is_of_rank(row, load) and any(row["pipeline_key"] == one["pipeline_key"] for one in load[:1])
-
-
-def _is_of_rank(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
-    return any((row["rep"], row["rank"]) == (one["rep"], one["rank"]) for one in load[:1])
+def _is_of_rank(row: Mapping[str, Any], load: Sequence[JudgedStage]) -> bool:
+    return any((row["rep"], row["rank"]) == (stage.rep, stage.rank) for stage in load[:1])
 
 
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:
