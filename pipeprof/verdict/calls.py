@@ -105,7 +105,7 @@ def host_call(rows: Sequence[HostCall], gap_share: float) -> dict[str, Any] | No
         return None
     return {
         "name": best.name, "share": share, "inside": inside,
-        "inside_share": None if inside is None else best.inside_ns / best.step_ns,
+        "inside_share": None if inside is None or best.inside_ns is None else best.inside_ns / best.step_ns,
         "waits": inside is not None and _WAITS.search(inside) is not None,
     }  # fmt: skip
 
@@ -156,7 +156,8 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
         "wait_share": waits / loop,
         "site": None if where == LOOP else _place_of(row.caller),
         "code": None if row.frame_ns is None else _place_of(row.frame),
-        "inside": inside, "inside_share": None if inside is None else row.inside_ns / loop,
+        "inside": inside,
+        "inside_share": None if inside is None or row.inside_ns is None else row.inside_ns / loop,
         "looks": looks, "rank": row.rank, "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",
     }  # fmt: skip
 

@@ -49,14 +49,14 @@ def judge_growth(row: MemoryGrowth, mode: str | None = None) -> dict[str, Any]:
 
 def _verdict(row: MemoryGrowth, threshold: float, keeps: int) -> tuple[str, str]:
     slope, low, high = row.slope_bytes, row.slope_low_bytes, row.slope_high_bytes
-    if slope is None or low is None or high is None:
+    rise, fall, span = row.most_rise_bytes, row.most_fall_bytes, row.span_steps
+    if slope is None or low is None or high is None or rise is None or fall is None:
         return UNCLEAR, "few_parts"
-    span = row.span_steps
     change, most = slope * span, max(abs(low), abs(high)) * span
     between = row.last_bytes - row.first_bytes  # a jump in the middle makes slope x steps larger than itself
-    if low > 0 and min(change, between) - max(row.most_rise_bytes, 0) >= threshold:
-        return _beyond(row, threshold, keeps) if keeps else (GROWING, "grew")
-    if high < 0 and min(-change, -between) - max(row.most_fall_bytes, 0) >= threshold:
+    if low > 0 and min(change, between) - max(rise, 0) >= threshold:
+        return _beyond(low, high, keeps, grows=(slope - keeps) * span >= threshold) if keeps else (GROWING, "grew")
+    if high < 0 and min(-change, -between) - max(fall, 0) >= threshold:
         return SHRINKING, "shrank"
     if most < threshold:
         return STEADY, "below_threshold"
@@ -65,10 +65,9 @@ def _verdict(row: MemoryGrowth, threshold: float, keeps: int) -> tuple[str, str]
     return UNCLEAR, "wide_interval"
 
 
-def _beyond(row: MemoryGrowth, threshold: float, keeps: int) -> tuple[str, str]:
-    """Of memory that grows: whether by more than MindSpore keeps of each step."""
-    low, high = row.slope_low_bytes, row.slope_high_bytes
-    if low > keeps and (row.slope_bytes - keeps) * row.span_steps >= threshold:
+def _beyond(low: float, high: float, keeps: int, *, grows: bool) -> tuple[str, str]:
+    """Of memory that grows: whether by more than MindSpore keeps of each step. `grows`: without that by enough."""
+    if low > keeps and grows:
         return GROWING, "grew"
     return (STEADY, "mindspores_own") if high <= 2 * keeps else (UNCLEAR, "mindspores_own")
 

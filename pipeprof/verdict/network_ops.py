@@ -23,7 +23,7 @@ LEAST_WINDOWS, LEAST_STEPS = 2, 6
 
 def top_ops(rows: Sequence[NetworkTop], limit: int = 10) -> list[dict[str, Any]]:
     """Operators over all repetitions and ranks: mean share of the step time, largest first."""
-    ops = []
+    ops: list[dict[str, Any]] = []
     for (name, phase, shapes), members in _grouped(rows, lambda row: (row.name, row.phase, row.in_shapes)):
         ops.append(
             {
@@ -42,7 +42,7 @@ def top_ops(rows: Sequence[NetworkTop], limit: int = 10) -> list[dict[str, Any]]
 
 def top_types(rows: Sequence[NetworkTypes], limit: int = 10) -> list[dict[str, Any]]:
     """Operator types over all repetitions and ranks: mean share of a step, largest first."""
-    types = [
+    types: list[dict[str, Any]] = [
         {
             "type": kind,
             "phase": phase,
@@ -70,14 +70,18 @@ def growing_ops(rows: Sequence[OpGrowth]) -> list[dict[str, Any]]:
     """
     tested: list[dict[str, Any]] = []
     for _, members in _grouped(rows, lambda row: (row.rep, row.rank)):
-        fit = [row for row in members if _testable(row)]
-        tested += [_judged(row, ALPHA / len(fit)) for row in fit]
+        fit = [
+            (row, row.slope_ns, row.slope_variance)
+            for row in members
+            if row.slope_ns is not None and row.slope_variance is not None and _testable(row)
+        ]
+        tested += [_judged(row, slope, sqrt(variance), ALPHA / len(fit)) for row, slope, variance in fit]
     growing = []
-    for _, members in _grouped(tested, lambda op: (op["name"], op["phase"])):
-        grown = [op for op in members if op.pop("grows")]
-        if 2 * len(grown) >= len(members):
+    for _, judged in _grouped(tested, lambda op: (op["name"], op["phase"])):
+        grown = [op for op in judged if op.pop("grows")]
+        if 2 * len(grown) >= len(judged):
             worst = max(grown, key=lambda op: op["growth_ns"])
-            growing.append({**worst, "seen_on": len(members), "grows_on": len(grown)})
+            growing.append({**worst, "seen_on": len(judged), "grows_on": len(grown)})
     return sorted(growing, key=lambda op: (-op["growth_ns"], str(op["name"])))
 
 
@@ -92,14 +96,13 @@ def shapes_text(shapes: str | None) -> str | None:
 
 
 def _testable(row: OpGrowth) -> bool:
-    enough = row.windows >= LEAST_WINDOWS and row.steps >= LEAST_STEPS
-    measured = row.slope_ns is not None and row.slope_variance is not None and row.share is not None
-    return bool(enough and measured and row.share >= TESTED_SHARE)
+    return row.windows >= LEAST_WINDOWS and row.steps >= LEAST_STEPS and (row.share or 0.0) >= TESTED_SHARE
 
 
-def _judged(row: OpGrowth, alpha: float) -> dict[str, Any]:
-    slope, span = row.slope_ns, row.span_steps
-    margin = t_quantile(1 - alpha / 2, row.steps - 2) * sqrt(row.slope_variance)
+def _judged(row: OpGrowth, slope: float, error: float, alpha: float) -> dict[str, Any]:
+    """`slope`: the row's, with its standard error."""
+    span = row.span_steps
+    margin = t_quantile(1 - alpha / 2, row.steps - 2) * error
     large = (slope - margin) * span >= LEAST_GROWTH * row.mean_ns
     steady = row.falls <= (row.windows - 1) // 4
     return {

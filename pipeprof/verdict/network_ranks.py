@@ -50,26 +50,32 @@ def standard_error(low: float, high: float, count: int) -> float:
 
 
 def _of_rep(rows: Sequence[RankImbalance]) -> dict[str, Any] | None:
-    own = [row for row in rows if row.part == "own" and row.diff_ns is not None]
-    if not own or own[0].steps < LEAST_STEPS:
+    own = [
+        (row.diff_ns, -row.rank, standard_error(row.diff_low_ns, row.diff_high_ns, row.steps), row)
+        for row in rows
+        if row.part == "own"
+        and row.diff_ns is not None
+        and row.diff_low_ns is not None
+        and row.diff_high_ns is not None
+    ]
+    if not own or own[0][3].steps < LEAST_STEPS:
         return None
-    slow = max(own, key=lambda row: (row.diff_ns, -row.rank))
-    error = standard_error(slow.diff_low_ns, slow.diff_high_ns, slow.steps)
+    excess, _, error, slow = max(own, key=lambda one: one[:2])
     needed = max(ERRORS, NormalDist().inv_cdf(1 - 0.0027 / len(own)))
     step = slow.step_ns
-    if slow.diff_ns <= needed * error or slow.diff_ns <= LEAST_SHARE * step:
+    if excess <= needed * error or excess <= LEAST_SHARE * step:
         return None
-    mine = {row.part: row for row in rows if row.rank == slow.rank}
-    phase = max(PHASES, key=lambda name: mine[name].diff_ns)
-    others = slow.median_ns - slow.diff_ns
+    mine = {row.part: row.diff_ns or 0.0 for row in rows if row.rank == slow.rank}
+    phase = max(PHASES, key=lambda name: mine[name])
+    others = slow.median_ns - excess
     return {
         "rank": slow.rank,
         "phase": phase,
-        "share": slow.diff_ns / step,
-        "excess_ns": slow.diff_ns,
+        "share": excess / step,
+        "excess_ns": excess,
         "excess_error_ns": error,
         "ratio": slow.median_ns / others if others > 0 else None,
-        "phase_excess_ns": mine[phase].diff_ns,
+        "phase_excess_ns": mine[phase],
         "wait_caused_ns": _wait_caused([row for row in rows if row.peers == slow.peers], slow.rank),
         "steps": slow.steps,
         "ranks": slow.ranks,
