@@ -45,12 +45,12 @@ from pipeprof.verdict.calls import (
 )
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_kinds, with_stages
-from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.modes import of_one_mode, two_modes
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
+from pipeprof.verdict.verdict_from_queues import judge_fills
 
 if TYPE_CHECKING:
     from pipeprof.query.engine import Engine

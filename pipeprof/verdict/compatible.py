@@ -64,7 +64,7 @@ def _of_rank(advice: Sequence[MindinsightAdvice], rows: Sequence[Mindinsight]) -
 
 
 def _common(groups: list[list[_Row]], judge: Callable[[Sequence[_Row]], dict[str, Any]]) -> dict[str, Any]:
-    """The part of the group that stands for all."""
+    """Part of the group whose verdict is the most frequent."""
     parts = [judge(rows) for rows in groups] or [judge([])]
     votes = Counter(_vote(part) for part in parts)
     best = max(votes.values())

@@ -147,7 +147,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
 
 
 def _numbers(code: str, facts: Facts, rule: Rule) -> dict[str, Any]:
-    """What a sentence about a doubt needs."""
+    """Numbers that the sentence about a doubt needs."""
     numbers = _NUMBERS[code](facts) if code in _NUMBERS else {}
     return numbers | {"rule": rule.code} if code == "indirect" else numbers
 

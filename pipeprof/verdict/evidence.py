@@ -27,7 +27,7 @@ def evidence(
 
 
 def on(code: str, **facts: Any) -> dict[str, Any]:
-    """What a number was measured on."""
+    """Builds the code and numbers of what was measured."""
     return {"code": code, **facts}
 
 

@@ -253,7 +253,7 @@ class Facts:
 
     @property
     def untimed_cores(self) -> float | None:
-        """That CPU in cores."""
+        """CPU beyond its timed work, of the operator that has most of it, in cores."""
         return self.untimed_worker.untimed_cores if self.untimed_worker else None
 
     @property
@@ -277,7 +277,7 @@ class Facts:
 
     @property
     def contending_cores(self) -> float | None:
-        """Its CPU in cores."""
+        """CPU of the contending stage, in cores."""
         return None if self.contender is None else self.contender.cores or 0.0
 
     @property
@@ -289,7 +289,7 @@ class Facts:
 
     @property
     def first_utilisation(self) -> float | None:
-        """Of the stage that was named."""
+        """Utilisation of the stage that was named."""
         return self.first.utilisation if self.first else None
 
     @property

@@ -134,7 +134,7 @@ def _reading(row: JudgedStage, kind: str | None, loop: Loop) -> Suggestion:
 
 
 def _of(code: str, row: JudgedStage, facts: Mapping[str, Any] | None = None, **more: Any) -> Suggestion:
-    """A suggestion on the operator of the row."""
+    """Builds a suggestion on the operator of the row."""
     return Suggestion(code, {"op": operator(row), "workers": row.workers, **(facts or {})}, row.op_id, **more)
 
 
@@ -455,7 +455,7 @@ def _gains(prediction: Prediction) -> dict[str, Any]:
 
 
 def _stated(prediction: Prediction) -> dict[str, Any]:
-    """The gain, or why there is none."""
+    """Facts of the gain, or why there is none."""
     return {name: getattr(prediction, name) for name in ("ratio", "low", "high", "reason", "trial")}
 
 

@@ -54,7 +54,7 @@ PART, LEAST_S = 20, 20.0  # a longer training is recorded for that part of the b
 
 
 @dataclass(frozen=True)
-class Seen:
+class Recording:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
     `others`: lines that make operators of other pipelines, or lead there; `recorded`: what else it says of candidates;
@@ -78,7 +78,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
 
     `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time. `later`: steps/s from
@@ -98,15 +98,15 @@ class Bench(Protocol):
     stop_after: int | None
 
     def now(self) -> float:
-        """Seconds of a clock that only goes on."""
+        """Monotonic time in seconds."""
 
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
 
         Raises WorkloadError for a command that fails or takes longer.
         """
 
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
         """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
 
     def rows(
@@ -128,10 +128,10 @@ class TuneBench:
         self.stop_after: int | None = None
 
     def now(self) -> float:
-        """Seconds of a clock that only goes on."""
+        """Monotonic time in seconds."""
         return time.monotonic()
 
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
 
         Raises WorkloadError for a command that fails or takes longer.
@@ -144,7 +144,7 @@ class TuneBench:
             beside = trials_beside(path.parent.parent, without_secrets(self.command), but=path.parent)
         return _seen(path, self.now() - began, settings.site, beside)
 
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
         """One unprofiled run; what is left of an interrupted one is thrown away."""
         began = self.now()
         watched = watched_memory() if self.goal == "memory" else nullcontext()
@@ -160,7 +160,7 @@ class TuneBench:
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
         later = None if done.later_rate is None else done.later_rate.per_second
-        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
+        return RunResult(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
 
     def rows(
         self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
@@ -254,7 +254,7 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping[str, Any]] = ()) -> Seen | None:
+def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping[str, Any]] = ()) -> Recording | None:
     """What a recording says of the pipeline that is read at a place, as before; else of the one that is waited for.
 
     `trials`: of record/trials, what was measured of changes of the same training.
@@ -300,7 +300,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
-    return Seen(
+    return Recording(
         loop_of(pipeline, trials), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
         ended, waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
     )  # fmt: skip

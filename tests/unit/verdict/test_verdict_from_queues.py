@@ -8,9 +8,9 @@ from typed_rows import of_dicts
 
 from pipeprof.read.foreign import import_path
 from pipeprof.report.build import build
-from pipeprof.verdict import fills
+from pipeprof.verdict import verdict_from_queues
 
-judge_fills = of_dicts(fills.judge_fills)
+judge_fills = of_dicts(verdict_from_queues.judge_fills)
 
 
 @pytest.fixture
