@@ -116,7 +116,8 @@ def _mindinsight_advice(
             advice.append({"key": f"minddata_pipeline-{kind}", "op_ids": of_kind})
     both = "step_trace" in advised and bool(blamed)
     low, high = HIDES_PIPELINE
-    hides = queues is not None and low <= queues.empty_percent <= high
+    percent = None if queues is None else queues.empty_percent
+    hides = percent is not None and low <= percent <= high
     for item in advice:
         item["shown"] = both and not (hides and item["key"].startswith("minddata_pipeline-"))
     return advice

@@ -35,7 +35,7 @@ def of_waiting(first: JudgedStage, whole_share: float | None) -> Iterator[dict[s
     """The loop: how much it waits, how fast it goes, how fast it could go. `whole_share`: in all steps of the rank."""
     steady = on("steady_batches", batches=first.batches or 0)
     yield evidence("data_wait", first.wait_share, "share", LOAD, steady)
-    if whole_share is not None and abs(whole_share - first.wait_share) >= SEEN:
+    if whole_share is not None and abs(whole_share - (first.wait_share or 0.0)) >= SEEN:
         yield evidence("data_wait_whole", whole_share, "share", "step/data_wait", on("all_steps"))
     yield evidence("throughput", first.loop_rate, "batches/s", LOAD, steady)
     if first.consumer_rate is not None:

@@ -130,8 +130,8 @@ class Facts:
         row = rows[0]
         return cls(
             tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row.op_id)),
-            row.wait_share,
-            row.batches,
+            row.wait_share or 0.0,
+            row.batches or 0,
             row.idle_share,
             row.process_cores,
             row.gil_share,

@@ -278,7 +278,8 @@ def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:
 
     A shard, a sampler or a `take` hands out a part of the source; with a `repeat` an epoch is several passes.
     """
-    source, counts = ops[0], []
+    source = ops[0]
+    counts: list[float] = []
     if source.row.source_rows and source.rows and op.rows:
         counts.append(math.ceil(source.row.source_rows * op.rows / source.rows))
     repeats = any(one.row.op_type == "RepeatOp" for one in ops)

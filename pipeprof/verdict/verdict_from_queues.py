@@ -27,12 +27,16 @@ def judge_fills(verdict: dict[str, Any], loads: Sequence[JudgedStage], cores: fl
     input queue is fuller than its output queue by most; not input-bound where it is full; else it stays not measured.
     Confidence is low: how long the training waits is not known. Of several ranks the one with the emptiest queue.
     """
-    loops = [row for row in loads if row.op_id == CONSUMER and row.input_ratio is not None and row.samples]
+    loops = [
+        (row.input_ratio, row.rep, row.rank, row)
+        for row in loads
+        if row.op_id == CONSUMER and row.input_ratio is not None and row.samples
+    ]
     if verdict["verdict"] != "not_measured" or not loops:
         return verdict
-    loop = min(loops, key=lambda row: (row.input_ratio, row.rep, row.rank))
+    fill, _, _, loop = min(loops, key=lambda one: one[:3])
     rows = [row for row in loads if (row.rep, row.rank) == (loop.rep, loop.rank)]
-    fill, samples = loop.input_ratio, loop.samples
+    samples = loop.samples
     by_fills = verdict | {
         "doubts": [{"code": "fills_alone", "samples": samples}],
         "confidence": "low",
@@ -45,15 +49,15 @@ def judge_fills(verdict: dict[str, Any], loads: Sequence[JudgedStage], cores: fl
     }
     if fill >= FILLED:
         return by_fills | {"verdict": "consumer_bound"}
-    stages = [row for row in rows if row.op_id != CONSUMER and row.drop_ratio is not None]
+    stages = [(row.drop_ratio, row) for row in rows if row.op_id != CONSUMER and row.drop_ratio is not None]
     if fill >= EMPTY or not stages:
         return verdict
-    row = max(stages, key=lambda stage: stage.drop_ratio)
+    drop, row = max(stages, key=lambda one: one[0])
     by_fills["evidence"] += shown.of_stage(row, "weak")
     return by_fills | {
         "verdict": "input_bound", "op_id": row.op_id, "op_type": row.op_type, "op_name": row.name,
         "kind": row.kind, "rule": "weak", "rule_name": RULE,
-        "rule_facts": [{"fact": "drop", "value": row.drop_ratio, "relation": "noted", "bound": None}],
+        "rule_facts": [{"fact": "drop", "value": drop, "relation": "noted", "bound": None}],
         "candidates": [row.op_id], "place": {"call": row.site, "code": row.code},
         "facts": facts_of(row) | {"margin": None, "runner_up": None},
         "suggestions": [item.as_dict() for item in suggestions(row, row.kind, loop_of(rows, cores))],
