@@ -23,9 +23,9 @@ FILLED = 0.5  # one that is fuller seldom does
 def judge_fills(verdict: dict[str, Any], loads: Sequence[JudgedStage], cores: float) -> dict[str, Any]:
     """The given verdict, or where it could not be measured the one that the fill of the queues allows.
 
-    Input-bound where the queue in front of the training is empty, by the operator whose
-    input queue is fuller than its output queue by most; not input-bound where it is full; else it stays not measured.
-    Confidence is low: how long the training waits is not known. Of several ranks the one with the emptiest queue.
+    Input-bound where the queue in front of the training is empty, by the operator whose input queue is fuller than its
+    output queue by most; not input-bound where it is full; else it stays not measured. Confidence is low: how long the
+    training waits is not known. Of several ranks the one with the emptiest queue.
     """
     loops = [
         (row.input_ratio, row.rep, row.rank, row)
