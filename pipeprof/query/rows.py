@@ -44,6 +44,14 @@ def typed(kind: type[OneRow], rows: Iterable[Mapping[str, Any]]) -> list[OneRow]
     return [kind(**one) for one in rows]
 
 
+RepCommunication = row("RepCommunication", "compare/rep_communication")
+RepCount = row("RepCount", "compare/rep_count")
+RepCurve = row("RepCurve", "compare/rep_curve")
+RepMemory = row("RepMemory", "compare/rep_memory")
+RepOp = row("RepOp", "compare/rep_op")
+RepPhase = row("RepPhase", "compare/rep_phase")
+RepPipelineOp = row("RepPipelineOp", "compare/rep_pipeline_op")
+RepStep = row("RepStep", "compare/rep_step")
 CommSummary = row("CommSummary", "comm/summary")
 Autotune = row("Autotune", "diagnose/autotune")
 FetchCall = row("FetchCall", "diagnose/fetch_call")
