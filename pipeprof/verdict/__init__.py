@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Policy", "Samples", "Verdict", "judge", "judge_looks"]
 
-_ROOMS = {"judge": "judge", "judge_looks": "looks", "Policy": "policy", "Samples": "samples", "Verdict": "result"}
+_ROOMS = {
+    "judge": "judge",
+    "judge_looks": "sequential_test",
+    "Policy": "policy",
+    "Samples": "samples",
+    "Verdict": "result",
+}
 
 
 def __getattr__(name: str) -> Any:
