@@ -180,10 +180,10 @@ def _facts(ops: Sequence[RepOp], stages: Sequence[RepPipelineOp]) -> dict[str, s
             shapes = f"{row.in_shapes} -> {row.out_shapes}" if row.in_shapes or row.out_shapes else ""
             forms[op_name(row.name)].add(f"{row.type} {shapes}".strip())
     facts |= {f"op {name}": " | ".join(sorted(texts)) for name, texts in forms.items()}
-    names, first = stage_names(stages), min((row.rep for row in stages), default=0)
-    for row in stages:
-        if row.rep == first:
-            facts[f"stage {names[row.pipeline_key, row.op_id]}"] = _settings(row, names)
+    names, first = stage_names(stages), min((stage.rep for stage in stages), default=0)
+    for stage in stages:
+        if stage.rep == first:
+            facts[f"stage {names[stage.pipeline_key, stage.op_id]}"] = _settings(stage, names)
     return facts
 
 
