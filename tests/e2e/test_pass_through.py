@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import stat
 import subprocess
@@ -161,11 +162,11 @@ def test_death_by_a_signal_is_the_callers_to_see(pipeprof, name):
 
 def test_broken_pipe_ends_the_command_as_without(pipeprof):
     script = "set -o pipefail; {} | head -c 10 > /dev/null"
-    code = f"{pipeprof.python} -c \"import signal; print(signal.getsignal(signal.SIGPIPE)); [print('x' * 1000) for _ in range(10000)]\""
+    code = f"{shlex.quote(pipeprof.python)} -c \"import signal; print(signal.getsignal(signal.SIGPIPE)); [print('x' * 1000) for _ in range(10000)]\""
     plain = subprocess.run(
         ["bash", "-c", script.format(code)], capture_output=True, check=False, env=pipeprof.environment()
     )
-    words = f"{pipeprof.python} -m pipeprof collect -q -o {pipeprof.out()} -- {code}"
+    words = f"{shlex.quote(pipeprof.python)} -m pipeprof collect -q -o {shlex.quote(str(pipeprof.out()))} -- {code}"
     done = subprocess.run(
         ["bash", "-c", script.format(words)], capture_output=True, check=False, env=pipeprof.environment()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -108,13 +109,13 @@ def test_an_error_keeps_its_exit_code_when_nobody_reads_it(folder, words):
 
 
 def test_head_reads_one_line_and_nothing_is_said(folder):
-    script = f"{sys.executable} -m pipeprof report RUN | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    script = f"{shlex.quote(sys.executable)} -m pipeprof report RUN | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
-    script = f"{sys.executable} -m pipeprof report RUN >&-"
+    script = f"{shlex.quote(sys.executable)} -m pipeprof report RUN >&-"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -124,7 +125,7 @@ def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
     [("report RUN", 0), ("compare RUN OTHER", 3), ("report nothing-here", 3), ("report --top 0", 2)],
 )
 def test_a_stderr_that_is_closed_from_the_start_changes_no_exit_code(folder, words, expected):
-    script = f"{sys.executable} -m pipeprof {words} 2>&-"
+    script = f"{shlex.quote(sys.executable)} -m pipeprof {words} 2>&-"
     done = subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE, check=False)
     assert done.returncode == expected
 
