@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import loop
 from pipeprof.report.words.modes import lengths
 from pipeprof.units import format_ns, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -52,6 +55,11 @@ class Answer:
     def propose(self, command: str, purpose: str) -> None:
         """What to run next, and what that does."""
         self.next_command, self.next_purpose = command, purpose
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Answer:
+        """What `as_dict` gave."""
+        return cls(**{name: value for name, value in facts.items() if value is not None})
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""
