@@ -202,6 +202,13 @@ class Limits(_Part):
     first_screen: Screen
 
 
+class Check(_Part):
+    """What the check made of the verdict: whether it is red, and the verdicts that it was told to fail on."""
+
+    red: bool
+    fail_on: list[str] = []
+
+
 class Comparison(_Part):
     """The whole content."""
 
@@ -224,6 +231,7 @@ class Comparison(_Part):
     trust: Trust | None = None
     session: Session | None = None
     limits: Limits | None = None
+    check: Check | None = None
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:
