@@ -283,7 +283,8 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     origins = {op_id: {name: row.get(name) for name in ("site", "callers")} for op_id, row in own_ops.items()}
     ops = [{**row, **origins.get(row["op_id"], {})} for row in pipeline.load if row["node"] is not None]
     own = [row for row in storage if _is_of(row, pipeline.load)]
-    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
+    loop = loop_of(pipeline, trials)
+    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1), loop.trials)
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
@@ -296,7 +297,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
     return Seen(
-        loop_of(pipeline, trials), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
+        loop, ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
         ended, waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
     )  # fmt: skip
 

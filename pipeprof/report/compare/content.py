@@ -197,9 +197,9 @@ class Limits(_Part):
 
     run: str
     code: str
+    first_screen: Screen
     text: str = ""
     share: Number = None
-    first_screen: Screen
 
 
 class Check(_Part):

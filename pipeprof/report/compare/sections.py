@@ -56,7 +56,7 @@ def document(content: Content, most: int | None = None) -> Document:
             Section("", blocks=metrics),
             *_differences(rows.differences(content)),
             Section(why.title(content), blocks=_explanation(content)),
-            Section("What limits it now", notes=[*map(clean, limits.sentences(content.get("limits")))], unbroken=True),
+            Section("What limits it now", notes=[*map(clean, limits.sentences(content.get("limits")))]),
             Section("Charts", charts=lambda: _charts(content)),
             Section("Notes", notes=_notes(content, _reasons([*primary, *informing])), unbroken=True),
             *(_folded(family, found, most) for family, found in families.items()),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, cached, kept_rows
+from pipeprof.verdict.candidate import Recorded, cached, kept_rows
 from pipeprof.verdict.capacity import Loop, Stage
 from pipeprof.verdict.options import learned
+from pipeprof.verdict.storage import CACHE_BYTES
 from pipeprof.verdict.tuning import candidates
 
 LOOP = Loop(
@@ -15,8 +16,9 @@ LOOP = Loop(
 )  # fmt: skip
 
 
-def point(op_id, op_type, ratio, size=1000, changes=None):
-    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False}
+def point(op_id, op_type, ratio, size=1000, changes=None, trial=None):
+    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False,
+            "trial": trial, "low": ratio - 0.1 if trial else None, "high": ratio + 0.1 if trial else None}  # fmt: skip
 
 
 SOURCE, MAP, BATCH = point(3, "GeneratorOp", 1.0), point(2, "MapOp", 4.0), point(0, "BatchOp", 4.0)
@@ -45,6 +47,13 @@ def test_workers_that_bring_nearly_as_much_come_first():
     assert first.index("1:workers=2") < first.index(f"1:cache={CACHE_BYTES}")
     first = [one.key for one in candidates(LOOP, {}, "time", Recorded([SOURCE, point(1, "MapOp", 4.0)]))]
     assert first[0] == f"1:cache={CACHE_BYTES}"
+
+
+def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
+    found = cached(point(2, "MapOp", 1.31, trial="tune")).prediction
+    assert (found.ratio, found.low, found.high, found.trial) == (1.31, pytest.approx(1.21), pytest.approx(1.41), "tune")
+    assert cached(MAP).prediction.trial is None
+    assert kept_rows([SOURCE, point(2, "MapOp", 1.0, trial="tune")]) == []
 
 
 def test_a_cache_that_failed_teaches_nothing_of_workers():
