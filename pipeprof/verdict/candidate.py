@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, because
-from pipeprof.verdict.predict import MARGIN, Prediction
+from pipeprof.verdict.predict import MARGIN, Prediction, tried
 from pipeprof.verdict.storage import CACHE_BYTES, best_point
 
 if TYPE_CHECKING:
@@ -114,13 +114,12 @@ def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
     return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
 
 
-def cached(point: Cache) -> Candidate:
-    """A cache as a candidate."""
+def cached(point: Cache, loop: Loop) -> Candidate:
+    """A cache as a candidate, with what was measured of it before, else with what is predicted."""
     change = Change(point["op_id"], cache=CACHE_BYTES)
     ratio = point["ratio"]
-    if point["trial"]:
-        rests_on = because("measured", verb=point["trial"])
-        measured = Prediction(ratio, point["low"], point["high"], (rests_on,), trial=point["trial"])
+    measured = tried(loop, change)
+    if measured is not None:
         return Candidate(key_of(change), (change,), prediction=measured)
     prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
     if point["untimed"]:

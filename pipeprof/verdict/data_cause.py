@@ -168,7 +168,9 @@ def _advice(diagnosis: Row, few: Few | None) -> Advice | None:
     item = chosen(diagnosis)
     if item is None:
         return None
-    gain = None if few is not None and not item["trial"] else gain_of(diagnosis, item)
+    gain = gain_of(diagnosis, item)
+    if few is not None and gain is not None and gain.origin != "measured":
+        gain = None
     return Advice(item["code"], item["op_id"], item["parameter"], item["old"], item["new"], gain)
 
 

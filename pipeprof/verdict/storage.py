@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import CHEAP, SOURCE, Change, Loop, Stage, rate_now, rate_with, trial_of
+from pipeprof.verdict.capacity import CHEAP, SOURCE, Change, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.loop import loop_of
-from pipeprof.verdict.predict import is_cheap
+from pipeprof.verdict.predict import is_cheap, tried
 from pipeprof.verdict.rules import LOCK_HELD
 
 if TYPE_CHECKING:
@@ -184,11 +184,10 @@ def _points(
 
 def _tried(loop: Loop, op_id: int) -> dict[str, Any]:
     """`trial`, the verb that measured such a cache before, with its `ratio` and interval; else only that none did."""
-    stage = next((one for one in loop.stages if one.op_id == op_id), None)
-    tried = None if stage is None else trial_of(loop, stage, Change(op_id, cache=CACHE_BYTES))
-    if tried is None:
+    measured = tried(loop, Change(op_id, cache=CACHE_BYTES))
+    if measured is None:
         return {"trial": None, "low": None, "high": None}
-    return {"trial": tried.verb, "ratio": tried.times, "low": tried.low, "high": tried.high}
+    return {"trial": measured.trial, "ratio": measured.ratio, "low": measured.low, "high": measured.high}
 
 
 def _source(op: _Op, row_ns: float) -> Stage:

@@ -31,7 +31,8 @@ def of_session(content: dict[str, Any]) -> dict[str, Any]:
     """The same of the new side of a session: of its fastest run, which was disturbed least."""
     session = content.get("session") or {}
     runs = (session.get("runs") or {}).get("new") or []
-    steps = next((one["new"] for one in content.get("repetitions", ()) if one["name"] == STEP), [])
+    measured: list[dict[str, Any]] = content.get("repetitions") or []
+    steps = next((one["new"] for one in measured if one["name"] == STEP), [])
     times = [value for _, value in sorted(steps)]
     if not runs or len(times) > len(runs):
         return content | {"limits": None}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeprof.verdict.candidate import Recorded, cached, kept_rows
-from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.capacity import Loop, Stage, Trial
 from pipeprof.verdict.options import learned
 from pipeprof.verdict.storage import CACHE_BYTES
 from pipeprof.verdict.tuning import candidates
@@ -16,9 +18,8 @@ LOOP = Loop(
 )  # fmt: skip
 
 
-def point(op_id, op_type, ratio, size=1000, changes=None, trial=None):
-    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False,
-            "trial": trial, "low": ratio - 0.1 if trial else None, "high": ratio + 0.1 if trial else None}  # fmt: skip
+def point(op_id, op_type, ratio, size=1000, changes=None):
+    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False}
 
 
 SOURCE, MAP, BATCH = point(3, "GeneratorOp", 1.0), point(2, "MapOp", 4.0), point(0, "BatchOp", 4.0)
@@ -50,10 +51,10 @@ def test_workers_that_bring_nearly_as_much_come_first():
 
 
 def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
-    found = cached(point(2, "MapOp", 1.31, trial="tune")).prediction
-    assert (found.ratio, found.low, found.high, found.trial) == (1.31, pytest.approx(1.21), pytest.approx(1.41), "tune")
-    assert cached(MAP).prediction.trial is None
-    assert kept_rows([SOURCE, point(2, "MapOp", 1.0, trial="tune")]) == []
+    trial = Trial("tune", "MapOp", None, {"cache": None}, {"cache": CACHE_BYTES}, 1.31, 1.21, 1.41)
+    found = cached(point(1, "MapOp", 4.0), replace(LOOP, trials=(trial,))).prediction
+    assert (found.ratio, found.low, found.high, found.trial) == (1.31, 1.21, 1.41, "tune")
+    assert cached(point(1, "MapOp", 4.0), LOOP).prediction.ratio == 4.0
 
 
 def test_a_cache_that_failed_teaches_nothing_of_workers():
@@ -68,7 +69,7 @@ def test_only_speed_asks_for_memory():
 
 
 def test_of_a_cache_in_front_of_what_was_not_timed_only_the_most_is_known():
-    assert cached(MAP).prediction.low == pytest.approx(3.6)
-    doubtful = cached(MAP | {"untimed": True}).prediction
+    assert cached(MAP, LOOP).prediction.low == pytest.approx(3.6)
+    doubtful = cached(MAP | {"untimed": True}, LOOP).prediction
     assert (doubtful.ratio, doubtful.low, doubtful.high) == (None, 1.0, pytest.approx(4.4))
     assert doubtful.reason["code"] == "others_may_limit"
