@@ -56,7 +56,7 @@ def tell(root):
 
 def _of_dataset(lines):
     """The traceback of a dataset's Python that MindSpore puts into its own error, to the line with the exception."""
-    starts = [number for number, line in enumerate(lines) if line.strip() == TRACEBACK]
+    starts = [number for number, line in enumerate(lines) if line.rstrip().endswith(TRACEBACK)]
     inner = lines[starts[-1] :] if starts else []
     ends = [number for number, line in enumerate(inner) if number and line[:1].strip()]
     return inner[: ends[0] + 1] if ends and ": " in inner[ends[0]] else []
