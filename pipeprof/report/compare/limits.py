@@ -32,8 +32,8 @@ def of_session(content: dict[str, Any]) -> dict[str, Any]:
     session = content.get("session") or {}
     runs = (session.get("runs") or {}).get("new") or []
     measured: list[dict[str, Any]] = content.get("repetitions") or []
-    steps = next((one["new"] for one in measured if one["name"] == STEP), [])
-    times = [value for _, value in sorted(steps)]
+    steps = [one["new"] for one in measured if one["name"] == STEP]
+    times = [value for _, value in sorted(steps[0])] if steps else []
     if not runs or len(times) > len(runs):
         return content | {"limits": None}
     fastest = min(range(len(times)), key=times.__getitem__, default=0)
