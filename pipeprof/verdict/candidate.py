@@ -115,7 +115,7 @@ def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
 
 
 def cached(point: Cache, loop: Loop) -> Candidate:
-    """A cache as a candidate, with what was measured of it before, else with what is predicted."""
+    """Builds the candidate for a cache, with what was measured of it before, else with what is predicted."""
     change = Change(point["op_id"], cache=CACHE_BYTES)
     ratio = point["ratio"]
     measured = tried(loop, change)
