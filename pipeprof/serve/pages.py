@@ -9,19 +9,13 @@ from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
 from pipeprof.report import runs, top
 from pipeprof.report.charts.script import javascript
-from pipeprof.report.page import SORTABLE, page, table
+from pipeprof.report.page import page, table
 from pipeprof.report.screen import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_STYLE = """
-tr[hidden] { display: none; }
-td.long { max-width: 28em; overflow-wrap: anywhere; }
-button { font: inherit; padding: .2em .8em; }
-.damaged, .failed { color: var(--bad); } .partial { color: var(--unsure); }
-"""
 HOME = '<nav aria-label="site"><a href="/">All runs</a></nav>'
 _AGAIN_S = 5  # between two looks at a run that is still recorded
 
@@ -30,7 +24,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
     """The runs of a folder; two that are ticked can be compared. `rows` as `report.runs.rows_of` gives them."""
     title = f"Runs in {folder}"
     if not rows:
-        return page(title, [f"<p>There are no runs in <code>{escape(str(folder))}</code> yet.</p>"], _STYLE)
+        return page(title, [f"<p>There are no runs in <code>{escape(str(folder))}</code> yet.</p>"])
     complete = [row for row in rows if row["verdict"]]
     body = ['<form action="/compare" method="get">', '<div class="wide" tabindex="0">']
     body += [
@@ -43,7 +37,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
         body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
     body += [f"<p>{words(said)}</p>" for said in runs.problems(rows)]
-    return page(title, body, SORTABLE + _STYLE, javascript("tables"))
+    return page(title, body, javascript("tables"))
 
 
 def _row(row: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, filled
+from pipeprof.report.charts.chart import PHASES as COLOUR_OF
+from pipeprof.report.charts.chart import filled
 from pipeprof.report.charts.overtime import ALONG, MOST, Panel
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.phases import COMMUNICATION as WORDS
@@ -20,21 +21,20 @@ if TYPE_CHECKING:
 
 POINTS = 600
 PHASES = {  # from below; what is not told apart has the colour of its first part
-    "data_wait": (INTERVALS["data_wait"], COLOURS[1]),
-    "forward": (title("forward"), COLOURS[0]),
-    "backward": (title("backward"), COLOURS[4]),
-    "gradients": (title("gradients"), "#e6ab02"),
-    "optimizer": (title("optimizer"), COLOURS[2]),
-    "after": (title("after"), COLOURS[5]),
-    "forward_backward": (INTERVALS["forward_backward"], "#2fbf95"),
-    "tail": (INTERVALS["tail"], "#a29ed0"),
-    "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
-    "whole": ("whole step: no part was recorded", "#8fb8a9"),
+    code: (name, COLOUR_OF[code])
+    for code, name in {
+        "data_wait": INTERVALS["data_wait"],
+        **{part: title(part) for part in ("forward", "backward", "gradients", "optimizer", "after")},
+        "forward_backward": INTERVALS["forward_backward"],
+        "tail": INTERVALS["tail"],
+        "compute": "the rest of the step: its parts were not recorded",
+        "whole": "whole step: no part was recorded",
+    }.items()
 }
 COMMUNICATION = {  # drawn as parts of the phases below that they are taken out of
-    "overlapped": (WORDS["communication_overlapped"], "#f1b6da"),
-    "exposed": (WORDS["communication_exposed"], "#c51b7d"),
-    "unknown": (WORDS["communication"], "#e78ac3"),
+    "overlapped": (WORDS["communication_overlapped"], "#c3b8e3"),
+    "exposed": (WORDS["communication_exposed"], COLOUR_OF["communication_exposed"]),
+    "unknown": (WORDS["communication"], COLOUR_OF["communication_tail"]),
 }
 _HOLDS = ("forward_backward", "backward", "gradients", "tail", "compute", "whole", "forward", "after", "optimizer")
 FAR = 2  # times the median: a step that is marked

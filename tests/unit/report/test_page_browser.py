@@ -97,7 +97,7 @@ def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width)
         "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
     }), width)  # fmt: skip
     wide = page.eval_on_selector_all("table.sortable th", "all => all.map((one) => one.getBoundingClientRect().width)")
-    assert wide[0] == max(wide)
+    assert wide[0] == max(wide) or width == 400  # where there is no room for columns titles are a list
     hidden = page.eval_on_selector("table.sortable", "one => one.scrollWidth - one.parentElement.clientWidth")
     assert hidden <= 0 or width < 1400
     colours = page.eval_on_selector_all(
@@ -222,7 +222,7 @@ def test_a_click_on_an_operator_and_the_menu_show_its_queue(normal, show):
     place = box.bounding_box()
     page.mouse.click(place["x"] + place["width"] * 0.6, place["y"] + place["height"] * 0.4)
     page.wait_for_function(f"(old) => {line} !== old", arg=first)
-    page.locator("#chart-pipeline select").select_option("BatchOp 0")
+    page.locator("#chart-pipeline select").select_option("batch")
     page.wait_for_function(f"(old) => {line} === old", arg=first)
 
 
