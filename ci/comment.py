@@ -40,6 +40,7 @@ CHECKS = re.compile(
     r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
     r"(azure|bitbucket)-pipelines\.yml"
 )
+FOR_PEOPLE = re.compile(r"(.*/)?ISSUE_TEMPLATE/.*|\.github/FUNDING\.yml|.*\.md")  # beside the checks, and runs nowhere
 WORKFLOWS = Path(".github/workflows")  # of the default branch, where this runs
 LOCAL_ACTION = re.compile(rb"\buses[\"']?\s*:\s*[\"']?\./([^\s\"'#,}]*)")
 POSSIBLE = "possible_policy"  # a file that may be one, or hold one
@@ -201,7 +202,9 @@ def kind_of(path: str, patch: object, actions: set[str]) -> str:
         return "policy"
     if name in BASELINES:
         return "baseline"
-    if CHECKS.fullmatch(path) or any(path == one or path.startswith(one + "/") for one in actions):
+    if (CHECKS.fullmatch(path) and not FOR_PEOPLE.fullmatch(path)) or any(
+        path == one or path.startswith(one + "/") for one in actions
+    ):
         return "ci"
     untouched = name == PROJECT and isinstance(patch, str) and leaves_gate(patch)
     return POSSIBLE if name.endswith(".toml") and not untouched else ""

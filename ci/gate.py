@@ -328,10 +328,10 @@ def reason(tail: str) -> str:
     return f": {found[-1][:MOST_REASON]}" if found else ""
 
 
-def publish(data: bytes, folder: Path, env: dict[str, str]) -> None:
+def publish(content: dict[str, Any], folder: Path, env: dict[str, str]) -> None:
     """Writes every form into the folder, the summary into the job's, and prints the annotations."""
     source = folder / "compare.json"
-    source.write_bytes(data)
+    source.write_text(json.dumps(content), encoding="utf-8")
     code, tail = run(["render", str(source), "-o", str(folder), "--force"], None)
     if code:
         raise GateError("the comparison could not be rendered", NOT_JUDGED, tail)
@@ -409,13 +409,15 @@ def main() -> int:
         inputs = read_inputs(env)
         code, data, tail = measure(inputs, work)
         content = judged(code, data, tail)
-        publish(data, folder, env)
-        verdict, content_there = content["verdict"], True
+        verdict = content["verdict"]
         own = verdict in CHOOSABLE and verdict not in inputs.fail_on and edits_its_judge(content)
-        red = code and (verdict not in CHOOSABLE or verdict in inputs.fail_on or own)
+        red = bool(code and (verdict not in CHOOSABLE or verdict in inputs.fail_on or own))
+        publish(content | {"check": {"red": red, "fail_on": sorted(inputs.fail_on)}}, folder, env)
+        content_there = True
         if own:
             say(f"::error title={verdict} is not enough::{NOT_ENOUGH}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like a verdict
+        verdict = "error"
         known = error if isinstance(error, GateError) else GateError(f"{type(error).__name__}: {error}", NOT_JUDGED)
         publish_error(known, env)
         code, red = known.code, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from pipeprof.cli.command_argument import complete_files
 from pipeprof.cli.format_option import FORMS, format_option
@@ -35,7 +36,8 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
       pipeprof history s3://bucket/nightly-runs
 
     WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append).
-    FOLDER, or a URL of object storage, contains runs; a folder without runs is ignored if a workload has that name.
+    FOLDER, or a URL of object storage, contains runs. Where both have that name, the workload is read and the folder is
+    named as left out: ./FOLDER reads it. With --root, a name without a slash is a workload.
     Measurements of another machine, or of other versions, form separate series. Commits are looked up in the git
     repository of the current folder. The history only informs: the exit code is 0.
     """  # noqa: D301
@@ -45,5 +47,6 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
 
     refuse_empty(source)
     with progress_line("pipeprof: history", quiet=False) as progress:
-        content = rows.only(history_of(source, root, progress), names)
+        chosen = click.get_current_context().get_parameter_source("root") is ParameterSource.COMMANDLINE
+        content = rows.only(history_of(source, root, progress, chosen=chosen), names)
     document.show(content, rows.document, form, output)

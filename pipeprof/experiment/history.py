@@ -41,17 +41,21 @@ _NOT_WHOLE = "it is still being recorded, or its recording was cut off and is no
 _TOGETHER = "history"  # stands for the job of all measurements: they are one side of a comparison each
 
 
-def history_of(source: str, root: str, say: Callable[[str], None], *, recover: bool = True) -> dict[str, Any]:
+def history_of(
+    source: str, root: str, say: Callable[[str], None], *, recover: bool = True, chosen: bool = False
+) -> dict[str, Any]:
     """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
 
     `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline,
-    the folder of a workload's baselines, or a folder or URL of runs. The name wins over a folder that is called the
-    same and holds neither. Without a `root` there are no names. `say` is told what takes long. Commits are looked up in
-    the repository of the working directory. Without `recover`, runs whose recording was cut off are left out.
+    the folder of a workload's baselines, or a folder or URL of runs. A name wins over a folder that is called the same;
+    `left_out` says so where the folder holds something, and `./NAME` is the folder. A `chosen` root was named by the
+    user: a name that it does not know is refused. Without a `root` there are no names. `say` is told what takes long.
+    Commits are looked up in the repository of the working directory. Without `recover`, runs whose recording was cut
+    off are left out.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """
-    entries, left_out = _entries(source, root, say, recover=recover)
+    entries, left_out = _entries(source, root, say, recover=recover, chosen=chosen)
     shown = without_secrets(source) if "://" in source else source
     if not entries:
         why = f": {left_out[0]['problem']}" if left_out else ""
@@ -71,7 +75,7 @@ def history_of(source: str, root: str, say: Callable[[str], None], *, recover: b
 
 
 def _entries(
-    source: str, root: str, say: Callable[[str], None], *, recover: bool
+    source: str, root: str, say: Callable[[str], None], *, recover: bool, chosen: bool
 ) -> tuple[list[Entry], list[dict[str, str]]]:
     """The measurements, oldest first, and what could not be read."""
     folder = Path(source)
@@ -79,16 +83,41 @@ def _entries(
         below = stored_entries(source, say)
         if below is not None:
             return below
-    if "://" in source or _holds_baselines(folder):
-        parts = [baseline.parts_of(one) for one in _baselines_at(source)]
-    elif _holds_runs(folder):
-        return _of_runs(folder, say, recover=recover)
-    else:
-        parts = [(root, workload, machine) for workload, machine in (baseline.names(root, source) if root else ())]
-        if not parts and folder.is_dir():
-            return _of_runs(folder, say, recover=recover)
+        return _of_baselines([baseline.parts_of(one) for one in _baselines_at(source)]), []
+    named = [(root, workload, machine) for workload, machine in _names(root, source)]
+    if named:
+        return _of_baselines(named), _beside(folder, root)
+    if chosen and _is_name(source):
+        raise RunError(
+            f"no baseline of a workload `{source}` below `{without_secrets(root) if '://' in root else root}`",
+            f"`pipeprof baseline list --root ROOT` names them; give ./{source} for a folder of runs",
+        )
+    if _holds_baselines(folder):
+        return _of_baselines([baseline.parts_of(one) for one in _baselines_at(source)]), []
+    return _of_runs(folder, say, recover=recover) if folder.is_dir() else ([], [])
+
+
+def _is_name(source: str) -> bool:
+    """Whether it may be the name of a workload; a path is none."""
+    return "/" not in source and source not in (".", "..")
+
+
+def _names(root: str, source: str) -> Sequence[tuple[str, str]]:
+    """(workload, machine) of each baseline of the workload `source` below `root`."""
+    return baseline.names(root, source) if root and _is_name(source) else ()
+
+
+def _of_baselines(parts: Sequence[tuple[str, str, str]]) -> list[Entry]:
     entries = [entry for one in parts for entry in baseline.read_history(*one)]
-    return sorted(entries, key=lambda entry: entry.created_at or ""), []
+    return sorted(entries, key=lambda entry: entry.created_at or "")
+
+
+def _beside(folder: Path, root: str) -> list[dict[str, str]]:
+    """The folder that is called as the workload is and was not read; nothing where it holds no runs or baselines."""
+    read = "://" not in root and Path(root, folder).resolve() == folder.resolve()
+    if read or not (_holds_runs(folder) or _holds_baselines(folder)):
+        return []
+    return [{"path": str(folder), "problem": f"the workload of this name was read; ./{folder} is the folder"}]
 
 
 def _holds_baselines(folder: Path) -> bool:
@@ -96,7 +125,6 @@ def _holds_baselines(folder: Path) -> bool:
 
 
 def _holds_runs(folder: Path) -> bool:
-    """Another folder may be called as a workload is, by chance: the repository's `train/`."""
     return folder.joinpath(MANIFEST).is_file() or any(folder.glob(f"*/{MANIFEST}"))
 
 

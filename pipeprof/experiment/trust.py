@@ -178,7 +178,9 @@ def _named_by(command: Iterable[str]) -> Iterable[str]:
 
 
 def _is_ci(path: PurePosixPath) -> bool:
-    return path.parts[0] in CI_FOLDERS or str(path) in CI_FILES
+    """A file of the check's folders, unless it is one that people read and no check runs."""
+    read = path.suffix == ".md" or "ISSUE_TEMPLATE" in path.parts or path.name == "FUNDING.yml"
+    return (path.parts[0] in CI_FOLDERS and not read) or str(path) in CI_FILES
 
 
 def _local_actions(change: Change) -> set[PurePosixPath]:

@@ -9,6 +9,7 @@ from pipeprof.report import markdown
 from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
+from pipeprof.report.words import first_of
 from pipeprof.report.words.comparison import METRICS, metric_name
 from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     Metric = Mapping[str, Any]
 
-MOST_METRICS = 3
+MOST_METRICS, MOST_CONDITIONS = 3, 3
 TITLES = {
     "regressed": "slower than before", "improved": "faster than before", "unchanged": "no slower than before",
     "acknowledged": "slower than before, and that was accepted", "inconclusive": "cannot tell yet",
@@ -35,9 +36,9 @@ FINE = ("unchanged", "improved", "acknowledged")
 
 def text(content: dict[str, Any], most: int) -> str:
     """Markdown: at most ten lines, then a fold with the whole comparison (`most` rows of what is not primary)."""
-    cause = _cause_line(content)
+    title, cause = f"{_title(content)}{_size(content)}{_because(content)}", _cause_line(content)
     lines = [
-        f"### Performance{_of(content)}: {_title(content)}", "", *_table(content), *([cause, ""] if cause else []),
+        f"### Performance{_of(content)}: {title}", "", *_table(content), *([cause, ""] if cause else []),
         f"**What to do:** {_to_do(content)}", "",
     ]  # fmt: skip
     edits = _edits(content)
@@ -85,6 +86,39 @@ def _title(content: Mapping[str, Any]) -> str:
 _TIMES = ("step_time_median", "data_wait")
 
 
+def _size(content: Mapping[str, Any]) -> str:
+    """Of which metric that is said, and by how much it changed: what made a check red is named in the first line."""
+    verdict, lead = content["verdict"], _lead(content)
+    if verdict == "incomparable":
+        names = _differing(content)
+        return f": other {names}" if names else ""
+    if lead is None or verdict == "unchanged":
+        return ""
+    if verdict in ("inconclusive", "missing"):
+        alike = [one for one in content["metrics"] if one.get("family") == "primary" and one["verdict"] == verdict]
+        names = first_of([_metric(one["name"]) for one in alike], MOST_METRICS)
+        red = ", and this check does not pass undecided" if rows.undecided_and_red(content) else ""
+        return f": {names}{red}"
+    moved = rows.change_and_interval(dict(lead))[0] if lead.get("ratio") is not None else ""
+    return f": {_metric(lead['name'])} {moved}".rstrip()
+
+
+def _because(content: Mapping[str, Any]) -> str:
+    """`, because the wait for map `decode` grew to 2.1x (`data.py:41`)`; empty without a cause."""
+    cause = _cause(content)
+    if cause is None:
+        return ""
+    sure = "because" if cause.get("proven", True) else "probably because"
+    place = cause.get("place_new") or cause.get("place_base")
+    return f", {sure} {plain(why.line(cause).what)}" + (f" ({_name(place)})" if place else "")
+
+
+def _differing(content: Mapping[str, Any]) -> str:
+    """The conditions because of which nothing was judged."""
+    found = [one[0] for one in rows.differences(dict(content)) if one[3] == "cannot be compared"]
+    return ", ".join(_name(one) for one in found[:MOST_CONDITIONS])
+
+
 def _lead(content: Mapping[str, Any]) -> Metric | None:
     """The metric that the verdict is about."""
     first = [one for one in content["metrics"] if one.get("family") == "primary"]
@@ -101,18 +135,20 @@ def _shown(content: Mapping[str, Any]) -> list[Metric]:
 
 
 def _table(content: Mapping[str, Any]) -> list[str]:
-    body = [_row(one) for one in _shown(content)]
+    body = [_row(one, content["verdict"]) for one in _shown(content)]
     if not body:
         return [f"{plain(content.get('headline') or content['verdict'])}", ""]
     head = ["| " + " | ".join(HEAD) + " |", "| --- | ---: | ---: | ---: | --- |"]
     return [*head, *("| " + " | ".join(row) + " |" for row in body), ""]
 
 
-def _row(metric: Metric) -> list[str]:
+def _row(metric: Metric, decided: str) -> list[str]:
+    """The cells of a metric; bold what it is that has the verdict of the whole."""
     base, new = rows.values(dict(metric))
     name = _metric(metric["name"], in_table=True)
     change = rows.change(dict(metric)).replace("[", "(").replace("]", ")")
-    return [name, plain(base), plain(new), plain(change), f"**{_said(metric)}**"]
+    bold = "**" if metric["verdict"] == decided else ""
+    return [name, plain(base), plain(new), plain(change), f"{bold}{_said(metric)}{bold}"]
 
 
 def _said(metric: Metric) -> str:
@@ -168,8 +204,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
     if verdict == "inconclusive":
         return _undecided(content)
     if verdict == "incomparable":
-        found = [one[0] for one in rows.differences(dict(content)) if one[3] == "cannot be compared"]
-        names = ", ".join(_name(one) for one in found[:3])
+        names = _differing(content)
         return (
             "nothing was judged, because the two sides were measured under different conditions"
             f"{f' ({names})' if names else ''}. Measure the base again under today's conditions."
@@ -188,6 +223,8 @@ def _undecided(content: Mapping[str, Any]) -> str:
             f"measure it again, with more {more_of} or on a quieter machine: a change that edits the policy "
             "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
         )
+    if rows.undecided_and_red(content):
+        return f"measure it again, with more {more_of} or on a quieter machine: `fail-on` names inconclusive here."
     facts = next(filter(None, map(_warm_up, content["metrics"])), None)
     if facts:
         return (

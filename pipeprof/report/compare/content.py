@@ -178,6 +178,13 @@ class Session(_Part):
     stopped: str | None = None
 
 
+class Check(_Part):
+    """What the check made of the verdict: whether it is red, and the verdicts that it was told to fail on."""
+
+    red: bool
+    fail_on: list[str] = []
+
+
 class Comparison(_Part):
     """The whole content."""
 
@@ -199,6 +206,7 @@ class Comparison(_Part):
     next_look: int | None = None
     trust: Trust | None = None
     session: Session | None = None
+    check: Check | None = None
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:

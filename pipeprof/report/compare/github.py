@@ -57,13 +57,13 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
 
     Behind the verdict come edits of the change to the policy or the baseline, also of one that passes.
     """
-    level = _level(content["exit_code"], content["verdict"])
+    level = "error" if rows.undecided_and_red(content) else _level(content["exit_code"], content["verdict"])
     edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
     lines = [command("warning", compare_trust.title(content), line) for line in edits[:ANNOTATED_EDITS]]
     if level is not None:
         lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
     for metric in content["metrics"]:
-        weight = _weight(metric, level)
+        weight = _weight(metric, level, undecided=rows.undecided_and_red(content))
         if weight is not None:
             name, base, new, change, verdict, _ = rows.cells(metric)
             reason = f" ({rows.reason(metric)})" if rows.reason(metric) else ""
@@ -74,7 +74,7 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     return lines[:ANNOTATIONS]
 
 
-def _weight(metric: dict[str, Any], level: str | None) -> str | None:
+def _weight(metric: dict[str, Any], level: str | None, *, undecided: bool) -> str | None:
     """How a metric is annotated, if at all: one that informs warns, also in a comparison that passes.
 
     Only one that decides is an error; what explains, or is only counted, has its place in the other forms.
@@ -84,7 +84,9 @@ def _weight(metric: dict[str, Any], level: str | None) -> str | None:
         return "warning" if verdict == "regressed" else None
     if family != "primary" or level is None:
         return None
-    return "error" if verdict in rows.FAILURES else "warning" if verdict == "inconclusive" else None
+    if verdict == "inconclusive":  # of one that made the check red, an error
+        return "error" if undecided else "warning"
+    return "error" if verdict in rows.FAILURES else None
 
 
 def command(level: str, title: str, message: str) -> str:

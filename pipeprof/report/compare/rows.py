@@ -88,6 +88,11 @@ def cells(metric: dict[str, Any]) -> tuple[str, ...]:
     return name, base, new, change(metric), metric["verdict"], repetitions(metric)
 
 
+def undecided_and_red(content: Mapping[str, Any]) -> bool:
+    """Whether the check is red although nothing was decided: `fail-on` says so, or the change edits its judge."""
+    return content["verdict"] == "inconclusive" and bool((content.get("check") or {}).get("red"))
+
+
 def repetitions(metric: dict[str, Any]) -> str:
     """`8 + 8`, with the number needed when there were too few."""
     text = f"{metric.get('reps_base', 0)} + {metric.get('reps_new', 0)}"

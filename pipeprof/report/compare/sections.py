@@ -151,5 +151,7 @@ def _differences(found: Sequence[Sequence[str]]) -> list[Section]:
 
 def _notes(content: Content, reasons: Sequence[str]) -> list[str]:
     """Each once, without what the headline says; then what it was judged by."""
-    found = dict.fromkeys([*reasons, *rows.seen(content), *content["notes"], *rows.looks(content)])
+    found = dict.fromkeys(
+        [*reasons, *rows.seen(content), *content["notes"], *rows.looks(content), *trust.measured(content)]
+    )
     return [clean(one) for one in (*(one for one in found if one not in content["headline"]), *trust.basis(content))]

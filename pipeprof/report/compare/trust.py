@@ -10,21 +10,24 @@ from pipeprof.units import format_count
 MOST = 12  # settings of one edit, and edits, in a report; the JSON has all
 _EFFECTS = {"looser": "looser", "stricter": "stricter"}
 _ELSEWHERE = {"given": "given by the program", "unknown": "not known"}
-_POSSIBLE = {"workload", "possible_policy", "not_listed"}
+_POSSIBLE = {"possible_policy", "not_listed"}
+_MEASURED = "workload"  # most changes edit the script that is measured: nothing to warn of
 _VERBS = {"added": "adds", "removed": "removes"}
 
 
 def edits(content: dict[str, Any]) -> list[str]:
-    """What the change edits of the policy, the baseline, the check and the workload; empty when nothing is known."""
-    found = (content.get("trust") or {}).get("edits") or []
-    return _cut([_edit(one) for one in found], "file")
+    """What the change edits of the policy, the baseline and the check; empty when nothing is known."""
+    return _cut([_edit(one) for one in _edits(content) if one.get("kind") != _MEASURED], "file")
+
+
+def measured(content: dict[str, Any]) -> list[str]:
+    """What the change edits of the files that the measured command names."""
+    return _cut([_edit(one) for one in _edits(content) if one.get("kind") == _MEASURED], "file")
 
 
 def title(content: dict[str, Any]) -> str:
-    """What stands over the edits. Most changes edit the script that is measured: that alone is nothing to warn of."""
-    kinds = {one.get("kind") for one in (content.get("trust") or {}).get("edits") or []}
-    if kinds <= {"workload"}:
-        return "This change edits what is measured"
+    """What stands over `edits`."""
+    kinds = {one.get("kind") for one in _edits(content)} - {_MEASURED}
     return f"This change {'may edit' if kinds <= _POSSIBLE else 'edits'} what it is judged by"
 
 
@@ -41,8 +44,11 @@ def basis(content: dict[str, Any]) -> list[str]:
 
 def loosens(content: dict[str, Any]) -> bool:
     """Whether the change edits the settings or the baseline that it is judged by."""
-    found = (content.get("trust") or {}).get("edits") or []
-    return any(one.get("kind") in ("policy", "baseline") for one in found)
+    return any(one.get("kind") in ("policy", "baseline") for one in _edits(content))
+
+
+def _edits(content: dict[str, Any]) -> list[dict[str, Any]]:
+    return (content.get("trust") or {}).get("edits") or []
 
 
 def _policy(policy: dict[str, Any], base: str | None) -> str:

@@ -73,7 +73,8 @@ def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
     assert outcome.outputs["json"] == str(runner.artifact("compare.json"))
     assert outcome.outputs["summary"] == str(runner.artifact("summary.md"))
     assert outcome.outputs["folder"] == str(runner.artifact(""))
-    assert json.loads(runner.artifact("compare.json").read_text()) == comparison("regressed")
+    check = {"red": True, "fail_on": ["incomparable", "regressed"]}
+    assert json.loads(runner.artifact("compare.json").read_text()) == comparison("regressed") | {"check": check}
     assert junit(runner).get("failures") == "2"
     assert runner.artifact("compare.html").read_text().startswith("<!DOCTYPE html>")
     assert runner.artifact("compare.md").read_text().startswith("# ")
@@ -99,7 +100,11 @@ def test_inconclusive_is_a_warning_by_default(runner):
     assert [level for level, *_ in outcome.annotations] == ["warning", "warning", "notice"]
     assert "about 31 repetitions per side would probably settle the change seen here" in outcome.summary
     assert "too noisy to tell" in outcome.summary
-    assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
+    red = runner.run(fail_on="regressed,inconclusive")
+    assert red.exit_code == 4
+    assert [level for level, *_ in red.annotations] == ["error", "error", "notice"]
+    first = runner.artifact("comment.md").read_text().splitlines()[1]
+    assert first.endswith("cannot tell yet: step time, and this check does not pass undecided")
 
 
 @pytest.mark.parametrize("kind", ["policy", "baseline", "ci", "workload"])

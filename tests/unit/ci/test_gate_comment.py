@@ -55,7 +55,9 @@ def test_first_comment_is_created(comment, github):
     assert code == 0, log
     assert "created" in log
     (one,) = github.comments
-    assert one["body"].startswith(f"{MARK}\n### Performance of `demo`: slower than before\n")
+    assert one["body"].startswith(
+        f"{MARK}\n### Performance of `demo`: slower than before: step time +8.3 %, because the "
+    )
     assert HEADLINE.partition(" [")[0] in one["body"]
     assert one["body"].endswith("[The run and its artifacts](https://github.com/some-one/training/actions/runs/11)\n")
 

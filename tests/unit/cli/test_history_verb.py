@@ -149,15 +149,30 @@ def test_a_short_history_says_that_it_is_too_short(repository, call):
     assert "changes are looked for in series of 10 measurements and more" in " ".join(text.split())
 
 
-def test_a_folder_without_runs_is_not_taken_for_the_workload_of_its_name(repository, call, make_run):
+def test_a_folder_of_the_workloads_name_is_never_read_in_its_place(repository, call, make_run):
     written(repository)
     repository.write({"net/model.py": "", "net/parts/layer.py": ""})
     code, text = call("net", "--format", "json")
-    assert (code, json.loads(text)["measurements"]) == (0, MANY)
+    assert (code, json.loads(text)["measurements"], json.loads(text)["left_out"]) == (0, MANY, [])
     run = make_run({})
     run.path.rename(repository.root / "net" / "nightly")
-    assert "in `net/nightly`" in call("net")[1]  # which holds nothing, but is a run
+    content = json.loads(call("net", "--format", "json")[1])
+    assert (content["measurements"], [one["path"] for one in content["left_out"]]) == (MANY, ["net"])
+    assert "./net is the folder" in " ".join(call("net")[1].split())
+    assert "in `net/nightly`" in call("./net")[1]  # which holds nothing, but is a run
     assert call("net/parts")[1] == "nothing was measured in `net/parts`"
+
+
+def test_a_root_that_is_given_is_read_and_no_folder_here(repository, call, make_run):
+    written(repository)
+    run = make_run({})
+    run.path.rename(repository.root / "nightly")
+    assert call("nightly", "--root", "baselines") == (3, "no baseline of a workload `nightly` below `baselines`")
+    assert "in `nightly`" in call("nightly")[1]
+    assert "in `nightly`" in call("./nightly", "--root", "baselines")[1]
+    repository.root.joinpath("baselines").rename(repository.root / "kept")
+    assert call("net", "--root", "baselines")[0] == 3
+    assert json.loads(call("net", "--root", "kept", "--format", "json")[1])["measurements"] == MANY
 
 
 def test_nothing_measured_is_an_error_that_says_what_to_give(call):

@@ -116,6 +116,15 @@ def test_what_may_say_how_it_is_measured_is_told(repository, name):
     assert edits(repository) == [("ci", name, "added")]
 
 
+@pytest.mark.parametrize(
+    "name", [".github/ISSUE_TEMPLATE/bug.yml", ".github/pull_request_template.md", ".github/FUNDING.yml", "docs/a.md"]
+)
+def test_what_people_read_is_no_edit_of_the_check(repository, name):
+    repository.commit({name: "x"})
+    assert edits(repository) == []
+    assert loaded_comment().kind_of(name, "", set()) == ""
+
+
 def test_any_baseline_is_told_by_its_folder(repository):
     repository.commit({"kept/w/m/baseline.json": "{}", "kept/w/m/measures.parquet": "x", "kept/w/m/summary.md": "x"})
     assert edits(repository) == [("baseline", "kept/w/m", "added")]
