@@ -202,6 +202,28 @@ def test_a_long_first_step_is_cut_marked_and_can_be_brushed_over(make_run, show)
     assert brush(page, before[0])["height"] > 30
 
 
+def test_the_steps_have_the_scale_of_those_behind_the_warmup_unless_a_switch_is_on(make_run, show):
+    ends = [0, 2000, *range(2010, 2200, 10)]
+    rows = [
+        {"step": n, "kind": "warmup" if n == 0 else "train", "start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
+        for n, (start, end) in enumerate(pairwise(ends))
+    ]
+    page = show(make_run({"step": rows}))
+
+    def highest():
+        upright = "#chart-time g.role-axis:not(:has(g.role-axis-title)) g.role-axis-label, #chart-time g.role-axis g.role-axis-label"
+        found = page.eval_on_selector_all(
+            upright, "all => all.map((one) => [...one.children].map((t) => t.textContent))"
+        )
+        return max(float(label) for label in found[1])
+
+    before = highest()
+    assert before <= 11
+    page.get_by_label("scale to the warm-up").check()
+    page.wait_for_function("() => true")
+    assert highest() > 2 * before
+
+
 def test_the_keyboard_narrows_them_too(normal, show):
     page = show(normal)
     before = labels(page)
