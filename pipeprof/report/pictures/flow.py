@@ -9,8 +9,8 @@ from pipeprof.report.answer import verdict_in
 from pipeprof.report.answer.shape import KINDS, stage_names
 from pipeprof.report.charts.chart import middle_cut
 from pipeprof.report.sections.pipeline import below_consumers
+from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
-from pipeprof.verdict.loop import CONSUMER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
