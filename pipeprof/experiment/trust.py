@@ -17,7 +17,7 @@ from pipeprof.errors import UsageError
 from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is_tracked, policy_after
 from pipeprof.record.git import Repository
 from pipeprof.record.text import printable
-from pipeprof.verdict.gate.departures import Departure, departures
+from pipeprof.verdict.gate.policy_diff import Departure, departures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -195,12 +195,12 @@ def _place_of(frame: str | None) -> str | None:
 
 
 def stage_of_call(call: Row | None) -> Stage | None:
-    """The call as the stage that limits."""
+    """Converts a call to the stage that limits."""
     return None if call is None or call["name"] is None else Stage(None, "call", call["name"])
 
 
 def _worst(rows: Sequence[FetchCall]) -> list[FetchCall]:
-    """Of the rank that waits longest."""
+    """Rows of the rank that waits longest."""
     worst = max(((row.wait_ns, -row.rep, -row.rank) for row in rows), default=None)
     return [row for row in rows if (row.wait_ns, -row.rep, -row.rank) == worst]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from typed_rows import of_dicts
 
-from pipeprof.verdict import calls
+from pipeprof.verdict import calls, pipeline
 from pipeprof.verdict.calls import (
     COVERED,
     ENOUGH_LOOKS,
@@ -29,7 +29,8 @@ from pipeprof.verdict.calls import (
     WORKERS,
 )
 from pipeprof.verdict.data_cause import data_cause
-from pipeprof.verdict.pipeline import diagnose
+
+diagnose = of_dicts(pipeline.diagnose)
 
 host_call, loop_calls, take_calls = map(of_dicts, (calls.host_call, calls.loop_calls, calls.take_calls))
 
