@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
     "ZipOp": "zip", "FilterOp": "filter", "Iterable": "iterable",
-    "Dataset": "dataset", "Collate": "collate function", "Sampler": "sampler",
+    "Dataset": "dataset", "Collate": "collate function", "Sampler": "sampler", "Transform": "transform",
 }  # fmt: skip
 TRAINING = "the training itself"
 MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
