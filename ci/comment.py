@@ -34,7 +34,7 @@ MOST_PAGES = 30  # of 100 files: GitHub lists no more than 3,000 of a pull reque
 MOST_ARTIFACTS = 20  # workloads of one run
 UNEXPECTED = (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError)
 # Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
-POLICY, PROJECT = "pipeprof.toml", "pyproject.toml"
+POLICY, PROJECT, ALERTS = "pipeprof.toml", "pyproject.toml", "pipeprof-alerts.jsonl"
 BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
 CHECKS = re.compile(
     r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
@@ -45,7 +45,7 @@ WORKFLOWS = Path(".github/workflows")  # of the default branch, where this runs
 LOCAL_ACTION = re.compile(rb"\buses[\"']?\s*:\s*[\"']?\./([^\s\"'#,}]*)")
 POSSIBLE = "possible_policy"  # a file that may be one, or hold one
 NOT_LISTED = "not_listed"  # files beyond those that GitHub lists of a pull request
-KINDS = ("policy", "baseline", POSSIBLE, NOT_LISTED, "ci")
+KINDS = ("policy", "baseline", "alerts", POSSIBLE, NOT_LISTED, "ci")
 TABLE = re.compile(r"\s*\[\[?([^\[\],#]+)\]\]?\s*(#.*)?")
 # In a changed line, or in the name of its table: the gate's own, or what may hide it: escapes, and texts over lines.
 GATE = re.compile(r"pipeprof|\\|\"\"\"|'''")
@@ -202,6 +202,8 @@ def kind_of(path: str, patch: object, actions: set[str]) -> str:
         return "policy"
     if name in BASELINES:
         return "baseline"
+    if path == ALERTS:
+        return "alerts"
     if (CHECKS.fullmatch(path) and not FOR_PEOPLE.fullmatch(path)) or any(
         path == one or path.startswith(one + "/") for one in actions
     ):
