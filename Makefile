@@ -117,6 +117,7 @@ types: $(READY)
 
 floors: $(READY)
 	$(BIN)/lint-imports
+	$(BIN)/python tools/ratchet.py
 
 docs: $(READY)  ## write anew what the program says in docs/: the reference pages, and the outputs that pages show
 	$(BIN)/python tools/make_docs.py

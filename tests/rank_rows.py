@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from typed_rows import of_dicts
+
+from pipeprof.verdict import straggler
+
+stragglers = of_dicts(straggler.stragglers)
 
 
 def others_median(times):

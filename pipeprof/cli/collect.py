@@ -30,6 +30,7 @@ KEPT_OPTIONS = (
     "host_interval",
     "service",
     "memory",
+    "patches",
     "graph_lines",
     "fp_point",
     "bp_point",
@@ -87,6 +88,10 @@ LONGEST_S = 3600  # between two samples of CPU and memory
     show_default=True,
     help="Sample MindSpore's memory pool while operators are recorded.",
 )
+@click.option(
+    "--patches/--no-patches", default=True, show_default=True,
+    help="Change values in MindSpore's own memory, which makes samples cheap and service times possible.",
+)  # fmt: skip
 @click.option(
     "--graph-lines", is_flag=True, help="Record the source lines of operators in graphs, too; compiling takes longer."
 )
@@ -162,6 +167,7 @@ def collect(
         options["memory"],
         stored_options.get("override"),
         graph_lines=options["graph_lines"],
+        patches=options["patches"],
     )
 
     def started(rep: int) -> None:

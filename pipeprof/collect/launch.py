@@ -55,7 +55,7 @@ class ProbeOptions:
     after so many training steps, and not before `stop_after_s` of them in seconds (probe/stop.py). `run_id`: whose
     record it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs,
     `other_seed`: with other random numbers (probe/digest.py). `graph_lines`: which lines operators of graphs come
-    from (probe/graphs.py).
+    from (probe/graphs.py). `patches`: values in MindSpore's own memory may be changed (recorder.may_patch).
     """
 
     queue_interval_ms: int = 100
@@ -73,6 +73,7 @@ class ProbeOptions:
     digest_all: bool = False
     other_seed: bool = False
     graph_lines: bool = False
+    patches: bool = True
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.query import catalog
+from pipeprof.query.header import PYTHON_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Row = dict[str, Any]
 Question = tuple[str, dict[str, Any]]
-
-_TYPES = {"bigint": int, "integer": int, "double": float, "varchar": str, "boolean": bool}
 
 
 class Answers:
@@ -102,5 +101,5 @@ def asked(params: Mapping[str, Any]) -> str:
 def _form(name: str) -> tuple[list[str], msgspec.json.Decoder[Any]]:
     """The columns that a query gives, and what reads the text of a row: of no other types."""
     gives = catalog.find(name).gives
-    types = tuple(_TYPES[field.type] | None for field in gives)
+    types = tuple(PYTHON_TYPES[field.type] | None for field in gives)
     return [field.name for field in gives], msgspec.json.Decoder(tuple[types])  # type: ignore[valid-type]

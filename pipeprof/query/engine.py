@@ -15,6 +15,7 @@ import duckdb
 from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, is_interruption, near_names
 from pipeprof.query import catalog, spill, statement
 from pipeprof.query.process_memory import at_most
+from pipeprof.query.rows import typed
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.query.time_limit import in_time
 from pipeprof.record import limits
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pipeprof.query.answers import Answers
     from pipeprof.query.header import Parameter, Query
     from pipeprof.query.part import Part
+    from pipeprof.query.rows import OneRow
     from pipeprof.record.run import Run
 
 MAX_THREADS = 8
@@ -163,6 +165,10 @@ class Engine:
         if self.answers is not None:
             self.answers.note(name, asked, rows)
         return rows
+
+    def typed(self, kind: type[OneRow], **params: Any) -> list[OneRow]:
+        """As `rows`, of the query that a type of query/rows is for, with its columns as attributes."""
+        return typed(kind, self.rows(kind.query, **params))
 
     def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rows by the tables."""

@@ -13,9 +13,10 @@
 
 There are no rows while one of the tables and views without a question mark has none.
 Fields are two or more spaces apart; a unit stands between type and description. A deeper line continues the
-description above it. `Takes:` is left out when there are no parameters, `, in that order` in a view. `Kept: yes` is
-for views that have few rows and are read often: an engine computes them once. `Ranks: apart` is for queries whose rows
-of a rank are made of this rank's alone: ranks can be asked one after the other.
+description above it. A column is null only where its description has the word `null`. `Takes:` is left out when there
+are no parameters, `, in that order` in a view. `Kept: yes` is for views that have few rows and are read often: an
+engine computes them once. `Ranks: apart` is for queries whose rows of a rank are made of this rank's alone: ranks can
+be asked one after the other.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TYPES = ("bigint", "integer", "double", "varchar", "boolean")
+PYTHON_TYPES: dict[str, type] = {"bigint": int, "integer": int, "double": float, "varchar": str, "boolean": bool}
 
 _FIELD_INDENT = 2
 _GIVES = re.compile(r"Gives, one row per \((?P<key>[^()]+)\)(?P<ordered>, in that order)?:")
+_NULL = re.compile(r"\bnull\b")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -54,6 +56,11 @@ class Field:
     type: str
     unit: str
     doc: str
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be null: its description says when."""
+        return _NULL.search(self.doc) is not None
 
 
 @dataclass(frozen=True)
@@ -221,8 +228,8 @@ class _Parser:
         return name
 
     def _type(self, entry: _Entry, kind: str) -> str:
-        if kind not in TYPES:
-            self._fail(entry.line, f"expected one of {', '.join(TYPES)}, found `{kind}`")
+        if kind not in PYTHON_TYPES:
+            self._fail(entry.line, f"expected one of {', '.join(PYTHON_TYPES)}, found `{kind}`")
         return kind
 
     def _unique(self, line: int, names: list[str]) -> None:

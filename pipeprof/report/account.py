@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.rows import HostAccount, HostRoom, typed
 from pipeprof.verdict.account import find_contention
 
 if TYPE_CHECKING:
@@ -13,4 +14,5 @@ if TYPE_CHECKING:
 def account_of(engine: Engine) -> dict[str, Any]:
     """`parts` and `room` are rows of the queries; `contention` is the verdict, null when nobody is named."""
     parts, room = engine.rows("host/account"), engine.rows("host/room")
-    return {"parts": parts, "room": room, "contention": find_contention(parts, room)}
+    contention = find_contention(typed(HostAccount, parts), typed(HostRoom, room))
+    return {"parts": parts, "room": room, "contention": contention}

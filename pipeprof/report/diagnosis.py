@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.rows import (
+    CommSummary,
+    FetchCall,
+    HostCall,
+    LoopCall,
+    NetworkPhase,
+    NetworkTop,
+    NetworkTypes,
+    OpGrowth,
+    RankImbalance,
+    StepLengths,
+    WarmupShare,
+    typed,
+)
 from pipeprof.record.trials import trials_of
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.words import compatible as other_programs
@@ -12,12 +26,9 @@ from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
 from pipeprof.verdict.calls import (
-    HOST_QUERY,
     LIBRARY,
     LISTED,
-    LOOP_QUERY,
     NETWORK_FRAMES,
-    QUERY,
     TRAINING_FRAMES,
     WAIT_FRAMES,
     host_call,
@@ -76,8 +87,8 @@ def judged(
     """
     verdict = data_verdict(engine, run, waits, pipelines)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
-    verdict["loop_calls"] = loop_calls(engine.rows(LOOP_QUERY, least=LISTED, **frames))
-    verdict["modes"] = two_modes(engine.rows("step/lengths"))
+    verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
+    verdict["modes"] = two_modes(engine.typed(StepLengths))
     verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), verdict["modes"])
     lower(verdict, contention)
     return verdict
@@ -111,7 +122,7 @@ def data_verdict(
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
         verdict = judge_fills(verdict, loads, cores)
         if verdict["verdict"] == "input_bound" and verdict["op_id"] is None:
-            take_calls(verdict, engine.rows(QUERY, least=LISTED))
+            take_calls(verdict, engine.typed(FetchCall, least=LISTED))
     return verdict
 
 
@@ -125,18 +136,18 @@ def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
 def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str, Any]:
     """What limits the step: by its recorded operators, else as a profiler divided it; `beside`: doubts of the data."""
     imported = run.manifest.source.startswith("import:")
-    phases, origin = engine.rows("diagnose/network_phase"), RECORDED
+    phases, origin = engine.typed(NetworkPhase), RECORDED
     split = [] if phases else engine.rows("step/split")
     if split:
         phases, origin = _divided(split), DIVIDED
     diagnosis = diagnose_network(
         phases,
-        engine.rows("diagnose/rank_imbalance"),
-        engine.rows("diagnose/network_top", top=10),
-        engine.rows("diagnose/op_growth", top=50),
-        () if imported else engine.rows("diagnose/warmup_share"),  # a profile is no whole run
-        engine.rows("comm/summary"),
-        types=engine.rows("diagnose/network_types", top=20),
+        engine.typed(RankImbalance),
+        engine.typed(NetworkTop, top=10),
+        engine.typed(OpGrowth, top=50),
+        () if imported else engine.typed(WarmupShare),  # a profile is no whole run
+        engine.typed(CommSummary),
+        types=engine.typed(NetworkTypes, top=20),
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
         beside=beside,
@@ -144,7 +155,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
     )
     diagnosis["host_call"] = None
     if imported and diagnosis["limit"] == "host_gap":
-        rows = engine.rows(HOST_QUERY, least=LISTED, library=LIBRARY)
+        rows = engine.typed(HostCall, least=LISTED, library=LIBRARY)
         diagnosis["host_call"] = host_call(rows, diagnosis["limit_share"])
         diagnosis["actions"] = [*on_call(diagnosis["host_call"]), *diagnosis["actions"]]
     diagnosis["actions"], diagnosis["suggestions"] = network.worded(diagnosis["actions"])
@@ -164,19 +175,25 @@ def _stage_advice(rows: list[dict[str, Any]]) -> list[str]:
     return [f"use more micro-batches in a step, or stages that take equally long: {what}"]
 
 
-def _divided(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of step/split in the columns of diagnose/network_phase: computing, exposed communication and free time."""
+def _divided(rows: list[dict[str, Any]]) -> list[NetworkPhase]:
+    """Rows of step/split as those of steps with operators: computing, exposed communication and free time.
+
+    Means stand for medians, which are not known.
+    """
     parts = {"other": "computing_ns", "communication_exposed": "exposed_ns", "host_gap": "free_ns"}
-    return [
+    divided = [
         {
             "rep": row["rep"], "rank": row["rank"], "part": part, "adds_up": True, "kind": "train",
             "steps": row["steps"], "total_ns": (row[column] or 0) * row["steps"],
-            "step_ns": row["step_ns"] * row["steps"], "inside_work_ns": None, "outside_work_ns": None,
+            "step_ns": row["step_ns"] * row["steps"], "median_ns": row[column] or 0,
+            "share": (row[column] or 0) / row["step_ns"], "inside_work_ns": None, "outside_work_ns": None,
+            "device_ops": None, "device_op_ns": None,
         }
         for row in rows
         if row["step_ns"]
         for part, column in parts.items()
     ]  # fmt: skip
+    return typed(NetworkPhase, divided)
 
 
 def _main_pipelines(pipelines: list[dict[str, Any]]) -> dict[tuple[int, int], str]:

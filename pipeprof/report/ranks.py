@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.rows import LastArrival, Link, PhaseDiff, typed
 from pipeprof.report.answer import doubts
 from pipeprof.report.causes import causes_of
 from pipeprof.report.words import evidence
@@ -34,7 +35,7 @@ def rank_verdicts(engine: Engine, *, several: bool) -> dict[str, Any]:
     arrivals = engine.rows("rank/last_arrival") if several else []
     return {
         "causes": causes_of(engine) if several else None,
-        "straggler": stragglers(phases, arrivals),
+        "straggler": stragglers(typed(PhaseDiff, phases), typed(LastArrival, arrivals)),
         "phase_diff": phases,
         "last_arrival": arrivals,
     }
@@ -54,7 +55,7 @@ def ranks_of(
         "collective_wait": engine.rows("rank/collective_wait", top=top) if several else [],
         "stage": engine.rows("rank/stage"),
         "flops": flops_of_ranks(profiler),
-        "slow_links": slow_links([row for row in links if row["place"] <= JUDGED_LINKS]),
+        "slow_links": slow_links(typed(Link, [row for row in links if row["place"] <= JUDGED_LINKS])),
         "link": [row for row in links if row["place"] <= top],
         "curve": engine.rows("rank/curve", points=CURVE_POINTS) if several else [],
     }

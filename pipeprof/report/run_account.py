@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.rows import RunAccount, typed
 from pipeprof.verdict import run_account
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def run_account_of(engine: Engine, run: Run, course: Sequence[dict[str, Any]]) -
             for rank in rep.ranks
             if rep.dur_ns is not None
         ]
-    large = run_account.judge_run(parts, excerpt=run.manifest.source.startswith("import:"))
+    rows = typed(RunAccount, parts)
+    large = run_account.judge_run(rows, excerpt=run.manifest.source.startswith("import:"))
     return {
         "parts": parts,
         "large": large,
         "leading": next(iter(run_account.costly_parts(large)), None),
-        "slower": run_account.costly_drift(course, run_account.training_ns(parts)),
+        "slower": run_account.costly_drift(course, run_account.training_ns(rows)),
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
+from pipeprof.query.rows import Course, RunAccount, typed
 from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.diagnosis import judged
@@ -15,6 +16,7 @@ from pipeprof.report.run_account import run_account_of
 from pipeprof.verdict.drift import BLOCKS, judge_course
 from pipeprof.verdict.ending import has_failed, is_bad, was_an_error
 from pipeprof.verdict.ranking import rank
+from pipeprof.verdict.run_account import training_share
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -54,7 +56,7 @@ def find(engine: Engine, run: Run) -> Findings:
     """Ask everything that a candidate comes from, and rank the candidates."""
     summary, split = engine.rows("step/summary"), engine.rows("step/split")
     waits, pipelines = engine.rows("step/data_wait"), engine.rows("queue/pipelines")
-    drift = judge_course(engine.rows("step/course", blocks=BLOCKS))
+    drift = judge_course(engine.typed(Course, blocks=BLOCKS))
     account = account_of(engine)
     diagnosis = judged(engine, run, waits, pipelines, account["contention"])
     several = len({row["rank"] for row in (*summary, *split)}) > 1
@@ -63,8 +65,10 @@ def find(engine: Engine, run: Run) -> Findings:
     hang = hang_facts(run)
     failed = has_failed(run.manifest.state, [rep.exit_code for rep in run.manifest.reps])
     stood = None if hang is None or was_an_error(_failure(run)) else hang["ranks"][0]
+    training = training_share(typed(RunAccount, whole["parts"]))
     verdict = rank(
-        diagnosis, whole, straggler=ranks["straggler"], replay=ranks["causes"], failed=failed, hang=stood
+        diagnosis, whole, training=training, straggler=ranks["straggler"], replay=ranks["causes"], failed=failed,
+        hang=stood,
     )  # fmt: skip
     return Findings(summary, waits, pipelines, split, drift, account, diagnosis, whole, ranks, hang, verdict)
 

@@ -13,7 +13,9 @@ from pipeprof.verdict.grade import graded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import HostAccount, HostRoom
+
+    Contention = Mapping[str, Any]
 
 KIND = "cpu_contention"
 PHASE = "steady"
@@ -29,30 +31,30 @@ LEAST_NS = 5_000_000_000  # sampled; less is a doubt
 OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
 
 
-def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any] | None:
+def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> dict[str, Any] | None:
     """The process with the most CPU of all that are named in at least half of the repetitions; None without one.
 
-    `parts`: rows of host/account, `rooms`: of host/room. `doubts` are codes with their numbers; `wait_cores` are
-    threads of the training that were ready to run and had no CPU, null when not counted, and `pipeline_wait_ratio` is
-    the same of the pipeline's threads and workers, relative to the cores that they had.
+    `doubts` are codes with their numbers; `wait_cores` are threads of the training that were ready to run and had no
+    CPU, null when not counted, and `pipeline_wait_ratio` is the same of the pipeline's threads and workers, relative to
+    the cores that they had.
     """
-    room_of = {(row["rep"], row["rank"]): row for row in rooms if row["phase"] == PHASE}
-    named: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    room_of = {(row.rep, row.rank): row for row in rooms if row.phase == PHASE}
+    named: dict[tuple[str, ...], list[HostAccount]] = defaultdict(list)
     for row in parts:
-        if row["phase"] == PHASE and _takes_too_much(row, room_of.get((row["rep"], row["rank"]))):
+        if row.phase == PHASE and _takes_too_much(row, room_of.get((row.rep, row.rank))):
             named[_identity(row)].append(row)
     of = len({rep for rep, _ in room_of})
-    often = {who: rows for who, rows in named.items() if 2 * len({row["rep"] for row in rows}) >= of}
+    often = {who: rows for who, rows in named.items() if 2 * len({row.rep for row in rows}) >= of}
     if not often:
         return None
-    rows = max(often.values(), key=lambda rows: max(row["cores"] for row in rows))
-    first = max(rows, key=lambda row: row["cores"])
-    room = room_of[first["rep"], first["rank"]]
-    doubts = _doubts(room, len({row["rep"] for row in rows}), of)
+    rows = max(often.values(), key=lambda rows: max(row.cores for row in rows))
+    first = max(rows, key=lambda row: row.cores)
+    room = room_of[first.rep, first.rank]
+    doubts = _doubts(room, len({row.rep for row in rows}), of)
     return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts)}
 
 
-def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
+def lower(diagnosis: dict[str, Any], contention: Contention | None) -> None:
     """Put the contention into a diagnosis: its kind, the process, and a doubt for what else was found.
 
     `leads` says whether it is the answer: not where the stage that limits waits for something, which may be that very
@@ -72,17 +74,17 @@ def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
             part["confidence"] = graded([doubt], part["confidence"])
 
 
-def _takes_too_much(row: Row, room: Row | None) -> bool:
-    if row["part"] not in SUSPECTS or room is None or room["cores"] is None or room["idle_share"] is None:
+def _takes_too_much(row: HostAccount, room: HostRoom | None) -> bool:
+    if row.part not in SUSPECTS or room is None or room.cores is None or room.idle_share is None:
         return False
     return (
-        room["idle_share"] < NO_IDLE
-        and (row["job_share"] or 0.0) >= LEAST_JOB_SHARE
-        and row["cores"] >= LEAST_ROOM_SHARE * room["cores"]
+        room.idle_share < NO_IDLE
+        and (row.job_share or 0.0) >= LEAST_JOB_SHARE
+        and row.cores >= LEAST_ROOM_SHARE * room.cores
     )
 
 
-def _may_feed(contention: Row, diagnosis: Row) -> bool:
+def _may_feed(contention: Contention, diagnosis: Mapping[str, Any]) -> bool:
     """Whether the stage that limits may wait for what the process makes: it neither computes nor is ready to.
 
     A stage whose process takes its CPU is ready for most of the time in which it does not compute. Its own readiness is
@@ -95,32 +97,41 @@ def _may_feed(contention: Row, diagnosis: Row) -> bool:
     return wanted < FEEDING
 
 
-def _identity(row: Row) -> tuple[str, ...]:
+def _identity(row: HostAccount) -> tuple[str, ...]:
     """The same process in another repetition."""
-    return tuple(row[name] for name in ("part", "what", "site", "library", "command"))
+    return row.part, row.what, row.site, row.library, row.command
 
 
-def _contention(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
-    key = (row["rep"], row["rank"], PHASE)
-    own = [part for part in parts if (part["rep"], part["rank"], part["phase"]) == key and part["part"] in TRAINING]
-    pipeline = [part for part in own if part["part"] in PIPELINE]
-    names = ("rep", "rank", "part", "pid", "processes", "what", "command", "site", "library", "cores", "job_share")
+def _contention(row: HostAccount, room: HostRoom, parts: Sequence[HostAccount]) -> dict[str, Any]:
+    key = (row.rep, row.rank, PHASE)
+    own = [part for part in parts if (part.rep, part.rank, part.phase) == key and part.part in TRAINING]
+    pipeline = [part for part in own if part.part in PIPELINE]
     return {
         "kind": KIND,
-        **{name: row[name] for name in names},
-        "training_cores": sum(part["cores"] for part in own),
+        "rep": row.rep,
+        "rank": row.rank,
+        "part": row.part,
+        "pid": row.pid,
+        "processes": row.processes,
+        "what": row.what,
+        "command": row.command,
+        "site": row.site,
+        "library": row.library,
+        "cores": row.cores,
+        "job_share": row.job_share,
+        "training_cores": sum(part.cores for part in own),
         "wait_cores": _waiting(own),
-        "pipeline_wait_ratio": _ratio(_waiting(pipeline), sum(part["cores"] for part in pipeline)),
-        "available_cores": room["cores"],
-        "idle_share": room["idle_share"],
+        "pipeline_wait_ratio": _ratio(_waiting(pipeline), sum(part.cores for part in pipeline)),
+        "available_cores": room.cores,
+        "idle_share": room.idle_share,
         "other_cores": _others(room),
-        "sampled_ns": room["dur_ns"],
+        "sampled_ns": room.dur_ns,
     }
 
 
-def _waiting(parts: Sequence[Row]) -> float | None:
+def _waiting(parts: Sequence[HostAccount]) -> float | None:
     """Cores that they were ready for and did not have; None when not counted."""
-    waits = [part["wait_cores"] for part in parts if part["wait_cores"] is not None]
+    waits = [part.wait_cores for part in parts if part.wait_cores is not None]
     return sum(waits) if waits else None
 
 
@@ -128,19 +139,20 @@ def _ratio(part: float | None, total: float) -> float | None:
     return part / total if part is not None and total else None
 
 
-def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:
+def _doubts(room: HostRoom, agree: int, of: int) -> list[dict[str, Any]]:
     doubts: list[dict[str, Any]] = []
-    if room["dur_ns"] < LEAST_NS:
-        doubts.append({"code": "short", "ns": room["dur_ns"]})
-    if _others(room) >= OTHER_LOAD * room["cores"]:
-        doubts.append({"code": "other_load", "other_cores": _others(room), "cores": room["cores"]})
+    if room.dur_ns < LEAST_NS:
+        doubts.append({"code": "short", "ns": room.dur_ns})
+    others = _others(room)
+    if others is not None and others >= OTHER_LOAD * (room.cores or 0.0):
+        doubts.append({"code": "other_load", "other_cores": others, "cores": room.cores})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts
 
 
-def _others(room: Row) -> float:
-    """Of the cores that the training may use, those that neither idled nor worked for the job."""
-    busy: float = room["cores"] * (1.0 - room["idle_share"])
-    rest: float = busy - room["job_cores"]
-    return max(0.0, rest)
+def _others(room: HostRoom) -> float | None:
+    """Of the cores that the training may use, those that neither idled nor worked for the job; None if not known."""
+    if room.cores is None or room.idle_share is None or room.job_cores is None:
+        return None
+    return max(0.0, room.cores * (1.0 - room.idle_share) - room.job_cores)

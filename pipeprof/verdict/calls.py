@@ -18,6 +18,8 @@ from pipeprof.verdict.grade import graded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.query.rows import FetchCall, HostCall, LoopCall
+
     Row = Mapping[str, Any]
 
 HOT = 0.50  # of the loading: two calls that do not lie in each other cannot both have more
@@ -28,7 +30,6 @@ ERRORS = 2  # standard errors of a share, by which it may be larger: a bound com
 LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
-QUERY, HOST_QUERY, LOOP_QUERY = "diagnose/fetch_call", "diagnose/host_call", "diagnose/loop_call"
 OUTSIDE, NETWORK, LOOP = "outside", "network", "loop"  # where a call of the loop lies: LOOP: in its own lines
 OWN, WORKERS, THREADS = "own", "workers", "threads"  # who makes the batches
 STORAGE, OTHER = "storage", "other"
@@ -69,8 +70,8 @@ _FILES = re.compile(
 _WAITS = re.compile(r"\b(?:acquire|poll|select|sleep|wait|recv_bytes|_recv)\b")
 
 
-def take_calls(diagnosis: dict[str, Any], rows: Sequence[Row]) -> None:
-    """Put the call that limits into `fetch_call` of a verdict that names no operator; rows of QUERY.
+def take_calls(diagnosis: dict[str, Any], rows: Sequence[FetchCall]) -> None:
+    """Put the call that limits into `fetch_call` of a verdict that names no operator.
 
     Also what is known of the loader where no call can be named.
     """
@@ -83,45 +84,47 @@ def take_calls(diagnosis: dict[str, Any], rows: Sequence[Row]) -> None:
         diagnosis["doubts"].append({"code": "waits_uncovered", "covered": found["covered"]})
     diagnosis["confidence"] = graded(diagnosis["doubts"])
     on = shown.on("loading", threads=found["threads"])
-    diagnosis["evidence"].append(shown.evidence("fetch_call", found["share"], "share", QUERY, on, name=found["name"]))
+    diagnosis["evidence"].append(
+        shown.evidence("fetch_call", found["share"], "share", "diagnose/fetch_call", on, name=found["name"])
+    )
 
 
-def host_call(rows: Sequence[Row], gap_share: float) -> dict[str, Any] | None:
+def host_call(rows: Sequence[HostCall], gap_share: float) -> dict[str, Any] | None:
     """The function of the user's that takes most of the time without an operator; None where none takes HOT of it.
 
     `name`, its `share` of the steps, the library's function `inside` it with `inside_share`, and whether it `waits` in
-    that. `rows`: of HOST_QUERY; `gap_share`: of the steps, that no operator runs. One whose time is spread over many
-    functions of libraries only launches operators.
+    that. `gap_share`: of the steps, that no operator runs. One whose time is spread over many functions of libraries
+    only launches operators.
     """
     if not rows:
         return None
-    best = max(rows, key=lambda row: (row["own_ns"] / row["step_ns"], row["name"]))
-    share = best["own_ns"] / best["step_ns"]
-    inside = best["inside"] if (best["inside_ns"] or 0) >= HOT * best["own_ns"] else None
-    if share < HOT * gap_share or (inside is None and best["self_ns"] < HOT * best["own_ns"]):
+    best = max(rows, key=lambda row: (row.own_ns / row.step_ns, row.name))
+    share = best.own_ns / best.step_ns
+    inside = best.inside if (best.inside_ns or 0) >= HOT * best.own_ns else None
+    if share < HOT * gap_share or (inside is None and best.self_ns < HOT * best.own_ns):
         return None
     return {
-        "name": best["name"], "share": share, "inside": inside,
-        "inside_share": None if inside is None else best["inside_ns"] / best["step_ns"],
+        "name": best.name, "share": share, "inside": inside,
+        "inside_share": None if inside is None or best.inside_ns is None else best.inside_ns / best.step_ns,
         "waits": inside is not None and _WAITS.search(inside) is not None,
     }  # fmt: skip
 
 
-def loop_calls(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
     """The calls in the training's own thread that take LOOP_SHARE of the loop or more, the largest first.
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
     itself, null when none does), `where` (outside | network | loop), `share` of the loop, `most_share` (what that may
     be by chance), its `wait_share` for the network, the function `inside` it that takes most by itself with
-    `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. `rows`: of LOOP_QUERY. Of a function
-    that trains, and of one of the network, only Python of its own counts: the rest is what the training is for.
+    `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that trains, and of one
+    of the network, only Python of its own counts: the rest is what the training is for.
     """
     found: list[dict[str, Any]] = []
-    callers = {(row["rep"], row["rank"], row["name"]): row["caller"] for row in rows}
-    for row in sorted(rows, key=lambda row: (-row["total_ns"] / row["loop_ns"], row["depth"], row["name"])):
-        call = None if row["name"].startswith("mindspore/") else _loop_call(row)
+    callers = {(row.rep, row.rank, row.name): row.caller for row in rows}
+    for row in sorted(rows, key=lambda row: (-row.total_ns / row.loop_ns, row.depth, row.name)):
+        call = None if row.name.startswith("mindspore/") else _loop_call(row)
         if call is not None and not any(_lies_in(row, one, callers) for one in found):
-            found.append(call | {"rep": row["rep"], "key": row["name"]})
+            found.append(call | {"rep": row.rep, "key": row.name})
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for call in sorted(found, key=lambda call: -call["share"]):
         best.setdefault((call.pop("key"), call["where"]), {name: call[name] for name in call if name != "rep"})
@@ -133,39 +136,40 @@ def is_of_callback(call: Row, part: Row) -> bool:
     return bool(part["part"] == "callback" and call["name"].partition(".")[0] == part["detail"])
 
 
-def _loop_call(row: Row) -> dict[str, Any] | None:
-    """The call that a function of LOOP_QUERY is, where it takes enough of the loop."""
-    total, loop = row["total_ns"], row["loop_ns"]
-    where, taken, waits = OUTSIDE, total, row["wait_ns"]
-    if row["training_ns"] > MIXED * total:
-        where, taken, waits = LOOP, row["owned_ns"], 0
-    elif row["network_ns"] > total / 2:
-        where, taken, waits = NETWORK, row["owned_ns"], 0
-    looks = round(row["looks"] * taken / total) if total else 0
+def _loop_call(row: LoopCall) -> dict[str, Any] | None:
+    """The call that a function is, where it takes enough of the loop."""
+    total, loop = row.total_ns, row.loop_ns
+    where, taken, waits = OUTSIDE, total, row.wait_ns
+    if row.training_ns > MIXED * total:
+        where, taken, waits = LOOP, row.owned_ns, 0
+    elif row.network_ns > total / 2:
+        where, taken, waits = NETWORK, row.owned_ns, 0
+    looks = round(row.looks * taken / total) if total else 0
     if taken - waits < LOOP_SHARE * loop or looks < LEAST_LOOKS:
         return None
-    inside = row["inside"] if where == OUTSIDE and row["inside"] and (row["inside_ns"] or 0) >= HOT * total else None
+    inside = row.inside if where == OUTSIDE and row.inside and (row.inside_ns or 0) >= HOT * total else None
     share = taken / loop
     every = looks / share  # looks in all
     most = min(1.0, share + ERRORS * sqrt(share * (1 - share) / every))
     return {
-        "name": row["name"].rpartition(": ")[2], "where": where, "share": share, "most_share": most,
+        "name": row.name.rpartition(": ")[2], "where": where, "share": share, "most_share": most,
         "wait_share": waits / loop,
-        "site": None if where == LOOP else _place_of(row["caller"]),
-        "code": None if row["frame_ns"] is None else _place_of(row["frame"]),
-        "inside": inside, "inside_share": None if inside is None else row["inside_ns"] / loop,
-        "looks": looks, "rank": row["rank"], "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",
+        "site": None if where == LOOP else _place_of(row.caller),
+        "code": None if row.frame_ns is None else _place_of(row.frame),
+        "inside": inside,
+        "inside_share": None if inside is None or row.inside_ns is None else row.inside_ns / loop,
+        "looks": looks, "rank": row.rank, "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",
     }  # fmt: skip
 
 
-def _lies_in(row: Row, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:
+def _lies_in(row: LoopCall, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:
     """Whether the function is mostly called from a call that was found, however far below it."""
-    name, seen = row["name"], set[str]()
+    name, seen = row.name, set[str]()
     while name not in seen:
         seen.add(name)
-        if name == call["key"] and (row["rep"], row["rank"]) == (call["rep"], call["rank"]):
-            return bool(call["where"] == OUTSIDE or name == row["name"])
-        frame = callers.get((row["rep"], row["rank"], name))
+        if name == call["key"] and (row.rep, row.rank) == (call["rep"], call["rank"]):
+            return bool(call["where"] == OUTSIDE or name == row.name)
+        frame = callers.get((row.rep, row.rank, name))
         name = name if frame is None else _LINE.sub(": ", frame)
     return False
 
@@ -181,13 +185,13 @@ def stage_of_call(call: Row | None) -> Stage | None:
     return None if call is None or call["name"] is None else Stage(None, "call", call["name"])
 
 
-def _worst(rows: Sequence[Row]) -> list[Row]:
+def _worst(rows: Sequence[FetchCall]) -> list[FetchCall]:
     """Of the rank that waits longest."""
-    worst = max(((row["wait_ns"], -row["rep"], -row["rank"]) for row in rows), default=None)
-    return [row for row in rows if (row["wait_ns"], -row["rep"], -row["rank"]) == worst]
+    worst = max(((row.wait_ns, -row.rep, -row.rank) for row in rows), default=None)
+    return [row for row in rows if (row.wait_ns, -row.rep, -row.rank) == worst]
 
 
-def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
+def _named(rows: Sequence[FetchCall]) -> dict[str, Any] | None:
     """`name`, its `share` of the loading, and the library's call `inside` it with `inside_share`; else None.
 
     `kind`: storage | other; `loader`: own (the training's own thread) | workers (processes that were not traced) |
@@ -196,36 +200,32 @@ def _named(rows: Sequence[Row]) -> dict[str, Any] | None:
     """
     if not rows:
         return None
-    hot = [row for row in rows if not row["is_wait"] and row["busy_ns"] >= HOT * row["loading_ns"]]
-    loader = next((_by_whom(row["name"]) for row in rows if row["name"].startswith("enumerate(DataLoader)#")), THREADS)
-    covered = rows[0]["covered_ns"] / rows[0]["wait_ns"]
+    hot = [row for row in rows if not row.is_wait and row.busy_ns >= HOT * row.loading_ns]
+    loader = next((_by_whom(row.name) for row in rows if row.name.startswith("enumerate(DataLoader)#")), THREADS)
+    covered = rows[0].covered_ns / rows[0].wait_ns
     call = {
         "name": None, "share": None, "inside": None, "inside_share": None, "kind": OTHER, "loader": loader,
-        "threads": max(row["tracks"] for row in rows), "covered": covered, "calls": _listed(rows),
+        "threads": max(row.tracks for row in rows), "covered": covered, "calls": _listed(rows),
     }  # fmt: skip
-    calls = [
-        row for row in hot if not _LOADERS.match(row["name"]) and not row["name"].startswith("<built-in function next")
-    ]
+    calls = [row for row in hot if not _LOADERS.match(row.name) and not row.name.startswith("<built-in function next")]
     libraries = [row for row in calls if _is_library(row)]
     own = [row for row in calls if not _is_library(row)]
-    waits = loader == THREADS and any(_WAITS.search(row["name"]) for row in libraries)
+    waits = loader == THREADS and any(_WAITS.search(row.name) for row in libraries)
     nameable = own or [row for row in calls if not _is_of_python(row)]
     if covered < COVERED or loader == WORKERS or waits or not nameable:
         return call
-    chosen = max(nameable, key=lambda row: row["depth"])
-    below = [row for row in libraries if row["depth"] > chosen["depth"]]
-    inside = min(below, key=lambda row: row["depth"], default=None)
-    reads = any(row["category"] in _FILE_CALLS or _FILES.search(row["name"]) for row in (chosen, *below))
-    call |= {"name": chosen["name"], "share": _share(chosen), "kind": STORAGE if reads else OTHER}
-    return call if inside is None else call | {"inside": inside["name"], "inside_share": _share(inside)}
+    chosen = max(nameable, key=lambda row: row.depth)
+    below = [row for row in libraries if row.depth > chosen.depth]
+    inside = min(below, key=lambda row: row.depth, default=None)
+    reads = any(row.category in _FILE_CALLS or _FILES.search(row.name) for row in (chosen, *below))
+    call |= {"name": chosen.name, "share": _share(chosen), "kind": STORAGE if reads else OTHER}
+    return call if inside is None else call | {"inside": inside.name, "inside_share": _share(inside)}
 
 
-def _listed(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    works = [row for row in rows if not row["is_wait"]]
-    most = sorted(works, key=lambda row: (-row["busy_ns"], row["depth"], row["name"]))[:MOST_LISTED]
-    calls = [
-        {"name": row["name"], "depth": row["depth"], "threads": row["tracks"], "share": _share(row)} for row in most
-    ]
+def _listed(rows: Sequence[FetchCall]) -> list[dict[str, Any]]:
+    works = [row for row in rows if not row.is_wait]
+    most = sorted(works, key=lambda row: (-row.busy_ns, row.depth, row.name))[:MOST_LISTED]
+    calls = [{"name": row.name, "depth": row.depth, "threads": row.tracks, "share": _share(row)} for row in most]
     return sorted(calls, key=lambda call: (call["depth"], -call["share"], call["name"]))
 
 
@@ -234,24 +234,22 @@ def _by_whom(name: str) -> str:
     return {"Single": OWN, "Multi": WORKERS}.get(match[1] or "", THREADS) if match else THREADS
 
 
-def _share(row: Row) -> float:
-    return float(row["busy_ns"] / row["loading_ns"])
+def _share(row: FetchCall) -> float:
+    return float(row.busy_ns / row.loading_ns)
 
 
-def _is_of_python(row: Row) -> bool:
+def _is_of_python(row: FetchCall) -> bool:
     """Whether a call is one of Python itself."""
-    return row["category"] not in _FILE_CALLS and (
-        row["name"].startswith("<") or _package(row) in sys.stdlib_module_names
-    )
+    return row.category not in _FILE_CALLS and (row.name.startswith("<") or _package(row) in sys.stdlib_module_names)
 
 
-def _package(row: Row) -> str:
-    return _INSTALLED.sub("", row["name"]).partition(".py(")[0].partition("/")[0]
+def _package(row: FetchCall) -> str:
+    return _INSTALLED.sub("", row.name).partition(".py(")[0].partition("/")[0]
 
 
-def _is_library(row: Row) -> bool:
+def _is_library(row: FetchCall) -> bool:
     """Whether a call is one for arrays, images or files, or of Python itself: no place where a user could change it."""
-    name = row["name"]
-    if row["category"] in _FILE_CALLS or name.startswith("<built-in"):
+    name = row.name
+    if row.category in _FILE_CALLS or name.startswith("<built-in"):
         return True
     return ".py(" in name and (_package(row) in _LIBRARIES or _is_of_python(row))

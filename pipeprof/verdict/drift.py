@@ -11,9 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import Course
 
 BLOCKS = 24
 LEAST_BLOCKS, LEAST_SIDE = 12, 3
@@ -29,39 +29,39 @@ _COMPILE_SHARE = 0.5  # of the slow-down
 _CORES, _THROTTLED, _GROWN, _GROWN_BYTES = 0.3, 0.05, 0.2, 50 << 20
 
 
-def judge_course(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def judge_course(rows: Sequence[Course]) -> list[dict[str, Any]]:
     """One verdict per (rep, rank), in that order.
 
     `verdict`: step (from `at_step` on: the last `late_steps` of the `steps` whose time counts), drift (over all of it),
     steady, or unclear (too few steps); `before_ns` and `after_ns`: median step; `phase`: data_wait, work or null for
     both; `causes`: what changed with it, codes.
     """
-    ranks: dict[tuple[int, int], list[Row]] = {}
+    ranks: dict[tuple[int, int], list[Course]] = {}
     for row in rows:
-        ranks.setdefault((row["rep"], row["rank"]), []).append(row)
+        ranks.setdefault((row.rep, row.rank), []).append(row)
     return [{"rep": rep, "rank": rank, **_judge(blocks)} for (rep, rank), blocks in sorted(ranks.items())]
 
 
-def _judge(blocks: Sequence[Row]) -> dict[str, Any]:
-    judged: dict[str, Any] = {"verdict": UNCLEAR, "steps": sum(row["steps"] for row in blocks)}
+def _judge(blocks: Sequence[Course]) -> dict[str, Any]:
+    judged: dict[str, Any] = {"verdict": UNCLEAR, "steps": sum(row.steps for row in blocks)}
     judged |= dict.fromkeys(("at_step", "at_ns", "late_steps", "before_ns", "after_ns", "phase"))
     judged["causes"] = []
     if len(blocks) < LEAST_BLOCKS or judged["steps"] < LEAST_STEPS:
         return judged
-    times = [row["dur_ns"] for row in blocks]
+    times = [row.dur_ns for row in blocks]
     split, score = _largest_split(times)
     before, after = blocks[:split], blocks[split:]
-    first, last = _middle(before, "dur_ns"), _middle(after, "dur_ns")
+    first, last = _middle(before), _middle(after)
     if score < Z or last < (1 + LEAST_SLOWER) * first:
         return judged | {"verdict": STEADY}
     verdict = DRIFT if _is_straight(times, split) else STEP
     if verdict == DRIFT:
         third = len(blocks) // 3
         before, after = blocks[:third], blocks[-third:]
-        first, last = _middle(before, "dur_ns"), _middle(after, "dur_ns")
+        first, last = _middle(before), _middle(after)
     else:
-        judged |= {"at_step": after[0]["first_step"], "at_ns": after[0]["start_ns"]}
-        judged["late_steps"] = sum(row["steps"] for row in after)
+        judged |= {"at_step": after[0].first_step, "at_ns": after[0].start_ns}
+        judged["late_steps"] = sum(row.steps for row in after)
     return judged | {
         "verdict": verdict,
         "before_ns": first,
@@ -92,37 +92,37 @@ def _is_straight(times: Sequence[float], split: int) -> bool:
     return line < levels
 
 
-def _middle(blocks: Sequence[Row], name: str) -> float:
-    return float(median(row[name] for row in blocks))
+def _middle(blocks: Sequence[Course]) -> float:
+    return median(row.dur_ns for row in blocks)
 
 
-def _rise(before: Sequence[Row], after: Sequence[Row], name: str) -> float | None:
+def _rise(before: Sequence[Course], after: Sequence[Course], value: Callable[[Course], float | None]) -> float | None:
     """How much higher the median is after; None where one side has nothing."""
-    sides = [[row[name] for row in side if row[name] is not None] for side in (before, after)]
+    sides = [[one for row in side if (one := value(row)) is not None] for side in (before, after)]
     return median(sides[1]) - median(sides[0]) if all(sides) else None
 
 
-def _phase(before: Sequence[Row], after: Sequence[Row], slower: float) -> str | None:
-    waits = _rise(before, after, "wait_ns") or 0.0
+def _phase(before: Sequence[Course], after: Sequence[Course], slower: float) -> str | None:
+    waits = _rise(before, after, lambda row: row.wait_ns) or 0.0
     return WAIT if waits >= _MOST_OF * slower else WORK if slower - waits >= _MOST_OF * slower else None
 
 
-def _compiles(before: Sequence[Row], after: Sequence[Row], slower: float) -> bool:
-    more = [sum(row["compile_ns"] for row in side) / sum(row["steps"] for row in side) for side in (before, after)]
+def _compiles(before: Sequence[Course], after: Sequence[Course], slower: float) -> bool:
+    more = [sum(row.compile_ns for row in side) / sum(row.steps for row in side) for side in (before, after)]
     return bool(more[1] - more[0] >= _COMPILE_SHARE * slower)
 
 
-def _grows(before: Sequence[Row], after: Sequence[Row], _slower: float) -> bool:
-    floors = [[row["floor_bytes"] for row in side if row["floor_bytes"] is not None] for side in (before, after)]
+def _grows(before: Sequence[Course], after: Sequence[Course], _slower: float) -> bool:
+    floors = [[row.floor_bytes for row in side if row.floor_bytes is not None] for side in (before, after)]
     if not all(floors):
         return False
     more = median(floors[1]) - median(floors[0])
     return bool(more >= max(_GROWN_BYTES, _GROWN * median(floors[0])))
 
 
-_CAUSES: dict[str, Callable[[Sequence[Row], Sequence[Row], float], bool]] = {
+_CAUSES: dict[str, Callable[[Sequence[Course], Sequence[Course], float], bool]] = {
     "recompilation": _compiles,
     "memory_growth": _grows,
-    "neighbour": lambda before, after, _: (_rise(before, after, "neighbour_cores") or 0.0) >= _CORES,
-    "throttling": lambda before, after, _: (_rise(before, after, "throttled_share") or 0.0) >= _THROTTLED,
+    "neighbour": lambda before, after, _: (_rise(before, after, lambda row: row.neighbour_cores) or 0.0) >= _CORES,
+    "throttling": lambda before, after, _: (_rise(before, after, lambda row: row.throttled_share) or 0.0) >= _THROTTLED,
 }

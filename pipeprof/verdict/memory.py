@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pipeprof.query.rows import MemoryGrowth
 
 LEAST_BYTES = 1 << 20  # growth over all steps seen that counts: allocators move by pages and arenas
 LEAST_SHARE = 0.01  # of the first floor; the larger of the two
@@ -19,7 +23,7 @@ TRAINER, HOST_POOL = "trainer", "CPU"
 GROWING, STEADY, SHRINKING, UNCLEAR = "growing", "steady", "shrinking", "unclear"
 
 
-def judge_growth(row: Mapping[str, Any], mode: str | None = None) -> dict[str, Any]:
+def judge_growth(row: MemoryGrowth, mode: str | None = None) -> dict[str, Any]:
     """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why_code`.
 
     growing or shrinking: the interval of the slope leaves out 0, and the change over the steps seen is at least the
@@ -27,13 +31,13 @@ def judge_growth(row: Mapping[str, Any], mode: str | None = None) -> dict[str, A
     no more than what MindSpore keeps of each PyNative step (`mode`) in the training's process, which is no leak of it.
     unclear: neither, or too few steps; it is never taken for steady.
     """
-    threshold = max(LEAST_BYTES, LEAST_SHARE * (row["first_bytes"] or 0))
-    slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
-    span = row["span_steps"] or 0
-    keeps = PYNATIVE_BYTES if mode == PYNATIVE and row["device"] == "process" and row["name"] == TRAINER else 0
+    threshold = max(LEAST_BYTES, LEAST_SHARE * (row.first_bytes or 0))
+    slope, low, high = row.slope_bytes, row.slope_low_bytes, row.slope_high_bytes
+    span = row.span_steps or 0
+    keeps = PYNATIVE_BYTES if mode == PYNATIVE and row.device == "process" and row.name == TRAINER else 0
     verdict, why = _verdict(row, threshold, keeps)
     return {
-        **row,
+        **asdict(row),
         "verdict": verdict,
         "grown_bytes": None if slope is None else slope * span,
         "grown_low_bytes": None if low is None else low * span,
@@ -43,16 +47,16 @@ def judge_growth(row: Mapping[str, Any], mode: str | None = None) -> dict[str, A
     }
 
 
-def _verdict(row: Mapping[str, Any], threshold: float, keeps: int) -> tuple[str, str]:
-    slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
-    if slope is None or low is None or high is None:
+def _verdict(row: MemoryGrowth, threshold: float, keeps: int) -> tuple[str, str]:
+    slope, low, high = row.slope_bytes, row.slope_low_bytes, row.slope_high_bytes
+    rise, fall, span = row.most_rise_bytes, row.most_fall_bytes, row.span_steps
+    if slope is None or low is None or high is None or rise is None or fall is None:
         return UNCLEAR, "few_parts"
-    span = row["span_steps"]
     change, most = slope * span, max(abs(low), abs(high)) * span
-    between = row["last_bytes"] - row["first_bytes"]  # a jump in the middle makes slope x steps larger than itself
-    if low > 0 and min(change, between) - max(row["most_rise_bytes"], 0) >= threshold:
-        return _beyond(row, threshold, keeps) if keeps else (GROWING, "grew")
-    if high < 0 and min(-change, -between) - max(row["most_fall_bytes"], 0) >= threshold:
+    between = row.last_bytes - row.first_bytes  # a jump in the middle makes slope x steps larger than itself
+    if low > 0 and min(change, between) - max(rise, 0) >= threshold:
+        return _beyond(low, high, keeps, grows=(slope - keeps) * span >= threshold) if keeps else (GROWING, "grew")
+    if high < 0 and min(-change, -between) - max(fall, 0) >= threshold:
         return SHRINKING, "shrank"
     if most < threshold:
         return STEADY, "below_threshold"
@@ -61,10 +65,9 @@ def _verdict(row: Mapping[str, Any], threshold: float, keeps: int) -> tuple[str,
     return UNCLEAR, "wide_interval"
 
 
-def _beyond(row: Mapping[str, Any], threshold: float, keeps: int) -> tuple[str, str]:
-    """Of memory that grows: whether by more than MindSpore keeps of each step."""
-    low, high = row["slope_low_bytes"], row["slope_high_bytes"]
-    if low > keeps and (row["slope_bytes"] - keeps) * row["span_steps"] >= threshold:
+def _beyond(low: float, high: float, keeps: int, *, grows: bool) -> tuple[str, str]:
+    """Of memory that grows: whether by more than MindSpore keeps of each step. `grows`: without that by enough."""
+    if low > keeps and grows:
         return GROWING, "grew"
     return (STEADY, "mindspores_own") if high <= 2 * keeps else (UNCLEAR, "mindspores_own")
 

@@ -10,7 +10,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeprof.query.rows import StepLengths
 
     Row = Mapping[str, Any]
 
@@ -21,16 +23,16 @@ BETWEEN = 0.10  # of the rarer mode's steps, in the middle third between both (o
 _MORE_CORES, _LATER, _MOST_OF = 0.3, 0.5, 0.5
 
 
-def two_modes(rows: Sequence[Row]) -> dict[str, Any] | None:
+def two_modes(rows: Sequence[StepLengths]) -> dict[str, Any] | None:
     """The two lengths of the rank that has them most clearly; None where no rank has.
 
     `rep`, `rank`, `short` and `long`, each with `steps`, `share` of them, `median_ns`, `wait_ns` of a step, `place`,
     `own_cores`, `delay_cores` and `neighbour_cores`; `differs`: codes of what the long ones have that the short ones
     have not: data | neighbour | delay | fewer_cores | more_cores | later | earlier.
     """
-    ranks: dict[tuple[int, int], list[Row]] = {}
+    ranks: dict[tuple[int, int], list[StepLengths]] = {}
     for row in rows:
-        ranks.setdefault((row["rep"], row["rank"]), []).append(row)
+        ranks.setdefault((row.rep, row.rank), []).append(row)
     found = [modes for own in ranks.values() if (modes := _split(own)) is not None]
     return max(found, key=lambda modes: modes["long"]["median_ns"] / modes["short"]["median_ns"], default=None)
 
@@ -49,52 +51,55 @@ def of_one_mode(network: dict[str, Any], modes: Row | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _split(rows: Sequence[Row]) -> dict[str, Any] | None:
-    steps = sum(row["steps"] for row in rows)
+def _split(rows: Sequence[StepLengths]) -> dict[str, Any] | None:
+    steps = sum(row.steps for row in rows)
     if steps < LEAST_STEPS or len(rows) < 2:
         return None
     at = max(range(1, len(rows)), key=lambda place: _between_variance(rows[:place], rows[place:]))
     short, long = _mode(rows[:at], steps), _mode(rows[at:], steps)
     low, high = math.log(short["median_ns"]), math.log(long["median_ns"])
     third = (high - low) / 3
-    middle = sum(row["steps"] for row in rows if low + third <= math.log(row["median_ns"]) <= high - third)
+    middle = sum(row.steps for row in rows if low + third <= math.log(row.median_ns) <= high - third)
     rarer = min(short["steps"], long["steps"])
     if rarer < LEAST_SHARE * steps or high - low < math.log(APART) or middle > BETWEEN * rarer:
         return None
-    about = {"rep": rows[0]["rep"], "rank": rows[0]["rank"], "short": short, "long": long}
+    about = {"rep": rows[0].rep, "rank": rows[0].rank, "short": short, "long": long}
     return about | {"differs": _differs(short, long)}
 
 
-def _between_variance(short: Sequence[Row], long: Sequence[Row]) -> float:
-    counts = [sum(row["steps"] for row in side) for side in (short, long)]
+def _between_variance(short: Sequence[StepLengths], long: Sequence[StepLengths]) -> float:
+    counts = [sum(row.steps for row in side) for side in (short, long)]
     means = [
-        sum(row["steps"] * math.log(row["median_ns"]) for row in side) / count
+        sum(row.steps * math.log(row.median_ns) for row in side) / count
         for side, count in zip((short, long), counts, strict=True)
     ]
     return float(counts[0] * counts[1] * (means[1] - means[0]) ** 2)
 
 
-def _mode(rows: Sequence[Row], steps: int) -> dict[str, Any]:
-    count = sum(row["steps"] for row in rows)
+def _mode(rows: Sequence[StepLengths], steps: int) -> dict[str, Any]:
+    count = sum(row.steps for row in rows)
     half, seen = count / 2, 0
-    median_ns = rows[-1]["median_ns"]
+    median_ns = rows[-1].median_ns
     for row in rows:
-        seen += row["steps"]
+        seen += row.steps
         if seen >= half:
-            median_ns = row["median_ns"]
+            median_ns = row.median_ns
             break
-    names = ("place", "own_cores", "delay_cores", "neighbour_cores")
-    waits = [row["wait_ns"] for row in rows if row["wait_ns"] is not None]
+    waits = [row.wait_ns for row in rows if row.wait_ns is not None]
     return {
         "steps": count, "share": count / steps, "median_ns": median_ns,
-        "wait_ns": sum(waits) / count if waits else None, **{name: _mean(rows, name) for name in names},
+        "wait_ns": sum(waits) / count if waits else None, "place": _mean((row.steps, row.place) for row in rows),
+        "own_cores": _mean((row.steps, row.own_cores) for row in rows),
+        "delay_cores": _mean((row.steps, row.delay_cores) for row in rows),
+        "neighbour_cores": _mean((row.steps, row.neighbour_cores) for row in rows),
     }  # fmt: skip
 
 
-def _mean(rows: Sequence[Row], name: str) -> float | None:
-    known = [row for row in rows if row[name] is not None]
-    count = sum(row["steps"] for row in known)
-    return sum(row["steps"] * row[name] for row in known) / count if count else None
+def _mean(values: Iterable[tuple[int, float | None]]) -> float | None:
+    """Of values, each with how many steps it is of; None where none is known."""
+    known = [(steps, value) for steps, value in values if value is not None]
+    count = sum(steps for steps, _ in known)
+    return sum(steps * value for steps, value in known) / count if count else None
 
 
 def _differs(short: Row, long: Row) -> list[str]:

@@ -24,6 +24,16 @@ from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.query.rows import (
+        CommSummary,
+        NetworkPhase,
+        NetworkTop,
+        NetworkTypes,
+        OpGrowth,
+        RankImbalance,
+        WarmupShare,
+    )
+
     Row = Mapping[str, Any]
 
 ENOUGH = 0.30  # share of the step without its wait for data that names the limit
@@ -54,14 +64,14 @@ LIMIT_OF = {part: limit for limit, parts in LIMITS.items() for part in parts}
 
 
 def diagnose_network(
-    phases: Sequence[Row],
-    spread: Sequence[Row] = (),
-    top: Sequence[Row] = (),
-    growth: Sequence[Row] = (),
-    warmups: Sequence[Row] = (),
-    comm: Sequence[Row] = (),
+    phases: Sequence[NetworkPhase],
+    spread: Sequence[RankImbalance] = (),
+    top: Sequence[NetworkTop] = (),
+    growth: Sequence[OpGrowth] = (),
+    warmups: Sequence[WarmupShare] = (),
+    comm: Sequence[CommSummary] = (),
     *,
-    types: Sequence[Row] = (),
+    types: Sequence[NetworkTypes] = (),
     mode: str | None = None,
     origin: str = RECORDED,
     beside: Sequence[Row] = (),
@@ -69,11 +79,9 @@ def diagnose_network(
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
-    `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
-    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `types`: diagnose/network_types; `mode`:
-    pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on the
-    data; `damaged`: events of the source are lost. Where the step shares cores or the lock with others, its times are
-    less sure, and growth says nothing.
+    `mode`: pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on
+    the data; `damaged`: events of the source are lost. Where the step shares cores or the lock with others, its times
+    are less sure, and growth says nothing.
     """
     diagnosis = _empty()
     diagnosis["top_ops"], diagnosis["top_types"] = top_ops(top), top_types(types)
@@ -85,8 +93,8 @@ def diagnose_network(
     diagnosis["slowest_rank"] = slow
     diagnosis["waiting_share"] = waiting_share(spread)
     diagnosis["limit_waiting_share"] = waiting_share(spread, slow)
-    steady = [row for row in phases if row["kind"] == "train"]  # warm-up steps say nothing about the others
-    chosen = [row for row in steady if slow is None or row["rank"] == slow["rank"]]
+    steady = [row for row in phases if row.kind == "train"]  # warm-up steps say nothing about the others
+    chosen = [row for row in steady if slow is None or row.rank == slow["rank"]]
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
         diagnosis["shares"], diagnosis["device"] = shares, _device(chosen)
@@ -107,18 +115,18 @@ def diagnose_network(
     return diagnosis
 
 
-def _shares(rows: Sequence[Row]) -> dict[str, float] | None:
+def _shares(rows: Sequence[NetworkPhase]) -> dict[str, float] | None:
     """Each part's share of the summed step time; the parts of PARTS add up to 1."""
-    step_ns = sum(row["step_ns"] for row in rows if row["part"] == "host_gap")
+    step_ns = sum(row.step_ns for row in rows if row.part == "host_gap")
     if not step_ns:
         return None
     times = dict.fromkeys((*PARTS, "communication_overlapped"), 0)
     for row in rows:
-        times[row["part"]] += row["total_ns"]
+        times[row.part] += row.total_ns
     return {part: time / step_ns for part, time in times.items()}
 
 
-def _weigh(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
+def _weigh(diagnosis: dict[str, Any], rows: Sequence[NetworkPhase], slow: Row | None) -> None:
     """The limits, largest first, and how sure the first is."""
     shares = diagnosis["shares"]
     weights = {limit: sum(shares[part] for part in parts) for limit, parts in LIMITS.items()}
@@ -178,10 +186,10 @@ def _doubts(diagnosis: Row, share: float, next_share: float) -> list[dict[str, A
     return doubts
 
 
-def _step_evidence(diagnosis: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: str) -> None:
+def _step_evidence(diagnosis: dict[str, Any], rows: Sequence[NetworkPhase], slow: Row | None, origin: str) -> None:
     measured_on = on(
         "step_shares", steps=diagnosis["steps"], recorded=origin == RECORDED,
-        ranks=len({(row["rep"], row["rank"]) for row in rows}), slow_rank=None if slow is None else slow["rank"],
+        ranks=len({(row.rep, row.rank) for row in rows}), slow_rank=None if slow is None else slow["rank"],
     )  # fmt: skip
     weights, shares, lines = diagnosis["weights"], diagnosis["shares"], diagnosis["evidence"]
     for limit in [*diagnosis["candidates"], *(limit for limit in weights if limit not in diagnosis["candidates"])]:
@@ -212,30 +220,35 @@ def _rank_evidence(diagnosis: dict[str, Any], slow: Row | None) -> None:
     ]
 
 
-def _judge_warmup(diagnosis: dict[str, Any], warmups: Sequence[Row]) -> None:
+def _judge_warmup(diagnosis: dict[str, Any], warmups: Sequence[WarmupShare]) -> None:
     """More warm-up than training makes it the limit; what limits a single step stays a candidate."""
     share = diagnosis["warmup_share"]
     if share is None or share < advice.FEW:
         return
-    rows = [row for row in warmups if row["share"] is not None]
-    worst = max(rows, key=lambda row: row["share"])
-    names = ("warmup_steps", "compiles", "compile_ns", "train_steps")
-    measured_on = on("warmup", **{name: worst[name] for name in names})
+    rows = [row for row in warmups if row.share is not None]
+    worst = max(rows, key=lambda row: row.share)
+    measured_on = on(
+        "warmup", warmup_steps=worst.warmup_steps, compiles=worst.compiles, compile_ns=worst.compile_ns,
+        train_steps=worst.train_steps,
+    )  # fmt: skip
     unit = "share of the time in training steps"
     diagnosis["evidence"].append(evidence("warmup", share, unit, "diagnose/warmup_share", measured_on))
-    if share >= WARMUP_SHARE and worst["train_steps"]:
+    if share >= WARMUP_SHARE and worst.train_steps:
         steps_limit = [] if diagnosis["limit"] == "not_measured" else [diagnosis["limit"]]
         diagnosis |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
-        few = worst["train_steps"] < ENOUGH_STEPS
+        few = worst.train_steps < ENOUGH_STEPS
         diagnosis["confidence"] = "medium" if few else "high"
-        diagnosis["doubts"] = [{"code": "few_steps", "steps": worst["train_steps"]}] if few else []
-        diagnosis["warmup"] = {name: worst[name] for name in ("warmup_steps", "warmup_ns", "compiles", "compile_ns")}
+        diagnosis["doubts"] = [{"code": "few_steps", "steps": worst.train_steps}] if few else []
+        diagnosis["warmup"] = {
+            "warmup_steps": worst.warmup_steps, "warmup_ns": worst.warmup_ns, "compiles": worst.compiles,
+            "compile_ns": worst.compile_ns,
+        }  # fmt: skip
         diagnosis["actions"] = advice.warmup(rows) + diagnosis["actions"]
-    elif worst["later_steps"]:
+    elif worst.later_steps:
         diagnosis["actions"] += advice.warmup(rows)[:1]
 
 
-def _judge_growth(diagnosis: dict[str, Any], growth: Sequence[Row]) -> None:
+def _judge_growth(diagnosis: dict[str, Any], growth: Sequence[OpGrowth]) -> None:
     ops = diagnosis["growing_ops"] or []
     for op in ops[:3]:
         measured_on = on(
@@ -245,37 +258,37 @@ def _judge_growth(diagnosis: dict[str, Any], growth: Sequence[Row]) -> None:
         diagnosis["evidence"].append(
             evidence("growth", op["slope_ns"], "ns per step", "diagnose/op_growth", measured_on, name=op["name"])
         )
-    tested = {(row["name"], row["phase"]) for row in growth if (row["share"] or 0) >= TESTED_SHARE}
+    tested = {(row.name, row.phase) for row in growth if (row.share or 0) >= TESTED_SHARE}
     diagnosis["actions"] += advice.growth(ops, len(tested))
 
 
-def _worst(warmups: Sequence[Row]) -> float | None:
+def _worst(warmups: Sequence[WarmupShare]) -> float | None:
     """Largest share of a repetition's ranks, median of the repetitions."""
     worst: dict[int, float] = {}
     for row in warmups:
-        if row["share"] is not None:
-            worst[row["rep"]] = max(worst.get(row["rep"], 0.0), row["share"])
+        if row.share is not None:
+            worst[row.rep] = max(worst.get(row.rep, 0.0), row.share)
     return median(worst.values()) if worst else None
 
 
-def _inflation(rows: Sequence[Row]) -> float | None:
+def _inflation(rows: Sequence[NetworkPhase]) -> float | None:
     """How much longer a step is inside op windows; None when no step lies outside."""
-    pairs = [(row["inside_work_ns"], row["outside_work_ns"]) for row in rows if row["part"] == "host_gap"]
+    pairs = [(row.inside_work_ns, row.outside_work_ns) for row in rows if row.part == "host_gap"]
     ratios = [inside / outside for inside, outside in pairs if inside is not None and outside]
     return median(ratios) if ratios else None
 
 
-def _device(rows: Sequence[Row]) -> dict[str, float] | None:
+def _device(rows: Sequence[NetworkPhase]) -> dict[str, float] | None:
     """Executions on the device in a step, and ns of one; None where the source does not tell device from host."""
-    seen = [row for row in rows if row["part"] == "host_gap" and row.get("device_ops")]
+    seen = [row for row in rows if row.part == "host_gap" and row.device_ops]
     if not seen:
         return None
-    ops = sum(row["device_ops"] for row in seen)
-    return {"per_step": ops / _steps(seen), "op_ns": sum(row["device_op_ns"] for row in seen) / ops}
+    ops = sum(row.device_ops or 0 for row in seen)
+    return {"per_step": ops / _steps(seen), "op_ns": sum(row.device_op_ns or 0 for row in seen) / ops}
 
 
-def _steps(rows: Sequence[Row]) -> int:
-    return sum(row["steps"] for row in rows if row["part"] == "host_gap")
+def _steps(rows: Sequence[NetworkPhase]) -> int:
+    return sum(row.steps for row in rows if row.part == "host_gap")
 
 
 _SHARE = "share of the step time"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.query.rows import CommSummary, WarmupShare
+
     Row = Mapping[str, Any]
 
 COMPUTING = ("forward", "backward", "other")  # phases
@@ -36,20 +38,20 @@ class Advice:
         return {"code": self.code, "share": self.share, "facts": dict(self.facts)}
 
 
-def advise(diagnosis: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
+def advise(diagnosis: dict[str, Any], comm: Sequence[CommSummary], mode: str | None) -> None:
     """Advice on the limit, then on what is nearly as large; on each first what can bring most."""
     for limit in diagnosis["candidates"]:
         diagnosis["actions"] += sorted(_advice_on(limit, diagnosis, comm, mode), key=lambda item: -(item.share or 0.0))
     slow = diagnosis["slowest_rank"]
     if slow is not None and "imbalance" not in diagnosis["candidates"]:
         diagnosis["actions"] += imbalance(slow)
-    if any(row["kind"] in ("send", "receive") for row in comm):
+    if any(row.kind in ("send", "receive") for row in comm):
         diagnosis["confidence"] = "low"
         diagnosis["doubts"].append({"code": "pipeline_parallel"})
         diagnosis["actions"].append(Advice("pipeline_parallel"))
 
 
-def _advice_on(limit: str, diagnosis: Row, comm: Sequence[Row], mode: str | None) -> list[Advice]:
+def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: str | None) -> list[Advice]:
     share, shares, ops = diagnosis["weights"][limit], diagnosis["shares"], diagnosis["top_ops"]
     if limit == "imbalance":
         return imbalance(diagnosis["slowest_rank"])
@@ -89,7 +91,7 @@ def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
     return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", kind["share"], facts)
 
 
-def communication(share: float, comm: Sequence[Row], overlapped: float, waiting: float | None) -> list[Advice]:
+def communication(share: float, comm: Sequence[CommSummary], overlapped: float, waiting: float | None) -> list[Advice]:
     """Advice for exposed communication; `waiting`: for another rank, of the ranks whose `share` it is."""
     advice = []
     if waiting is not None and waiting >= share / 2:
@@ -97,8 +99,8 @@ def communication(share: float, comm: Sequence[Row], overlapped: float, waiting:
         advice.append(Advice("equal_ranks", within, {"waiting_share": within}))
     per_step: dict[str, float] = {}
     for row in comm:
-        if row["events_per_step"] is not None and row["kind"] not in ("send", "receive"):
-            per_step[row["kind"]] = max(per_step.get(row["kind"], 0.0), row["events_per_step"])
+        if row.events_per_step is not None and row.kind not in ("send", "receive"):
+            per_step[row.kind] = max(per_step.get(row.kind, 0.0), row.events_per_step)
     advice += [
         Advice("fuse_collectives", None, {"kind": kind, "events_per_step": events})
         for kind, events in sorted(per_step.items())
@@ -165,19 +167,19 @@ def imbalance(slow: Row) -> list[Advice]:
     return [Advice("slow_rank", slow["share"], {name: slow[name] for name in ("rank", "phase", "excess_ns")})]
 
 
-def warmup(rows: Sequence[Row]) -> list[Advice]:
+def warmup(rows: Sequence[WarmupShare]) -> list[Advice]:
     """Advice for a training that is mostly warm-up."""
     advice = []
-    worst = max(rows, key=lambda row: row["share"])
-    if worst["later_steps"]:
-        advice.append(Advice("fixed_shapes", None, {name: worst[name] for name in ("later_steps", "later_ns")}))
-    first = worst["warmup_ns"] - worst["later_ns"]
-    if worst["train_mean_ns"]:
-        steps = ceil(first * (1 - FEW) / FEW / worst["train_mean_ns"])
-        if steps > worst["train_steps"]:
-            facts = {"steps": steps, "first_in_steps": first / worst["train_mean_ns"], "share": FEW}
+    worst = max(rows, key=lambda row: row.share)
+    if worst.later_steps:
+        advice.append(Advice("fixed_shapes", None, {"later_steps": worst.later_steps, "later_ns": worst.later_ns}))
+    first = worst.warmup_ns - worst.later_ns
+    if worst.train_mean_ns:
+        steps = ceil(first * (1 - FEW) / FEW / worst.train_mean_ns)
+        if steps > worst.train_steps:
+            facts = {"steps": steps, "first_in_steps": first / worst.train_mean_ns, "share": FEW}
             advice.append(Advice("train_longer", None, facts))
-    if worst["compile_ns"] >= COMPILES * worst["warmup_ns"]:
+    if worst.compile_ns >= COMPILES * worst.warmup_ns:
         advice.append(Advice("compile_cache"))
     return advice
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import RankImbalance
 
 LEAST_STEPS = 5  # in common; fewer tell no difference from noise
 LEAST_SHARE = 0.02  # of the step: smaller differences are not worth a word
@@ -21,10 +21,10 @@ ERRORS = 3.0  # standard errors that a difference must exceed; more when more th
 PHASES = ("data_wait", "forward", "backward", "optimizer", "host_gap", "other")
 
 
-def slowest_rank(rows: Sequence[Row]) -> dict[str, Any] | None:
+def slowest_rank(rows: Sequence[RankImbalance]) -> dict[str, Any] | None:
     """The rank that holds the others up in most repetitions; None when no difference exceeds the noise."""
-    reps = sorted({row["rep"] for row in rows})
-    slowest = [slow for rep in reps if (slow := _of_rep([row for row in rows if row["rep"] == rep])) is not None]
+    reps = sorted({row.rep for row in rows})
+    slowest = [slow for rep in reps if (slow := _of_rep([row for row in rows if row.rep == rep])) is not None]
     ranks = [slow["rank"] for slow in slowest]
     common = max(ranks, key=lambda rank: (ranks.count(rank), -rank), default=None)
     same = [slow for slow in slowest if slow["rank"] == common]
@@ -34,13 +34,13 @@ def slowest_rank(rows: Sequence[Row]) -> dict[str, Any] | None:
     return {**middle, "reps": len(reps), "slowest_in_reps": len(same)}
 
 
-def waiting_share(rows: Sequence[Row], slow: Row | None = None) -> float | None:
+def waiting_share(rows: Sequence[RankImbalance], slow: Mapping[str, Any] | None = None) -> float | None:
     """Mean share of the step in which a rank waits in communication for another one; None for a single rank.
 
     Of all ranks, or of the slow one alone.
     """
-    of_ranks = [row for row in rows if slow is None or row["rank"] == slow["rank"]]
-    shares = [row["mean_ns"] / row["step_ns"] for row in of_ranks if row["part"] == "waiting" and row["step_ns"]]
+    of_ranks = [row for row in rows if slow is None or row.rank == slow["rank"]]
+    shares = [row.mean_ns / row.step_ns for row in of_ranks if row.part == "waiting" and row.step_ns]
     return min(1.0, sum(shares) / len(shares)) if shares else None
 
 
@@ -49,35 +49,41 @@ def standard_error(low: float, high: float, count: int) -> float:
     return 1.2533 * (high - low) / 1.349 / sqrt(count)
 
 
-def _of_rep(rows: Sequence[Row]) -> dict[str, Any] | None:
-    own = [row for row in rows if row["part"] == "own" and row["diff_ns"] is not None]
-    if not own or own[0]["steps"] < LEAST_STEPS:
+def _of_rep(rows: Sequence[RankImbalance]) -> dict[str, Any] | None:
+    own = [
+        (row.diff_ns, -row.rank, standard_error(row.diff_low_ns, row.diff_high_ns, row.steps), row)
+        for row in rows
+        if row.part == "own"
+        and row.diff_ns is not None
+        and row.diff_low_ns is not None
+        and row.diff_high_ns is not None
+    ]
+    if not own or own[0][3].steps < LEAST_STEPS:
         return None
-    slow = max(own, key=lambda row: (row["diff_ns"], -row["rank"]))
-    error = standard_error(slow["diff_low_ns"], slow["diff_high_ns"], slow["steps"])
+    excess, _, error, slow = max(own, key=lambda one: one[:2])
     needed = max(ERRORS, NormalDist().inv_cdf(1 - 0.0027 / len(own)))
-    step = slow["step_ns"]
-    if slow["diff_ns"] <= needed * error or slow["diff_ns"] <= LEAST_SHARE * step:
+    step = slow.step_ns
+    if excess <= needed * error or excess <= LEAST_SHARE * step:
         return None
-    mine = {row["part"]: row for row in rows if row["rank"] == slow["rank"]}
-    phase = max(PHASES, key=lambda name: mine[name]["diff_ns"])
-    others = slow["median_ns"] - slow["diff_ns"]
+    mine = {row.part: row.diff_ns or 0.0 for row in rows if row.rank == slow.rank}
+    phase = max(PHASES, key=lambda name: mine[name])
+    others = slow.median_ns - excess
     return {
-        "rank": slow["rank"],
+        "rank": slow.rank,
         "phase": phase,
-        "share": slow["diff_ns"] / step,
-        "excess_ns": slow["diff_ns"],
+        "share": excess / step,
+        "excess_ns": excess,
         "excess_error_ns": error,
-        "ratio": slow["median_ns"] / others if others > 0 else None,
-        "phase_excess_ns": mine[phase]["diff_ns"],
-        "wait_caused_ns": _wait_caused([row for row in rows if row["peers"] == slow["peers"]], slow["rank"]),
-        "steps": slow["steps"],
-        "ranks": slow["ranks"],
+        "ratio": slow.median_ns / others if others > 0 else None,
+        "phase_excess_ns": mine[phase],
+        "wait_caused_ns": _wait_caused([row for row in rows if row.peers == slow.peers], slow.rank),
+        "steps": slow.steps,
+        "ranks": slow.ranks,
     }
 
 
-def _wait_caused(rows: Sequence[Row], rank: int) -> float:
+def _wait_caused(rows: Sequence[RankImbalance], rank: int) -> float:
     """How much longer than the slow rank its peers are in communication, median of them; `rows` are of these ranks."""
-    times = {row["rank"]: row["median_ns"] for row in rows if row["part"] == "communication"}
+    times = {row.rank: row.median_ns for row in rows if row.part == "communication"}
     longer: float = median(time for other, time in times.items() if other != rank) - times[rank]
     return max(0.0, longer)

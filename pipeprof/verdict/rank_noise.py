@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from math import exp, lgamma, log, pi, sin, sqrt
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import PhaseDiff
 
 ALPHA = 0.01  # chance that any rank of a run is named although all are alike
 LEAST_STEPS = 3  # fewer have no noise of their own
@@ -35,21 +35,21 @@ class Noise:
     few steps tell, so that a rank that varies more than the others is not named for it.
     """
 
-    def __init__(self, rows: Sequence[Row], tests: int) -> None:
+    def __init__(self, rows: Sequence[PhaseDiff], tests: int) -> None:
         self.ranks, self.tests = len(rows), tests
         self.usual = median(_spread(row) for row in rows)
-        pairs, same = (sum(row[name] for row in rows) for name in ("pairs", "same_side"))
+        pairs, same = float(sum(row.pairs for row in rows)), float(sum(row.same_side for row in rows))
         if self.ranks == 2:  # what one of them is longer, the other is shorter
             pairs, same = pairs / 2, same / 2
         made_up = max(1, self.ranks - 1) / 2 if pairs else 0.0  # a series crosses its own median a little more often
         self.share = (same + made_up + SUPPOSED_PAIRS * SUPPOSED_SHARE) / (pairs + SUPPOSED_PAIRS)
         self.seen = (same + made_up + SUPPOSED_PAIRS / 2) / (pairs + SUPPOSED_PAIRS)
 
-    def of(self, row: Row) -> tuple[float, float]:
+    def of(self, row: PhaseDiff) -> tuple[float, float]:
         """Standard error of the rank's median difference, and the limit that noise stays below."""
-        steps = row["steps"]
+        steps = row.steps
         freedom = (steps - 1) * _worth(self.seen) * (1.0 if steps < QUARTILE_STEPS else QUARTILE_FREEDOM)
-        mine = (row["same_side"] + 0.5 + OWN_PAIRS * self.share) / (row["pairs"] + OWN_PAIRS)
+        mine = (row.same_side + 0.5 + OWN_PAIRS * self.share) / (row.pairs + OWN_PAIRS)
         common = 1.2533 * self.usual / sqrt(steps * _worth(self.share))
         own = 1.2533 * _spread(row) / sqrt(steps * _worth(mine))
         shared = common * _limit(ALPHA / self.tests, max(1.0, freedom * max(1.0, (self.ranks - 1) / 2)))
@@ -57,11 +57,11 @@ class Noise:
         return max(common, own), max(shared, own * _limit(level, max(1.0, freedom)))
 
 
-def _spread(row: Row) -> float:
+def _spread(row: PhaseDiff) -> float:
     """Standard deviation of the difference over the steps; from the quartiles when there are enough steps."""
-    if row["steps"] >= QUARTILE_STEPS:
-        return float(row["diff_high_ns"] - row["diff_low_ns"]) / 1.349
-    return float(row["diff_sd_ns"] or 0.0)
+    if row.steps >= QUARTILE_STEPS:
+        return (row.diff_high_ns - row.diff_low_ns) / 1.349
+    return row.diff_sd_ns or 0.0
 
 
 def _worth(share: float) -> float:
@@ -73,9 +73,9 @@ def _worth(share: float) -> float:
     return (1 - alike) / (1 + alike)
 
 
-def between_ranks(rows: Sequence[Row], tests: int) -> list[float]:
+def between_ranks(rows: Sequence[PhaseDiff], tests: int) -> list[float]:
     """What each rank must exceed to be out of line with the others: an outlier's t; 0 with too few ranks to tell."""
-    values = [row["median_ns"] for row in rows]
+    values = [row.median_ns for row in rows]
     others = len(values) - 1
     if len(values) < LEAST_RANKS:
         return [0.0] * len(values)

@@ -59,6 +59,7 @@ def rank(
     diagnosis: Row,
     account: Row,
     *,
+    training: float = 1.0,
     straggler: Row | None = None,
     replay: Row | None = None,
     failed: bool = False,
@@ -66,12 +67,12 @@ def rank(
 ) -> RunVerdict:
     """All candidates of a run, the one that leads first.
 
-    `diagnosis`: of the data, with `process` and `network`; `account`: `parts`, `large` and `slower` of the whole run,
-    see verdict/run_account; `straggler`: of verdict/straggler; `replay`: of verdict/replay; `failed`: the command ended
-    with an error; `hang`: what a rank was in when a training that no longer went on was ended, a row of
-    verdict/waiting; None where an exception of the training ended it.
+    `diagnosis`: of the data, with `process` and `network`; `account`: `large` and `slower` of the whole run, see
+    verdict/run_account; `training`: its training_share, a share of the steps times which is one of the whole loop;
+    `straggler`: of verdict/straggler; `replay`: of verdict/replay; `failed`: the command ended with an error; `hang`:
+    what a rank was in when a training that no longer went on was ended, a row of verdict/waiting; None where an
+    exception of the training ended it.
     """
-    training = run_account.training_share(account["parts"])  # a share of the steps x this is one of the whole loop
     network = diagnosis.get("network") or {}
     candidates = [
         *([Cause(FAILED)] if failed else []),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pipeprof.query.rows import RunAccount
+
     Row = Mapping[str, Any]
 
 LEAST_SHARE = 0.10  # of the run: from here on a part has a verdict; of the training with what interrupts it: it leads
@@ -31,7 +33,7 @@ def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
     return row | {"start_ns": 0, "dur_ns": dur_ns, "share": 1.0 if dur_ns else None}
 
 
-def judge_run(rows: Sequence[Row], *, excerpt: bool = False) -> list[dict[str, Any]]:
+def judge_run(rows: Sequence[RunAccount], *, excerpt: bool = False) -> list[dict[str, Any]]:
     """The parts that take a tenth of the run or more (in the median of the repetitions), largest first.
 
     `share`: of the run; `loop_share`: of the training steps and all that interrupts them, null for what happens once;
@@ -87,63 +89,63 @@ def drift_share(row: Row) -> float:
     return 0.0
 
 
-def training_ns(rows: Iterable[Row]) -> dict[tuple[int, int], int]:
+def training_ns(rows: Iterable[RunAccount]) -> dict[tuple[int, int], int]:
     """Time of the training steps without what interrupts them, by (rep, rank)."""
     lengths: dict[tuple[int, int], int] = defaultdict(int)
     for row in rows:
-        lengths[row["rep"], row["rank"]] += row["dur_ns"] if row["part"] == TRAINING else 0
+        lengths[row.rep, row.rank] += row.dur_ns if row.part == TRAINING else 0
     return dict(lengths)
 
 
-def training_share(rows: Sequence[Row]) -> float:
+def training_share(rows: Sequence[RunAccount]) -> float:
     """The training steps' part of the training with what interrupts it: the median of the ranks; 1 where not known."""
     shares = []
     for own in _by_rank(rows).values():
-        steps = sum(row["dur_ns"] for row in own if row["part"] == TRAINING)
+        steps = sum(row.dur_ns for row in own if row.part == TRAINING)
         shares += [steps / _loop_ns(own)] if steps else []
     return float(median(shares or [1.0]))
 
 
-def _loop_ns(rows: Sequence[Row]) -> int:
+def _loop_ns(rows: Sequence[RunAccount]) -> int:
     """Of one rank: the training steps, what interrupts them, and what follows them where that is long."""
-    loop = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
+    loop = sum(row.dur_ns for row in rows if row.part in (TRAINING, *RECURRING))
     return int(loop) + _ending_ns(rows, loop)
 
 
-def _ending_ns(rows: Sequence[Row], loop: int) -> int:
+def _ending_ns(rows: Sequence[RunAccount], loop: int) -> int:
     """What follows the last step, where it is long; else what the pipeline goes on for.
 
     `loop`: the training with what interrupts it.
     """
-    ending = sum(row["dur_ns"] for row in rows if row["part"] == ENDING)
+    ending = sum(row.dur_ns for row in rows if row.part == ENDING)
     is_long = ending >= max(LEAST_ENDING_NS, LEAST_ENDING * (loop + ending))
-    counted = (row["dur_ns"] for row in rows if row["part"] == ENDING and (is_long or row["cause"] == REST))
+    counted = (row.dur_ns for row in rows if row.part == ENDING and (is_long or row.cause == REST))
     return int(sum(counted)) if loop > 0 else 0
 
 
-def _key(row: Row) -> tuple[str, str, str]:
+def _key(row: RunAccount) -> tuple[str, str, str]:
     """What is judged as one: callbacks by class, graphs compiled again by cause."""
-    part = row["part"]
-    return part, row["detail"] if part in ("callback", "recompile") else "", row["cause"]
+    part = row.part
+    return part, row.detail if part in ("callback", "recompile") else "", row.cause
 
 
-def _by_rank(rows: Sequence[Row]) -> dict[tuple[int, int], list[Row]]:
-    ranks: dict[tuple[int, int], list[Row]] = defaultdict(list)
+def _by_rank(rows: Sequence[RunAccount]) -> dict[tuple[int, int], list[RunAccount]]:
+    ranks: dict[tuple[int, int], list[RunAccount]] = defaultdict(list)
     for row in rows:
-        ranks[row["rep"], row["rank"]].append(row)
+        ranks[row.rep, row.rank].append(row)
     return ranks
 
 
-def _part(key: tuple[str, str, str], rows: Sequence[Row]) -> dict[str, Any]:
+def _part(key: tuple[str, str, str], rows: Sequence[RunAccount]) -> dict[str, Any]:
     own = [row for row in rows if _key(row) == key]
-    dur = sum(row["dur_ns"] for row in own)
-    total, loop = sum(row["dur_ns"] for row in rows), _loop_ns(rows)
+    dur = sum(row.dur_ns for row in own)
+    total, loop = sum(row.dur_ns for row in rows), _loop_ns(rows)
     part, detail, cause = key
-    steps = sum(row["dur_ns"] for row in rows if row["part"] in (TRAINING, *RECURRING))
-    whole = sum(row["dur_ns"] for row in rows if row["part"] == ENDING)
+    steps = sum(row.dur_ns for row in rows if row.part in (TRAINING, *RECURRING))
+    whole = sum(row.dur_ns for row in rows if row.part == ENDING)
     costs = part in RECURRING or (steps > 0 and cause == REST) or (part == ENDING and _ending_ns(rows, steps) == whole)
     return {
-        "rep": rows[0]["rep"], "rank": rows[0]["rank"], "part": part, "detail": detail, "cause": cause,
-        "count": sum(row["count"] for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
+        "rep": rows[0].rep, "rank": rows[0].rank, "part": part, "detail": detail, "cause": cause,
+        "count": sum(row.count for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
         "loop_share": (dur / loop if loop else 0.0) if costs else None, "loop_ns": loop,
     }  # fmt: skip

@@ -11,11 +11,15 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from pipeprof.verdict.rank_noise import ALPHA, LEAST_STEPS, Noise, at_least, between_ranks
 from pipeprof.verdict.straggler_evidence import of_rank, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeprof.query.rows import LastArrival, PhaseDiff
 
     Row = Mapping[str, Any]
 
@@ -41,14 +45,13 @@ CAUSES = (
 LARGEST = ("rep", "rank", "peers", "measure", "excess_ns", "share", "noise_ns", "needed_ns", "steps", "ranks")
 
 
-def stragglers(diffs: Sequence[Row], arrivals: Sequence[Row] = ()) -> dict[str, Any]:
+def stragglers(diffs: Sequence[PhaseDiff], arrivals: Sequence[LastArrival] = ()) -> dict[str, Any]:
     """`verdict` (straggler, even, cannot_tell, not_measured), the `found` ranks, and what could have been seen.
 
-    `diffs`: rows of rank/phase_diff; `arrivals`: rank/last_arrival. With several repetitions a rank must be found in
-    more than half of them. Times are ns per step, shares are of a step.
+    With several repetitions a rank must be found in more than half of them. Times are ns per step, shares of a step.
     """
-    reps = sorted({row["rep"] for row in diffs})
-    judged = [_of_rep([row for row in diffs if row["rep"] == rep]) for rep in reps]
+    reps = sorted({row.rep for row in diffs})
+    judged = [_of_rep([row for row in diffs if row.rep == rep]) for rep in reps]
     slow_ranks = _in_most(judged, arrivals)
     open_reps = [rep for rep in judged if rep["tests"]]
     result: dict[str, Any] = {
@@ -81,12 +84,12 @@ def _overall(result: Row) -> tuple[str, str | None]:
     return "even", None
 
 
-def _of_rep(rows: Sequence[Row]) -> dict[str, Any]:
+def _of_rep(rows: Sequence[PhaseDiff]) -> dict[str, Any]:
     """One repetition: `named` ranks, and the `largest` difference whether named or not."""
-    source = rows[0]["source"]
-    by_group: dict[int, dict[str, list[Row]]] = {}
+    source = rows[0].source
+    by_group: dict[int, dict[str, list[PhaseDiff]]] = {}
     for row in rows:
-        by_group.setdefault(row["peers"], {}).setdefault(row["phase"], []).append(row)
+        by_group.setdefault(row.peers, {}).setdefault(row.phase, []).append(row)
     groups = [phases for phases in by_group.values() if _measures(source, phases)]
     tests = sum(len(phases[name]) for phases in groups for name in (*_measures(source, phases), _main(phases)))
     candidates = [
@@ -103,7 +106,7 @@ def _of_rep(rows: Sequence[Row]) -> dict[str, Any]:
         "source": source,
         "tests": tests,
         "named": named,
-        "ranks": len({row["rank"] for row in rows}),
+        "ranks": len({row.rank for row in rows}),
         "steps": steps,
         "largest": max(candidates, key=lambda item: item["share"], default=None),
         "detectable_share": _detectable([item["needed_share"] for item in decisive], once=steps < LEAST_STEPS),
@@ -128,45 +131,45 @@ def _main(phases: Mapping[str, Any]) -> str:
     return next(name for name in ("until_bp", "own", "step", "data_wait") if name in phases)
 
 
-def _tested(rows: Sequence[Row], measure: str, tests: int) -> list[dict[str, Any]]:
+def _tested(rows: Sequence[PhaseDiff], measure: str, tests: int) -> list[dict[str, Any]]:
     """Each rank's difference beside what noise could make of it; `rows` are of the ranks that are compared."""
     noise = Noise(rows, tests)
     apart = between_ranks(rows, tests)
     return [_test(row, measure, noise, between) for row, between in zip(rows, apart, strict=True)]
 
 
-def _test(row: Row, measure: str, noise: Noise, between: float) -> dict[str, Any]:
+def _test(row: PhaseDiff, measure: str, noise: Noise, between: float) -> dict[str, Any]:
     """`between`: what must be exceeded where steps are too few."""
-    steps, step_ns = row["steps"], row["step_ns"]
+    steps, step_ns = row.steps, row.step_ns
     error, limit = None, max(ONCE_SHARE * step_ns, between)
     if steps >= LEAST_STEPS:
         error, limit = noise.of(row)
         limit = max(limit, LEAST_SHARE * step_ns)
     return {
-        "rep": row["rep"], "rank": row["rank"], "peers": row["peers"], "source": row["source"], "measure": measure,
+        "rep": row.rep, "rank": row.rank, "peers": row.peers, "source": row.source, "measure": measure,
         "kind": "steady" if steps >= LEAST_STEPS else "once",
-        "excess_ns": row["diff_ns"], "share": row["diff_ns"] / step_ns if step_ns else 0.0,
+        "excess_ns": row.diff_ns, "share": row.diff_ns / step_ns if step_ns else 0.0,
         "noise_ns": error, "needed_ns": limit, "needed_share": limit / step_ns if step_ns else 0.0,
-        "steps": steps, "ranks": row["ranks"], "step_ns": step_ns,
-        "early_ns": row["early_ns"], "late_ns": row["late_ns"], "held_up_steps": row["held_up"],
-        "named": bool(step_ns) and row["diff_ns"] > limit and _holds(row),
+        "steps": steps, "ranks": row.ranks, "step_ns": step_ns,
+        "early_ns": row.early_ns, "late_ns": row.late_ns, "held_up_steps": row.held_up,
+        "named": bool(step_ns) and row.diff_ns > limit and _holds(row),
     }  # fmt: skip
 
 
-def _holds(row: Row) -> bool:
+def _holds(row: PhaseDiff) -> bool:
     """Whether the rank was slower in both halves of the steps."""
-    return row["late_ns"] is None or min(row["early_ns"], row["late_ns"]) > 0
+    return row.late_ns is None or min(row.early_ns, row.late_ns) > 0
 
 
-def _held_up(rows: Sequence[Row], measure: str, tests: int) -> list[dict[str, Any]]:
+def _held_up(rows: Sequence[PhaseDiff], measure: str, tests: int) -> list[dict[str, Any]]:
     """Ranks that are slow now and then: by a tenth of a step or more, many more times than the others are."""
-    total = sum(row["episodes"] for row in rows)
+    total = sum(row.episodes for row in rows)
     often = []
     for row, item in zip(rows, _tested(rows, measure, tests), strict=True):
-        lost = (row["held_up_ns"] or 0.0) / row["steps"]
-        worth = row["steps"] >= LEAST_STEPS and lost > LEAST_SHARE * row["step_ns"]
-        if row["episodes"] >= HELD_UP and worth and at_least(row["episodes"], total, len(rows)) < ALPHA / tests:
-            often.append(item | {"kind": "sometimes", "excess_ns": lost, "share": lost / row["step_ns"], "named": True})
+        lost = (row.held_up_ns or 0.0) / row.steps
+        worth = row.steps >= LEAST_STEPS and lost > LEAST_SHARE * row.step_ns
+        if row.episodes >= HELD_UP and worth and at_least(row.episodes, total, len(rows)) < ALPHA / tests:
+            often.append(item | {"kind": "sometimes", "excess_ns": lost, "share": lost / row.step_ns, "named": True})
     return often
 
 
@@ -181,20 +184,20 @@ def _first_of_rank(items: Iterable[dict[str, Any]], source: str) -> list[dict[st
     return sorted(best.values(), key=lambda item: (-item["share"], item["rank"]))
 
 
-def _explain(item: dict[str, Any], rows: Sequence[Row]) -> None:
+def _explain(item: dict[str, Any], rows: Sequence[PhaseDiff]) -> None:
     """Add the phase that differs most, and how much less the rank communicates than the others."""
-    mine = {row["phase"]: row for row in rows if row["rank"] == item["rank"]}
+    mine = {row.phase: row for row in rows if row.rank == item["rank"]}
     causes = [name for name in CAUSES if name in mine]
-    phase = max(causes, key=lambda name: mine[name]["diff_ns"], default=item["measure"])
+    phase = max(causes, key=lambda name: mine[name].diff_ns, default=item["measure"])
     item["phase"] = phase
-    item["phase_excess_ns"] = mine[phase]["diff_ns"] if phase in mine else item["excess_ns"]
+    item["phase_excess_ns"] = mine[phase].diff_ns if phase in mine else item["excess_ns"]
     if item["kind"] == "sometimes":  # what a median says of the other steps
         item["phase"] = item["phase_excess_ns"] = None
     communication = mine.get("communication")
-    item["communication_less_ns"] = None if communication is None else -communication["diff_ns"]
+    item["communication_less_ns"] = None if communication is None else -communication.diff_ns
 
 
-def _in_most(judged: Sequence[Row], arrivals: Sequence[Row]) -> list[dict[str, Any]]:
+def _in_most(judged: Sequence[Row], arrivals: Sequence[LastArrival]) -> list[dict[str, Any]]:
     """Ranks that are named in more than half of the repetitions: of each the middle one, with its confidence."""
     by_rank: dict[int, list[dict[str, Any]]] = {}
     for rep in judged:
@@ -205,11 +208,11 @@ def _in_most(judged: Sequence[Row], arrivals: Sequence[Row]) -> list[dict[str, A
         if 2 * len(items) <= len(judged):
             continue
         item = sorted(items, key=lambda item: item["share"])[len(items) // 2]
-        arrival = next((row for row in arrivals if (row["rep"], row["rank"]) == (item["rep"], item["rank"])), None)
-        item |= {"repetitions": len(judged), "found_in": len(items), "arrival": dict(arrival) if arrival else None}
+        arrival = next((row for row in arrivals if (row.rep, row.rank) == (item["rep"], item["rank"])), None)
+        item |= {"repetitions": len(judged), "found_in": len(items), "arrival": asdict(arrival) if arrival else None}
         item["confidence"], item["doubts"] = _confidence(item)
-        item["wait_caused_ns"] = arrival["per_rank_ns"] if arrival else None
-        item["collective"] = arrival["collective"] if arrival else None
+        item["wait_caused_ns"] = arrival.per_rank_ns if arrival else None
+        item["collective"] = arrival.collective if arrival else None
         item["evidence"] = of_rank(item)
         item["suggestions"] = suggestions(item)
         ranks.append(item)

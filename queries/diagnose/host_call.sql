@@ -15,7 +15,7 @@
 --   name       varchar  such as `file.py(12): function`
 --   self_ns    bigint   ns    of that, in itself and in what is built into Python
 --   inside     varchar  the library's function that takes most of it; null when none takes any
---   inside_ns  bigint   ns    of that
+--   inside_ns  bigint   ns    of that; null without one
 --   step_ns    bigint   ns    of the training steps
 WITH RECURSIVE marked AS (
   SELECT DISTINCT rep, rank, op.track

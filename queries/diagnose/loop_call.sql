@@ -28,7 +28,7 @@
 --   network_ns   bigint   ns    as part of the network
 --   owned_ns     bigint   ns    in Python, as the innermost function that is no library's; no waiting
 --   inside       varchar  the function below it that takes most by itself; null when none takes any
---   inside_ns    bigint   ns    of that
+--   inside_ns    bigint   ns    of that; null without one
 --   loop_ns      bigint   ns    all looks
 --   looks        bigint   looks that have it
 WITH RECURSIVE bound AS (

@@ -18,10 +18,11 @@
 --   step_ns          bigint   ns    their summed time
 --   median_ns        double   ns    of the part, over the steps
 --   share            double   0..1  total_ns / step_ns
---   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows that count
+--   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows that count; null when
+--                                   there are none
 --   outside_work_ns  double   ns    the same of steps outside; null when there are none
 --   device_ops       bigint   executions on a device in these steps; null where the source tells none apart
---   device_op_ns     bigint   ns    their summed time
+--   device_op_ns     bigint   ns    their summed time; null where the source tells none apart
 WITH part_name AS (
   SELECT unnest([
     'after', 'backward', 'communication_exposed', 'communication_overlapped', 'communication_tail', 'data_wait',

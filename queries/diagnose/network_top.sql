@@ -12,10 +12,11 @@
 --   rank         bigint   process rank
 --   position     bigint   1 has the most own time; of equals the lowest op_id
 --   op_id        bigint   the operator
---   name         varchar  full name, scope included
---   type         varchar  operator type
---   phase        varchar  forward | backward | gradients | optimizer | after | communication | data | other
---   in_shapes    varchar  input shapes and types as text
+--   name         varchar  full name, scope included; null when it is not known
+--   type         varchar  operator type; null when it is not known
+--   phase        varchar  forward | backward | gradients | optimizer | after | communication | data | other; null
+--                        when it is not known
+--   in_shapes    varchar  input shapes and types as text; null when they are not known
 --   count        bigint   executions
 --   seen_steps   bigint   steps it was seen in
 --   steps        bigint   steps with recorded operators

@@ -20,8 +20,8 @@
 --   median_ns     double   ns    of the part, over the steps
 --   mean_ns       double   ns    of the part, over the steps
 --   diff_ns       double   ns    median of (this rank - mean of its peers); null when it has none
---   diff_low_ns   double   ns    lower quartile of that difference
---   diff_high_ns  double   ns    upper quartile of that difference
+--   diff_low_ns   double   ns    lower quartile of that difference; null when it has none
+--   diff_high_ns  double   ns    upper quartile of that difference; null when it has none
 --   peers         bigint   group of ranks that do the same work, see rank_peer
 WITH part_name AS (
   SELECT unnest([

@@ -13,7 +13,7 @@
 --   job_cores        double   cores  that the job used
 --   neighbour_cores  double   cores  that the rest of the machine used, pipeprof left out
 --   throttled_share  double   0..1   of the time its control group was stopped; null when not counted
---   steal_cores      double   cores  that the hypervisor gave to others
+--   steal_cores      double   cores  that the hypervisor gave to others; null when not counted
 --   pressure_share   double   0..1   of the time some thread of the machine waited for a CPU; null when not counted
 WITH used AS (
   SELECT

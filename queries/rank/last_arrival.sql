@@ -14,8 +14,8 @@
 --   caused_ns        bigint   ns    waiting of the others for it, all of them together
 --   per_rank_ns      double   ns    caused_ns / steps / number of others: for how long each of them waits in a step
 --   collective       varchar  the collective in which it caused the most waiting; null when it caused none
---   collective_kind  varchar  all_reduce | all_gather | ...
---   collective_ns    bigint   ns    waiting that it caused there
+--   collective_kind  varchar  all_reduce | all_gather | ...; null when it caused none
+--   collective_ns    bigint   ns    waiting that it caused there; null when it caused none
 WITH by_name AS (
   SELECT
     rep, rank, name,

@@ -20,8 +20,8 @@
 --   rate         double   bytes per second
 --   compared     bigint   moves that have a comparable one
 --   ratio        double   median of (rate / median rate of the comparable ones); null when there is none
---   ratio_low    double   lower quartile of that
---   ratio_high   double   upper quartile of that
+--   ratio_low    double   lower quartile of that; null when there is none
+--   ratio_high   double   upper quartile of that; null when there is none
 --   local_group  varchar  the group within which the two ranks count; empty when they are ranks of the job
 WITH usable AS (
   SELECT

@@ -24,7 +24,7 @@
 --   same_side      bigint   of them, both above or both below it: half of them when steps do not depend on each other
 --   held_up        bigint   steps in which the difference is over a tenth of the step
 --   episodes       bigint   runs of such steps
---   held_up_ns     double   ns    its sum in those steps
+--   held_up_ns     double   ns    its sum in those steps; null when there are none
 WITH compared AS (
   -- Of an even number of ranks the others have one middle value, of an odd number two. Of equal ranks it is all the
   -- same which is left out.

@@ -5,7 +5,7 @@
 -- Gives, one row per (rep, rank, part, detail, cause), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank
---   part      varchar  see run_part; not_recorded where it is null
+--   part      varchar  see run_part; not_recorded for what was in none
 --   detail    varchar  callback: its class; compiling: the network or function; empty for others
 --   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; ending: rest_of_epoch; or empty
 --   count     bigint   how often, such as steps, evaluations, graphs

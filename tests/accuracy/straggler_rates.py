@@ -17,10 +17,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "verdict"))
 
-from rank_rows import rows_of
+from rank_rows import rows_of, stragglers
 from test_straggler_noise import NOISE, correlated, named
-
-from pipeprof.verdict.straggler import stragglers
 
 RANKS, STEPS = (2, 4, 8, 16, 64), (3, 5, 10, 20, 40, 100)
 SHARED, SHARED_RANKS, SHARED_STEPS = (0.5, 0.7), (2, 8, 64), (5, 10, 20, 40, 100)

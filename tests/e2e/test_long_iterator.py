@@ -43,13 +43,11 @@ def test_a_million_batches_are_taken_from_mindspore_one_by_one(pipeprof):
 
 
 def test_nothing_in_mindspores_memory_is_changed_where_the_user_forbids_it(pipeprof):
-    recording = pipeprof.collect(
-        pipeprof.script("long_iterator.py", "5000"), "--keep-spool", env=pipeprof.environment(PIPEPROF_NO_PATCHES="1")
-    )
+    recording = pipeprof.collect(pipeprof.script("long_iterator.py", "5000"), "--keep-spool", "--no-patches")
     assert recording.done.returncode == 0, recording.done.stderr
     (newest,) = recording.path.glob("spool/rep=0/proc-*/tree-0/final-*")
     assert len((newest / "dataset_iterator_profiling_0.txt").read_text().splitlines()) >= 4 * 5000
-    assert "PIPEPROF_NO_PATCHES" in recording.warned()["service_off"]
+    assert "--no-patches" in recording.warned()["service_off"]
     (events,) = recording.path.glob("spool/rep=0/proc-*/events.jsonl")
     told = {json.loads(line)["e"] for line in events.read_text().splitlines()}
     assert "calls" in told  # what Python functions took is measured by the recorder itself

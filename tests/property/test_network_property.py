@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
-from pipeprof.verdict.network import PARTS, diagnose_network
+from pipeprof.verdict import network
+from pipeprof.verdict.network import PARTS
+
+diagnose_network = of_dicts(network.diagnose_network)
 
 random_rows = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

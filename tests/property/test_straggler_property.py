@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rank_rows import rows_of
-
-from pipeprof.verdict.straggler import stragglers
+from rank_rows import rows_of, stragglers
 
 tables = st.tuples(
     st.integers(1, 40), st.integers(2, 12), st.integers(0, 2**32 - 1), st.floats(0, 40), st.floats(0.01, 20)

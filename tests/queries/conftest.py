@@ -8,7 +8,11 @@ from itertools import count
 import duckdb
 import pytest
 
+from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
+from pipeprof.query.rows import Row
+
+TYPED = {kind.query for kind in Row.__subclasses__()}
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +43,10 @@ def ask(make_run, engine_of):
     def rows_of(name, tables, give="", **params):
         with engine_of(make_run(tables)) as engine:
             rows = engine.rows(name, **params)
+        if name in TYPED:  # what the types say may not be None
+            never_null = [field.name for field in catalog.find(name).gives if not field.nullable]
+            nulls = {column for row in rows for column in never_null if row[column] is None}
+            assert not nulls, f"the header of {name} does not say when these columns are null"
         columns = give.split()
         return [tuple(row[column] for column in columns) for row in rows] if columns else rows
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
-from pipeprof.verdict.network import diagnose_network
+from pipeprof.verdict import network
+
+diagnose_network = of_dicts(network.diagnose_network)
 
 NAMES = sorted(path.name for path in (Path(__file__).parent / "captures").iterdir())
 

@@ -14,6 +14,8 @@ The functions are taken from `os` before the program runs, for it may replace th
 import errno
 import os
 
+from . import hooks
+
 _open, _close, _write, _pread, _fstat, _stat = os.open, os.close, os.write, os.pread, os.fstat, os.stat
 _dup, _dup2, _ftruncate = os.dup, os.dup2, os.ftruncate
 open_file, rename, listdir, mkdir, remove = open, os.rename, os.listdir, os.mkdir, os.remove
@@ -26,7 +28,10 @@ NUMBERS = "/proc/self/fd"
 FEW = 64  # free descriptors; with fewer than that the recorder keeps none
 HIGHEST = 8192  # kept numbers lie below: the kernel copies a table of this size in each fork
 COUNTED = 1 << 16  # open files are counted up to this limit
+ASKED = 4096  # up to this limit each number is asked for, which takes no descriptor
 
+_append_at_once = getattr(hooks.COMPILED, "append_at_once", None)
+_count_open = getattr(hooks.COMPILED, "count_open", None)
 _few = [False]  # whether few were free at the last look
 _largest = [None]  # type: list[int | None]  # bytes that a file may have, where the program has set a limit
 _from = [None]  # type: list[int | None]  # kept numbers begin here
@@ -83,6 +88,8 @@ class OwnFile:
 
     def write(self, data):
         """Append; returns how many bytes were taken."""
+        if _few[0] and _append_at_once is not None and self.identity is not None:
+            return self._write_at_once(data)
         number = self._descriptor().number
         if _largest[0] is not None:
             _refuse_beyond(_fstat(number).st_size + len(data))
@@ -90,6 +97,18 @@ class OwnFile:
         if _few[0]:
             self.close()
         return written
+
+    def _write_at_once(self, data):
+        """Append by a descriptor that no other thread of Python's could want meanwhile."""
+        self.close()
+        if _largest[0] is not None:
+            _refuse_beyond(_stat(self._path).st_size + len(data))
+        try:
+            return _append_at_once(self._path, *self.identity, data)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESTALE):
+                raise LostError(*error.args) from None
+            raise
 
     def take(self):
         """All that is in the file, which is empty then."""
@@ -235,6 +254,8 @@ def few():
 def _are_few(limit):
     if limit is None or limit > COUNTED:
         return False
+    if _count_open is not None and limit <= ASKED:
+        return limit - _count_open(limit) < FEW
     try:
         return limit - len(listdir(NUMBERS)) < FEW
     except OSError as error:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # without the import, which takes time in every Python
 if TYPE_CHECKING:
     from typing import Any  # noqa: F401 - of comments
 
-INTERFACE = 1  # as in _hooks.c: a file that was compiled from an older source is not used
+INTERFACE = 2  # as in _hooks.c: a file that was compiled from an older source is not used
 FETCH, STEP, CALL, COMPILE, CALLBACKS = 1, 2, 3, 4, 5  # kinds of hooks
 IN_PYTHON, COUNTED, IGNORED = 0, 1, 2  # what the end of a step is for the windows
 

@@ -47,7 +47,7 @@ def clock():
 
 def may_patch():
     """Whether the user lets us change values in MindSpore's own memory: its sampler's path and interval, log levels."""
-    return os.environ.get("PIPEPROF_NO_PATCHES", "0") in ("", "0")
+    return os.environ.get("PIPEPROF_NO_PATCHES", "0") in ("", "0") and bool(REC.options.get("patches", True))
 
 
 class Recorder(hooks.Marks):

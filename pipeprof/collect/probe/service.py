@@ -74,7 +74,10 @@ def make_sampler(swap):
         rec.warn("service_off", "service times were switched off")
         return None
     if not recorder.may_patch():
-        rec.warn("service_off", "PIPEPROF_NO_PATCHES is set, and the switch for timing lines is in MindSpore's memory")
+        rec.warn(
+            "service_off",
+            "MindSpore's memory may not be changed (--no-patches), and timing lines are switched on there",
+        )
         return None
     if os.environ.get("VLOG_v"):
         rec.warn("service_off", "VLOG_v is set by the user, so the timing lines were left alone")

@@ -259,14 +259,15 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     with signals_held():
         from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
+        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount  # noqa: PLC0415
         from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
         from pipeprof.record import store  # noqa: PLC0415
 
         run = open_run(path)
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
-            storage, account = engine.rows("diagnose/storage"), engine.rows("run/account")
-            process = find_contention(engine.rows("host/account"), engine.rows("host/room"))
+            storage, account = engine.rows("diagnose/storage"), engine.typed(RunAccount)
+            process = find_contention(engine.typed(HostAccount), engine.typed(HostRoom))
         if not pipelines:
             return None
         pipeline = next((one for one in pipelines if one.site == site), pipelines[0])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
+from pipeprof.query.rows import MemoryGrowth
 from pipeprof.record.schema import BY_NAME
 from pipeprof.report.summary import in_detail
 from pipeprof.report.timeline.clock import stored_ranks
@@ -67,7 +68,7 @@ def _shown(engine: Engine, run: Run, rep: int | None) -> int | None:
 
 def growth_of(engine: Engine, run: Run, skip_steps: int = 0) -> list[dict[str, Any]]:
     """Of each process and pool whether it grows over the training steps, with the reason in words."""
-    rows = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
+    rows = engine.typed(MemoryGrowth, skip_steps=skip_steps, blocks=BLOCKS, z=Z)
     mode = run.manifest.fingerprint.get("mode")
     return [words.worded(judge_growth(row, mode)) for row in rows]
 

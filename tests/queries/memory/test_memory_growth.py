@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from typed_rows import of_dicts
 
-from pipeprof.verdict.memory import Z, judge_growth
+from pipeprof.verdict import memory
+from pipeprof.verdict.memory import Z
+
+judge_growth = of_dicts(memory.judge_growth)
 
 STEP_NS = 1000
 MIB = 1 << 20

@@ -48,6 +48,11 @@ def test_the_user_can_forbid_it(readings, monkeypatch, value, is_used):
     assert (readings.find() is not None) is is_used
 
 
+def test_an_option_of_collect_forbids_it_too(readings, probe, monkeypatch):
+    monkeypatch.setattr(probe.recorder, "REC", probe.recorder.Recorder("", '{"patches": false}'))
+    assert readings.find() is None
+
+
 def test_neither_the_sampler_nor_the_log_levels_are_touched_then(probe, rec, monkeypatch):
     monkeypatch.setenv("PIPEPROF_NO_PATCHES", "1")
     assert import_module("_pipeprof_probe.smaps").install() is False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from typed_rows import of_dicts
 
+from pipeprof.verdict import calls
 from pipeprof.verdict.calls import (
     COVERED,
     ENOUGH_LOOKS,
@@ -25,12 +27,11 @@ from pipeprof.verdict.calls import (
     TRAINING_FRAMES,
     WAIT_FRAMES,
     WORKERS,
-    host_call,
-    loop_calls,
-    take_calls,
 )
 from pipeprof.verdict.data_cause import data_cause
 from pipeprof.verdict.pipeline import diagnose
+
+host_call, loop_calls, take_calls = map(of_dicts, (calls.host_call, calls.loop_calls, calls.take_calls))
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SEVERAL = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -120,20 +121,22 @@ def function(name, own, self_ns, inside=None, inside_ns=None):
     return {"name": name, "own_ns": own, "self_ns": self_ns, "inside": inside, "inside_ns": inside_ns, "step_ns": 1000}
 
 
+def of_host(*rows):
+    return host_call(rows, 0.9)
+
+
 def test_of_the_host_the_function_that_takes_half_of_its_time_by_itself_or_in_one_library_is_named():
     log, waits = (
         function("a.py(1): log", 600, 500),
         function("b.py(1): get", 700, 20, "<built-in acquire of lock>", 680),
     )
-    assert host_call([function("c.py(1): f", 90, 90), log], 0.9)["name"] == "a.py(1): log"
-    assert host_call([waits], 0.9) | {"share": None} == {
+    assert of_host(function("c.py(1): f", 90, 90), log)["name"] == "a.py(1): log"
+    assert of_host(waits) | {"share": None} == {
         "name": "b.py(1): get", "share": None, "inside": "<built-in acquire of lock>", "inside_share": 0.68, "waits": True,
     }  # fmt: skip
-    assert (
-        host_call([function("a.py(1): step", 800, 100, "torch/x.py(1): f", 200)], 0.9) is None
-    )  # it launches operators
-    assert host_call([function("a.py(1): log", 440, 440)], 0.9) is None
-    assert host_call([], 0.9) is None
+    assert of_host(function("a.py(1): step", 800, 100, "torch/x.py(1): f", 200)) is None  # it launches operators
+    assert of_host(function("a.py(1): log", 440, 440)) is None
+    assert of_host() is None
 
 
 @pytest.mark.parametrize(
@@ -193,9 +196,13 @@ def test_of_the_loop_and_of_the_network_only_python_of_its_own_counts():
 
 def test_few_looks_name_no_call():
     log = seen("log", 500, 2)
+
+    def looked(looks):
+        return loop_calls([log | {"looks": looks}])
+
     assert found(log | {"looks": LEAST_LOOKS - 1}) == []
-    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS - 1}])] == ["medium"]
-    assert [call["confidence"] for call in loop_calls([log | {"looks": ENOUGH_LOOKS}])] == ["high"]
+    assert [call["confidence"] for call in looked(ENOUGH_LOOKS - 1)] == ["medium"]
+    assert [call["confidence"] for call in looked(ENOUGH_LOOKS)] == ["high"]
 
 
 @pytest.mark.parametrize(

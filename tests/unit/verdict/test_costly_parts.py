@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.run_account import costly_drift, costly_parts, drift_share, judge_run, training_share
+from pipeprof.verdict import run_account
+from pipeprof.verdict.run_account import costly_drift, costly_parts, drift_share
+
+judge_run, training_share = of_dicts(run_account.judge_run), of_dicts(run_account.training_share)
 
 S = 1_000_000_000
 

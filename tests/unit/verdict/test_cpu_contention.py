@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.account import KIND, find_contention, lower
+from pipeprof.verdict import account
+from pipeprof.verdict.account import KIND, lower
+
+find_contention = of_dicts(account.find_contention)
 
 PLACE = {"rep": 0, "rank": 0, "phase": "steady"}
 ROOM = PLACE | {"cores": 2.0, "idle_share": 0.02, "job_cores": 1.9, "dur_ns": 60_000_000_000}

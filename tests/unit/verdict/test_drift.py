@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.report.words.drift import CAUSES, PHASES, sentence
 from pipeprof.verdict import drift
+
+judge_course = of_dicts(drift.judge_course)
 
 MS = 1_000_000.0
 
@@ -25,7 +28,7 @@ def course(times, waits=None, **more):
 
 
 def judged(*args, **more):
-    (found,) = drift.judge_course(course(*args, **more))
+    (found,) = judge_course(course(*args, **more))
     return found
 
 
@@ -64,8 +67,8 @@ def test_less_than_a_tenth_is_not_said():
 
 def test_few_steps_are_unclear():
     rows = [row | {"steps": 1} for row in course(halves(1 * MS, 2 * MS))]
-    assert drift.judge_course(rows)[0]["verdict"] == "unclear"
-    assert drift.judge_course(course(halves(1 * MS, 2 * MS))[:8])[0]["verdict"] == "unclear"
+    assert judge_course(rows)[0]["verdict"] == "unclear"
+    assert judge_course(course(halves(1 * MS, 2 * MS))[:8])[0]["verdict"] == "unclear"
 
 
 def test_noise_alone_is_hardly_ever_a_drift():
@@ -102,7 +105,7 @@ def test_what_changed_with_it_is_the_cause(column, before, after, cause):
 
 def test_every_rank_is_judged_for_itself():
     slow = [row | {"rank": 1} for row in course(halves(1 * MS, 2 * MS))]
-    found = drift.judge_course([*slow, *course([1 * MS] * 24)])
+    found = judge_course([*slow, *course([1 * MS] * 24)])
     assert [(row["rank"], row["verdict"]) for row in found] == [(0, "steady"), (1, "step")]
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.report.words.memory import worded
-from pipeprof.verdict.memory import judge_growth, why_unclear, worst
+from pipeprof.verdict import memory
+from pipeprof.verdict.memory import why_unclear, worst
+
+judge_growth = of_dicts(memory.judge_growth)
 
 MIB = 1 << 20
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.modes import APART, LEAST_SHARE, LEAST_STEPS, of_one_mode, two_modes
+from pipeprof.verdict import modes as judge
+from pipeprof.verdict.modes import APART, LEAST_SHARE, LEAST_STEPS, of_one_mode
+
+two_modes = of_dicts(judge.two_modes)
 
 
 def row(ms, steps, **more):

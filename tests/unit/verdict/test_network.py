@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.report.answer.doubts import clauses
-from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE, diagnose_network
+from pipeprof.verdict import network, network_ranks
+from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE
 from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
-from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS, slowest_rank
+from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS
+
+diagnose_network, slowest_rank = of_dicts(network.diagnose_network), of_dicts(network_ranks.slowest_rank)
 
 STEP = 1000
 

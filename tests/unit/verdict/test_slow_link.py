@@ -1,8 +1,11 @@
 """Links that are slower than comparable ones."""
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.slow_link import slow_links
+from pipeprof.verdict import slow_link
+
+slow_links = of_dicts(slow_link.slow_links)
 
 
 def link(**more):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rank_rows import rows_of
-
-from pipeprof.verdict.straggler import stragglers
+from rank_rows import rows_of, stragglers
 
 
 def even(steps=30, ranks=8, noise=1.0, seed=1):

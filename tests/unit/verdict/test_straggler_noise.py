@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rank_rows import rows_of
+from rank_rows import rows_of, stragglers
 
-from pipeprof.verdict.straggler import ALPHA, stragglers
+from pipeprof.verdict.straggler import ALPHA
 
 DRAWS = 300  # of each kind, number of ranks and number of steps; 7,200 in all
 NOISE = {

@@ -1,0 +1,44 @@
+"""What must not become more is counted, and a limit is only lowered."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def tool():
+    """tools/ratchet.py"""
+    spec = importlib.util.spec_from_file_location("ratchet", ROOT / "tools" / "ratchet.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_subscripts_by_a_text_are_counted(tool):
+    assert tool.subscripts('a["x"] + a["y"]["z"] + a[0] + a[name] + a.get("x")') == 3
+    assert tool.subscripts('kind: Literal["a", "b"] | Literal["c"]\ndel a["x"]\na["x"] = 1') == 2
+
+
+def test_a_limit_is_only_lowered(tool, tmp_path, capsys):
+    package, limits = tmp_path / "package", tmp_path / "limits.json"
+    (package / "room").mkdir(parents=True)
+    package.joinpath("top.py").write_text('a["x"]\n')
+    package.joinpath("room", "one.py").write_text('a["x"]["y"]\n')
+    package.joinpath("room", "two.py").write_text('a["x"]\n')
+    limits.write_text(json.dumps({".": 1, "room": 4, "gone": 2}))
+    assert tool.main([], package, limits) == 0
+    assert capsys.readouterr().out.startswith("3 fewer")
+    assert tool.main(["--write"], package, limits) == 0
+    assert json.loads(limits.read_text()) == {".": 1, "room": 3}
+    assert capsys.readouterr().out == ""
+    package.joinpath("room", "two.py").write_text('a["x"] + a["z"]\n')
+    assert tool.main([], package, limits) == 1
+    assert "room/ has 4 subscripts by a text, at most 3" in capsys.readouterr().err
+    assert tool.main(["--write"], package, limits) == 1
+    assert json.loads(limits.read_text()) == {".": 1, "room": 3}
