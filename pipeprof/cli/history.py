@@ -47,7 +47,7 @@ def history(
       pipeprof history nightly-runs/ --format html -o history.html
       pipeprof history s3://bucket/nightly-runs
       pipeprof history resnet --alerts
-      pipeprof history resnet --alerts --decide resnet-0123456789=acknowledged --why "the new loss computes more"
+      pipeprof history resnet --alerts --decide resnet-0123456789=wrong --why noise
 
     WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append).
     FOLDER, or a URL of object storage, contains runs. Where both have that name, the workload is read and the folder is
