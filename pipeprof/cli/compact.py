@@ -42,7 +42,7 @@ def compact(run: Path, *, quiet: bool) -> None:
 def compacted(run: Path, progress: Callable[[str], None]) -> Compacted:
     """Make one file of each table of a run, and what was made of them anew. Raises RunError as `record.compact`.
 
-    The rows are the same, so that the answers kept for its report are, too; a long run that has none gets them.
+    The rows are the same, so that the answers kept for its report are, too; a run that has none gets them.
     """
     from pipeprof.record.compact import compact as one_file_each
     from pipeprof.record.run import load

@@ -48,7 +48,7 @@ def progress_line(title: str, *, quiet: bool) -> Any:
 
 
 def sum_up(run: Run, *, quiet: bool) -> None:
-    """Write the rollup of a new run and, of a long one, what its report asks; tell three lines about it.
+    """Write what the report of a new run asks, and its rollup, into it; tell three lines about it.
 
     `pipeprof runs` and `fleet` will know it without asking its tables.
     """
@@ -59,9 +59,9 @@ def sum_up(run: Run, *, quiet: bool) -> None:
 
     for line in () if quiet else three_lines(run):
         say(line)
+    keep_answers(run)
     if not keep(run) and not quiet:
         overview(run)
-    keep_answers(run)
 
 
 def say(line: str) -> None:

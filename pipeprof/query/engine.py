@@ -108,15 +108,14 @@ class Engine:
         engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
-                engine._make_tables(engine._stored - {ANSWERS})
-                try:
-                    engine._make_tables(engine._stored & {ANSWERS})
-                except (duckdb.Error, PipeprofError) as error:  # the rest can be asked all the same
-                    engine._damaged = engine._explained(error) if isinstance(error, duckdb.Error) else error
+                engine.make_all_tables()
             _lock(connection, run.path if files else None, engine._spill)
         except duckdb.Error as error:
             engine.close()
             raise engine._explained(error) from error
+        except PipeprofError:
+            engine.close()
+            raise
         return engine
 
     @classmethod
@@ -132,6 +131,17 @@ class Engine:
             engine.close()
             raise engine._explained(error) from error
         return engine
+
+    def make_all_tables(self) -> None:
+        """Make every table that the run has. Raises RunError, naming the file, when one of them is damaged."""
+        try:
+            self._make_tables(self._stored - {ANSWERS})
+        except duckdb.Error as error:
+            raise self._explained(error) from error
+        try:
+            self._make_tables(self._stored & {ANSWERS})
+        except (duckdb.Error, PipeprofError) as error:  # the rest can be asked all the same
+            self._damaged = self._explained(error) if isinstance(error, duckdb.Error) else error
 
     def close(self) -> None:
         """Free the memory. The engine cannot be asked any more."""

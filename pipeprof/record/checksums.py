@@ -30,7 +30,8 @@ _TAIL = 8  # bytes at the end of a Parquet file: the footer's length, and a mark
 _LONGEST_FOOTER = 1 << 26  # bytes; a longer one is read no further
 _CHUNK = 1 << 20
 _BLOCK = 512  # bytes; a file with holes has fewer than its size says
-ANSWERS = "kept_answer"  # a table made of the others: whoever reads it asks for `problem_of`, and can do without it
+# Tables made of the others. Whoever reads the answers asks for `problem_of`, and can do without them.
+ROLLUP, ANSWERS = "rollup", "kept_answer"
 
 
 class Change(NamedTuple):

@@ -601,7 +601,7 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "kept_answer",
-        "row of the answer to a query of the report, stored for runs with very many steps; of all ranks",
+        "row of the answer to a query of the report; of all ranks",
         ("made_of", "varchar", "", "hash of the tables and the queries: if it differs, the tables are queried"),
         ("query", "varchar", "", "name of the query"),
         ("asked", "varchar", "", "its parameters, as JSON"),

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
-MANY_STEPS = 100_000  # of all ranks: a report on fewer takes a few CPU seconds
 PARTED_STEPS = 1_000_000  # of all ranks: a report on them takes some 1 GiB, and as much again for each so many
 SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
@@ -42,9 +41,10 @@ def build(
 
     Raises UsageError for a step that no rank has.
     """
-    answers = kept.stored(run) if answers is None else answers
-    with Engine.open(run, lazily=bool(answers), part=part) as engine:
-        engine.answers = answers
+    with Engine.open(run, lazily=True, part=part) as engine:
+        engine.answers = kept.stored(run, engine) if answers is None else answers
+        if not engine.answers:
+            engine.make_all_tables()
         found = find(engine, run)
         load = with_kinds(engine.rows("diagnose/load"))
         cores = run.manifest.fingerprint.get("cpu_cores") or 0
@@ -113,14 +113,14 @@ def build(
 
 
 def keep_answers(run: Run, answers: Answers | None = None) -> bool:
-    """Write what the page of a complete run with many steps asks into it, if it is not there; whether it is there now.
+    """Write what the page of a complete run asks into it, if it is not there; whether it is there now.
 
     `answers`: what they are, where that is known. A run that cannot be asked, or may not be written to, is left alone.
     """
     from pipeprof.report.charts.facts import facts_of  # noqa: PLC0415 - of many modules, for a page alone
 
     manifest = run.manifest
-    if manifest.parts is None or manifest.state != "complete" or manifest.tables.get("step", 0) < MANY_STEPS:
+    if manifest.parts is None or manifest.state != "complete":
         return False
     try:
         if kept.stored(run) is None:
@@ -138,7 +138,7 @@ def _answers_of(run: Run) -> Answers:
     from pipeprof.report.by_parts import answered  # noqa: PLC0415 - Arrow is slow to import, and few runs are so large
 
     answers = Answers(filling=True)
-    if run.manifest.tables["step"] < PARTED_STEPS:
+    if run.manifest.tables.get("step", 0) < PARTED_STEPS:
         return answers
     build(run, answers=answers, part=Part(ranks=(0, 1)))  # which tells the questions
     return answered(run, answers.questions())
@@ -183,12 +183,12 @@ def _run_facts(run: Run) -> dict[str, Any]:
             "started_at",
             "git",
             "fingerprint",
-            "tables",
         )
     }
     return {
         "path": run.name,
         **facts,
+        "tables": {name: rows for name, rows in manifest.tables.items() if name != kept.TABLE},
         "reps": msgspec.to_builtins(manifest.reps),
         "warnings": msgspec.to_builtins(manifest.warnings),
     }

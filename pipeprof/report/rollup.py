@@ -7,7 +7,6 @@ a run writes to it.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,19 +14,17 @@ import pyarrow as pa
 
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
-from pipeprof.record import compact, store
-from pipeprof.record.checksums import ANSWERS
+from pipeprof.record import checksums, compact, store
 from pipeprof.report import kept
+from pipeprof.report.made_of import of_rollup
 from pipeprof.report.run_verdict import find
 from pipeprof.verdict.data_cause import CODES, bound_of
-from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
     from pipeprof.report.run_verdict import Findings
 
-TABLE = "rollup"
-VERSION = 2  # of what the columns mean; the version of pipeprof stands for the rules
+TABLE = checksums.ROLLUP
 
 
 def rollup_of(run: Run) -> pa.Table:
@@ -41,13 +38,10 @@ def rollup_of(run: Run) -> pa.Table:
 
 def stored(run: Run) -> pa.Table | None:
     """The rollup that was written with the run; None without one, and when it was made of something else."""
-    return stored_as(run, TABLE, made_of(run)) if run.has(TABLE) else None
-
-
-def stored_as(run: Run, table: str, wanted: str | None) -> pa.Table | None:
-    """The rows of a table that is written with a run; None where it is of another form, or not made of `wanted`."""
-    rows = store.read(run, table)
-    fits = rows.schema.equals(compact.schema_of(table)) and rows.column("made_of").unique().to_pylist() == [wanted]
+    if not run.has(TABLE):
+        return None
+    rows, wanted = store.read(run, TABLE), of_rollup(run)
+    fits = rows.schema.equals(compact.schema_of(TABLE)) and rows.column("made_of").unique().to_pylist() == [wanted]
     return rows if fits and wanted is not None else None
 
 
@@ -55,10 +49,10 @@ def make(run: Run) -> pa.Table:
     """As `rollup_of`, from the other tables."""
     with Engine.open(run, lazily=True) as engine:
         ranks = engine.ask("rollup/rank")
-        engine.answers = kept.stored(run)
+        engine.answers = kept.stored(run, engine)
         found = find(engine, run)
     schema = compact.schema_of(TABLE)
-    same = _judged(found) | {"made_of": made_of(run)}
+    same = _judged(found) | {"made_of": of_rollup(run)}
     columns = [
         _typed(ranks.column(field.name), field.type)
         if field.name in ranks.column_names
@@ -89,19 +83,6 @@ def keep(run: Run) -> bool:
     except (PipeprofError, OSError):
         return False
     return True
-
-
-def made_of(run: Run) -> str | None:
-    """32 digits that differ when the tables, what the verdict asks of the manifest, or the rules do.
-
-    None for a run without checksums, which an older pipeprof wrote.
-    """
-    manifest = run.manifest
-    if manifest.parts is None:
-        return None
-    parts = {name: part for name, part in manifest.parts.items() if name.partition("/")[0] not in (TABLE, ANSWERS)}
-    asked = [VERSION, __version__, manifest.source, manifest.fingerprint.get("cpu_cores"), parts]
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:32]
 
 
 def _judged(found: Findings) -> dict[str, Any]:

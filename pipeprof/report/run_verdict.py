@@ -82,5 +82,5 @@ def _failure(run: Run) -> str | None:
 def verdict_of(run: Run) -> Findings:
     """The findings of a stored run."""
     with Engine.open(run, lazily=True) as engine:
-        engine.answers = kept.stored(run)
+        engine.answers = kept.stored(run, engine)
         return find(engine, run)

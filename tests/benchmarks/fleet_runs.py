@@ -22,6 +22,7 @@ from pipeprof.record.machine import host_name
 from pipeprof.record.note import note
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.report import rollup
+from pipeprof.report.made_of import of_rollup
 
 MS = 1_000_000
 STEPS = 12
@@ -154,7 +155,7 @@ def _rollup(run, steps, cause):
         lengths = sorted(end - start for start, end, _ in own)
         middle = (lengths[STEPS // 2 - 1] + lengths[STEPS // 2]) / 2
         times = {
-            "rep": 0, "rank": rank, "made_of": rollup.made_of(run), "kind": "train", "steps": STEPS,
+            "rep": 0, "rank": rank, "made_of": of_rollup(run), "kind": "train", "steps": STEPS,
             "timed_steps": STEPS, "median_ns": middle, "training_ns": _trained(own), "wait_ns": _waited(own),
             "data_wait_share": _waited(own) / _trained(own), "verdict": "input_bound" if cause else "consumer_bound",
             "cause": "input_bound" if cause else "compute",

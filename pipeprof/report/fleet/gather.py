@@ -24,7 +24,7 @@ from pipeprof.record.run_objects import storage_of
 from pipeprof.record.text import printable, reachable
 from pipeprof.report.fleet.roots import Folder, Prefix, root_of
 from pipeprof.report.fleet.rows import DAMAGED, RUNNING, SCHEMA, rows_of, rows_of_stored
-from pipeprof.report.rollup import VERSION
+from pipeprof.report.made_of import VERSION
 from pipeprof.report.runs import CUT_OFF
 from pipeprof.version import __version__
 

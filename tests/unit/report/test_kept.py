@@ -22,7 +22,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
 from pipeprof.report import build as report
-from pipeprof.report import by_parts, html, kept
+from pipeprof.report import by_parts, html, kept, made_of, rollup
 from pipeprof.report.build import build, keep_answers
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -60,7 +60,6 @@ def known(made):
         if name not in reports:
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(made / "answered")
-                patch.setattr(report, "MANY_STEPS", 1)
                 assert keep_answers(load(shutil.copytree(made / name, Path(name))))
                 reports[name] = by_tables(load(Path(name)))
         return deepcopy(reports[name])
@@ -71,8 +70,7 @@ def known(made):
 
 @pytest.fixture
 def run(made, tmp_path, monkeypatch):
-    """One of them that may be changed, where every run is a long one."""
-    monkeypatch.setattr(report, "MANY_STEPS", 1)
+    """One of them that may be changed."""
     monkeypatch.chdir(tmp_path)
     return lambda name: load(shutil.copytree(made / name, Path(name)))
 
@@ -92,11 +90,11 @@ def by_tables(run):
     return build(run, answers=Answers())
 
 
-def by_answers(run, monkeypatch):
-    """The report, if no table has to be asked for it."""
+def by_answers(run, monkeypatch, make=build):
+    """The report, if no other table has to be asked for it."""
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_asked", lambda _engine, name, _params: pytest.fail(f"{name} was asked"))
-        return build(run)
+        patch.setattr(Engine, "_asked", only(Engine._asked, ("kept/rows",)))
+        return make(run)
 
 
 def page(run, content, monkeypatch):
@@ -134,6 +132,11 @@ def test_answers_of_parts_of_a_run_are_those_of_the_whole(run, monkeypatch, name
     assert list(parted.written()) == list(whole.written())
 
 
+def only(ask, names):
+    """Asking these queries alone."""
+    return lambda engine, name, params: ask(engine, name, params) if name in names else pytest.fail(f"{name} was asked")
+
+
 def refuse(ask, names):
     """Asking, but for these queries."""
     return lambda engine, name, params: pytest.fail(f"{name} was asked") if name in names else ask(engine, name, params)
@@ -153,7 +156,7 @@ def test_so_is_a_page_whose_charts_ask_nothing_but_stacks(run, answered, known, 
     assert "step/trace_curve" in asked
     found, asked = page(answered(name), known(name), monkeypatch)
     assert found == expected
-    assert {one.partition("/")[0] for one in asked} <= {"stack", "timeline"}
+    assert {one.partition("/")[0] for one in asked} <= {"kept", "stack", "timeline"}
 
 
 def test_what_they_do_not_say_is_asked_of_the_tables(answered):
@@ -166,7 +169,7 @@ def test_those_of_other_tables_or_other_queries_are_not_believed(answered, monke
     found = answered("long")
     assert kept.stored(load(found.path)) is not None
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "_texts", lambda: "other queries")
+        patch.setattr(made_of, "_query_texts", lambda: "other queries")
         assert kept.stored(load(found.path)) is None
     changed = load(found.path)
     changed.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256 = "0" * 64
@@ -222,14 +225,19 @@ def test_compaction_makes_them_for_an_older_run(run, monkeypatch):
     assert by_answers(load(found.path), monkeypatch)["ranks"]["phase_diff"]
 
 
-def test_a_short_run_and_one_that_is_not_complete_have_none(run, monkeypatch):
+def test_a_run_that_is_not_complete_has_none(run):
     found = run("long")
-    with monkeypatch.context() as patch:
-        patch.setattr(report, "MANY_STEPS", 3 * 301 + 1)
-        assert not keep_answers(found)
     found.manifest.state = "partial"
     assert not keep_answers(found)
     assert not found.files(kept.TABLE)
+
+
+def test_the_rollup_of_a_new_run_comes_from_its_answers(answered, monkeypatch):
+    found = answered("long")
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "stored", lambda *_: None)
+        expected = rollup.make(found).to_pylist()
+    assert by_answers(found, monkeypatch, rollup.make).to_pylist() == expected
 
 
 def test_a_value_that_has_no_text_leaves_its_answer_out():
