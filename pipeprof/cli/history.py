@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--weekly", metavar="FILE", type=LocalPath(), help="With --alerts: keep a Markdown log, week by week.")
 @click.option("--decide", metavar="ALERT=STATE", help="With --alerts: acknowledged, wrong, fixed or new; needs --why.")
-@click.option("--why", metavar="TEXT", help="The reason for --decide.")
+@click.option("--why", metavar="REASON", help="The reason for --decide.")
 @click.option("--by", metavar="NAME", help="Who decides; by default git's user.name.")
 @format_option(*FORMS)
 @report_file()
@@ -47,7 +47,7 @@ def history(
       pipeprof history nightly-runs/ --format html -o history.html
       pipeprof history s3://bucket/nightly-runs
       pipeprof history resnet --alerts
-      pipeprof history resnet --alerts --decide resnet-0123456789=wrong --why noise
+      pipeprof history net --alerts --decide net-0123456789=wrong --why noise
 
     WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append).
     FOLDER, or a URL of object storage, contains runs. Where both have that name, the workload is read and the folder is

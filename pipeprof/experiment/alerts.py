@@ -111,7 +111,7 @@ def decide(content: Content, words: str, by: str | None, why: str | None, today:
         raise UsageError(f"there is no alert `{name}`", did_you_mean(name, sorted(found)))
     for option, text in (("by", by), ("why", why)):
         if not text:
-            raise UsageError(f"a decision needs --{option}", f"pipeprof history ... --decide {words} --{option} TEXT")
+            raise UsageError(f"a decision needs --{option}", f"pipeprof history ... --decide {words} --{option} ...")
     path = decisions_file()
     line = {"alert": name, "state": state, "by": by, "why": why, "on": today, "places": found[name]["commits"]}
     append(path, msgspec.convert(line, Decision))

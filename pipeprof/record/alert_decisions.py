@@ -38,7 +38,7 @@ def decisions(data: bytes, where: str) -> dict[str, Decision]:
         except BAD_JSON as error:
             raise UsageError(
                 f"`{where}` line {number} is no decision: {error}",
-                "write it with `pipeprof history WORKLOAD --alerts --decide ALERT=STATE --why TEXT`",
+                "write it with `pipeprof history WORKLOAD --alerts --decide ALERT=STATE --why REASON`",
             ) from error
         found.pop(decision.alert, None)
         found[decision.alert] = decision

@@ -127,7 +127,8 @@ def _body(one: Row) -> str:
     state = "" if one["state"] == OPEN else f"\n**State: {one['state']}**\n"
     lines = [escape.markdown(escape.line(line)) for line in _about(one)]
     told = " ".join(one["owners"][:MOST_OWNERS]) if one["owner_by"] == "codeowners" else ""
-    decide = f"pipeprof history {escape.line(one['workload'])} --alerts --decide {one['name']}=acknowledged --why TEXT"
+    workload = escape.line(one["workload"])
+    decide = f"pipeprof history {workload} --alerts --decide {one['name']}=acknowledged --why REASON"
     return "\n".join([
         mark(one), f"**{escape.markdown(escape.line(sentence(one)))}**", state, *(f"- {line}" for line in lines), "",
         *([f"For {told}", ""] if told else []),
