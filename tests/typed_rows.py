@@ -6,15 +6,15 @@ import inspect
 import re
 from functools import wraps
 
-from pipeprof.query.rows import Row, typed
+from pipeprof.query.rows import Row
 
 _KINDS = {kind.__name__: kind for kind in Row.__subclasses__()}
 
 
 def rows(kind, given):
-    """These dicts as rows of a query; a column that one leaves out is None."""
+    """These dicts as rows of a query; a column that one leaves out is None, and rows stay as they are."""
     unknown = dict.fromkeys(kind.__struct_fields__)
-    return typed(kind, [unknown | one for one in given])
+    return [one if isinstance(one, kind) else kind(**(unknown | one)) for one in given]
 
 
 def of_dicts(judge):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mypy.plugin import DynamicClassDefContext, ReportConfigContext
     from mypy.types import Type
 
-    from pipeprof.query.header import Field
-
 MODULE = "pipeprof.query.rows"
 MAKES = f"{MODULE}.row"
 
@@ -44,10 +42,11 @@ class RowTypes(Plugin):
 
 def _define(context: DynamicClassDefContext) -> None:
     arguments, api = context.call.args, context.api
-    if len(arguments) != 2 or not all(isinstance(one, StrExpr) for one in arguments):
+    texts = [one.value for one in arguments if isinstance(one, StrExpr)]
+    if len(texts) != len(arguments) or context.call.arg_names[:3].count(None) != 2:
         api.fail("expected a name and a query, as texts", context.call)
         return
-    name, query = (one.value for one in arguments if isinstance(one, StrExpr))
+    name, query = texts[:2]
     base = api.named_type_or_none(f"{MODULE}.Row")
     if base is None:
         api.defer()
@@ -61,11 +60,13 @@ def _define(context: DynamicClassDefContext) -> None:
     if name != context.name:
         api.fail(f'expected the name "{context.name}", found "{name}"', context.call)
 
-    def type_of(field: Field) -> Type:
-        kind: Instance = api.named_type(f"builtins.{PYTHON_TYPES[field.type].__name__}")
-        return UnionType.make_union([kind, NoneType()]) if field.nullable else kind
+    def type_of(kind: str, *, nullable: bool) -> Type:
+        plain: Instance = api.named_type(f"builtins.{PYTHON_TYPES[kind].__name__}")
+        return UnionType.make_union([plain, NoneType()]) if nullable else plain
 
-    types = {field.name: type_of(field) for field in columns}
+    types = {field.name: type_of(field.type, nullable=field.nullable) for field in columns}
+    judged = zip(context.call.arg_names[2:], texts[2:], strict=True)
+    types |= {column: type_of(kind, nullable=True) for column, kind in judged if column is not None}
     for column, kind in types.items():
         add_attribute_to_class(api, info.defn, column, kind).is_property = True  # mypy refuses to set those
     given = [Argument(Var(column, kind), kind, None, ARG_NAMED) for column, kind in types.items()]

@@ -102,7 +102,7 @@ def ab(
     0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive, 5 one of the commands failed.
     """  # noqa: D301
     from pipeprof.experiment.ab import AbWish, run_ab
-    from pipeprof.experiment.judged import judged_arms
+    from pipeprof.experiment.base_revision_policy import judged_arms
 
     wish = AbWish(
         _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,

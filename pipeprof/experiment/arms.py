@@ -57,7 +57,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """For people: `base (v1.2, 3f2a91c)`."""
+        """Label for people, such as `base (v1.2, 3f2a91c)`."""
         at = self.revision[:10] if self.revision else ""
         parts = [self.ref or ("working tree" if at else ""), at + (" and changes" if self.dirty else "")]
         shown = ", ".join(dict.fromkeys(part for part in parts if part))

@@ -8,7 +8,7 @@ from collections import Counter
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.experiment.judged import judged_sides, started
+from pipeprof.experiment.base_revision_policy import judged_sides, started
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
@@ -23,10 +23,10 @@ from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.fingerprint import differences, incomparable
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
-from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.samples import Samples
+from pipeprof.verdict.gate.sequential_test import judge_looks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -83,7 +83,7 @@ def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
 
 
 def _report(path: Path) -> dict[str, Any]:
-    """The run's report, as any program would get it."""
+    """Report of the run as JSON content."""
     command = [*OURS, "report", str(path), "--format", "json"]
     content: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return content

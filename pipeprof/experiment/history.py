@@ -219,7 +219,7 @@ def _position(metric: str) -> tuple[int, str]:
 
 
 def _has(entry: Entry, metric: str) -> bool:
-    """As `series` decides it."""
+    """Whether `series` would use the value of this metric."""
     value = entry.ratios.get(metric, entry.medians.get(metric)) if entry.anchor else entry.medians.get(metric)
     return value is not None and value > 0
 

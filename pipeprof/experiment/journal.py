@@ -102,7 +102,7 @@ def spent(repetitions: Iterable[Repetition]) -> float:
 
 
 def unconfirmed(repetitions: Iterable[Repetition]) -> list[str]:
-    """Names of those that the process was killed in."""
+    """Names of entries that were begun and never confirmed: the process was killed in them."""
     return [one.name for one in repetitions if one.state == "running"]
 
 

@@ -50,7 +50,7 @@ def watched_memory() -> Iterator[Peak]:
 
 
 def _held(process: psutil.Process) -> int:
-    """0 for a process that ends just now."""
+    """Bytes that a process holds; 0 for one that ends just now."""
     with contextlib.suppress(psutil.Error, OSError):
         parts = OWN.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii"))
         # Linux before 5.4 does not tell files from the rest

@@ -30,7 +30,7 @@ class Clocks:
     """The clocks of an experiment."""
 
     def now(self) -> float:
-        """Seconds of a clock that never goes back."""
+        """Monotonic time in seconds."""
         return time.monotonic()
 
     def clock(self, ahead_s: float) -> str:

@@ -57,7 +57,7 @@ class Measured:
         return [event for process in ranked for event in process.all(name)]
 
     def without_marks(self) -> Measured:
-        """The same without the intervals of its processes, which take memory for each step."""
+        """Copy without the intervals of its processes, which take memory for each step."""
         return replace(self, processes=[replace(process, marks=[]) for process in self.processes])
 
 

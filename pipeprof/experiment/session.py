@@ -100,7 +100,7 @@ class Session(Journal, kw_only=True):
         return min(len(self.counted(arm)) for arm in NAMES)
 
     def next_arm(self) -> Name:
-        """Whose turn it is: the first arm, the other, the other, the first, ..., so that drift hits both alike."""
+        """Next arm in ABBA order, so that drift hits both alike."""
         return planned(self.first, sum(entry.state == "counted" for entry in self.repetitions))
 
     def is_disturbed(self, stolen: float | None) -> bool:

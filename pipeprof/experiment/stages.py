@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError, did_you_mean, near_names
+from pipeprof.query.rows import JudgedStage, typed
 from pipeprof.verdict import loop as measured
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import with_kinds
@@ -26,13 +27,13 @@ CLEARLY_LONGER = 1.2  # times the wait of the lowest rank; ranks that are alike 
 class Pipeline:
     """A training pipeline.
 
-    `ops` are its rows of queue/tree with their `node`, `load` those of diagnose/load with their `kind`.
+    `ops` are its rows of queue/tree with their `node`, `load` those of diagnose/load.
     """
 
     key: str
     site: str | None
     ops: tuple[Mapping[str, Any], ...]
-    load: tuple[Mapping[str, Any], ...] = ()
+    load: tuple[JudgedStage, ...] = ()
 
 
 def training_pipelines(engine: Engine) -> list[Pipeline]:
@@ -44,12 +45,12 @@ def training_pipelines(engine: Engine) -> list[Pipeline]:
         [row for row in engine.rows(name) if (row["rep"], row["rank"]) == first]
         for name in ("queue/tree", "diagnose/load")
     )
-    load = with_kinds(load)
+    stages = typed(JudgedStage, with_kinds(load))
     pipelines = []
     for row in sorted(waited, key=lambda row: (-row["wait_ns"], row["pipeline_key"])):
         key = row["pipeline_key"]
-        mine = tuple(other for other in load if other["pipeline_key"] == key)
-        nodes = {other["op_id"]: other["node"] for other in mine}
+        mine = tuple(stage for stage in stages if stage.pipeline_key == key)
+        nodes = {stage.op_id: stage.node for stage in mine}
         ops = tuple(op | {"node": nodes.get(op["op_id"])} for op in tree if op["pipeline_key"] == key)
         pipelines.append(Pipeline(key, row["site"], ops, mine))
     return pipelines

@@ -18,7 +18,7 @@ from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is
 from pipeprof.record.alert_decisions import FILE as ALERTS
 from pipeprof.record.git import Repository
 from pipeprof.record.text import printable
-from pipeprof.verdict.gate.departures import Departure, departures
+from pipeprof.verdict.gate.policy_diff import Departure, departures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -125,7 +125,7 @@ class Engine:
         engine = cls(connection, None)
         try:
             for name, rows in tables.items():
-                engine.give(name, rows)
+                engine.register_rows(name, rows)
             _lock(connection, None, engine._spill)
         except duckdb.Error as error:
             engine.close()
@@ -181,7 +181,7 @@ class Engine:
         return typed(kind, self.rows(kind.query, **params))
 
     def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The rows by the tables."""
+        """Rows of a query, asked of the tables."""
         most = limits.most_memory() // _ROW_BYTES
         rows = list(islice(self.each(name, **params), most + 1))
         if len(rows) > most:
@@ -230,7 +230,7 @@ class Engine:
         self._define(query.reads)
         return query.sql, _checked(query, params)
 
-    def give(self, name: str, rows: pa.Table) -> None:
+    def register_rows(self, name: str, rows: pa.Table) -> None:
         """Fill a table that is empty in a run (`chosen`), or a view, with rows; the columns are those given."""
         self._made.add(name)
         self._given.add(name)
@@ -244,7 +244,7 @@ class Engine:
         self._define([name])
         return self._fetch(f'SELECT * FROM "{name}"', None)  # noqa: S608 - our name
 
-    def take_step(self, step: int) -> None:
+    def restrict_ops(self, step: int) -> None:
         """Let `op` hold what ran in one training step, counted from 0. Nothing may have been asked of it before."""
         self._make_tables({"op", "step"})
         self._connection.execute(
@@ -293,7 +293,7 @@ class Engine:
 
     @cached_property
     def _guarded(self) -> Engine:
-        """The same tables, for SQL that is not ours."""
+        """Engine over the same run that can open no file, for the SQL of users."""
         if self._run is None:
             raise ValueError("there is no run")
         return Engine.open(self._run, files=False)

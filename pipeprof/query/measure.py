@@ -13,6 +13,16 @@ import msgspec
 
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
+from pipeprof.query.rows import (
+    RepCommunication,
+    RepCount,
+    RepCurve,
+    RepMemory,
+    RepOp,
+    RepPhase,
+    RepPipelineOp,
+    RepStep,
+)
 from pipeprof.record.measures import Measures, Repetition, digests_of
 from pipeprof.record.note import note
 
@@ -22,27 +32,11 @@ if TYPE_CHECKING:
     from pipeprof.record.note import Note
     from pipeprof.record.run import Manifest, Run
 
-    Row = Mapping[str, Any]
-
 MOST_OPS = 200  # with the most own time; the others are summed up
 CURVE_POINTS = 150  # of the steps of a repetition, for a picture
 OTHERS = "(others)"
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 KINETO, LOADER = "import:kineto", "DataLoader"
-STEP_METRICS = {
-    "step_time_median": "median_ns",
-    "step_time_p90": "p90_ns",
-    "data_wait": "data_wait_ns",
-    "first_step_time": "first_step_ns",
-}
-COMMUNICATION_METRICS = {"communication/exposed": "exposed_ns", "communication/tail": "tail_ns"}
-EXACT_METRICS = {
-    "count/compilations": "compilations",
-    "count/batches_per_epoch": "epoch_batches",
-    "count/rows_per_batch": "batch_rows",
-    "bytes/batch": "batch_bytes",
-    "count/allocations": "allocations",
-}
 _NUMBER = re.compile(r"-op[0-9]+(#[0-9]+)?$")  # MindSpore counts all operators of a process; the count says nothing
 
 
@@ -63,10 +57,10 @@ def measure(run: Run) -> Measures:
     )  # fmt: skip
     with Engine.open(run) as engine:
         engine.check_whole()
-        ops = engine.rows("compare/rep_op") if run.has("op") else []
-        stages = engine.rows("compare/rep_pipeline_op") if run.has("pipeline_op") else []
+        ops = engine.typed(RepOp) if run.has("op") else []
+        stages = engine.typed(RepPipelineOp) if run.has("pipeline_op") else []
         values = _values(engine, ops, stages)
-        curve = engine.rows("compare/rep_curve", points=CURVE_POINTS)
+        curve = engine.typed(RepCurve, points=CURVE_POINTS)
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
         values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
     measures.facts, measures.places = _facts(ops, stages), _places(stages, manifest.workdir)
@@ -82,9 +76,9 @@ def measure(run: Run) -> Measures:
         raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
     measures.digests = digests_of(measures)
     for row in curve:
-        measures.curves.setdefault(row["rep"], []).append(row["dur_ns"])
-        if row["rep"] in ended_well:
-            measures.steps[row["rep"]] = measures.steps.get(row["rep"], 0) + row["steps"]
+        measures.curves.setdefault(row.rep, []).append(row.dur_ns)
+        if row.rep in ended_well:
+            measures.steps[row.rep] = measures.steps.get(row.rep, 0) + row.steps
     return measures
 
 
@@ -124,108 +118,114 @@ def workload_of(manifest: Manifest) -> str:
     return PurePath(script or (words[0] if words else "run")).name.removesuffix(".py").removesuffix(".sh")
 
 
-def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, dict[int, float]]:
+def _values(engine: Engine, ops: Sequence[RepOp], stages: Sequence[RepPipelineOp]) -> dict[str, dict[int, float]]:
     values: dict[str, dict[int, float]] = defaultdict(dict)
-    for query, metrics in (
-        ("rep_step", STEP_METRICS), ("rep_communication", COMMUNICATION_METRICS), ("rep_count", EXACT_METRICS),
-    ):  # fmt: skip
-        for row in engine.rows(f"compare/{query}"):
-            for metric, column in metrics.items():
-                if row[column] is not None:
-                    values[metric][row["rep"]] = float(row[column])
-    for row in engine.rows("compare/rep_memory"):
-        if row["peak_bytes"] is not None:
-            values["peak_memory"][row["rep"]] = float(row["peak_bytes"])
-    for row in engine.rows("compare/rep_phase"):
-        values[f"phase/{row['phase']}"][row["rep"]] = row["mean_ns"]
-    _add_stages(values, stages)
+
+    def add(metric: str, rep: int, value: float | None) -> None:
+        if value is not None:
+            values[metric][rep] = float(value)
+
+    for step in engine.typed(RepStep):
+        add("step_time_median", step.rep, step.median_ns)
+        add("step_time_p90", step.rep, step.p90_ns)
+        add("data_wait", step.rep, step.data_wait_ns)
+        add("first_step_time", step.rep, step.first_step_ns)
+    for communication in engine.typed(RepCommunication):
+        add("communication/exposed", communication.rep, communication.exposed_ns)
+        add("communication/tail", communication.rep, communication.tail_ns)
+    for count in engine.typed(RepCount):
+        add("count/compilations", count.rep, count.compilations)
+        add("count/batches_per_epoch", count.rep, count.epoch_batches)
+        add("count/rows_per_batch", count.rep, count.batch_rows)
+        add("bytes/batch", count.rep, count.batch_bytes)
+        add("count/allocations", count.rep, count.allocations)
+    for memory in engine.typed(RepMemory):
+        add("peak_memory", memory.rep, memory.peak_bytes)
+    for phase in engine.typed(RepPhase):
+        add(f"phase/{phase.phase}", phase.rep, phase.mean_ns)
+    names = stage_names(stages)
+    for stage in stages:  # work for a batch, rows of a source, and bytes of a row
+        name = names[stage.pipeline_key, stage.op_id]
+        add(f"pipeline/{name}", stage.rep, stage.work_ns)
+        add(f"count/rows/{name}", stage.rep, stage.source_rows)
+        add(f"bytes/row/{name}", stage.rep, stage.row_bytes)
     _add_ops(values, ops)
     return dict(values)
 
 
-def _add_stages(values: dict[str, dict[int, float]], stages: Sequence[Row]) -> None:
-    """Work for a batch, rows of a source, and bytes of a row, of each stage."""
-    names = stage_names(stages)
-    for stage in stages:
-        name, rep = names[stage["pipeline_key"], stage["op_id"]], stage["rep"]
-        for metric, column in (("pipeline", "work_ns"), ("count/rows", "source_rows"), ("bytes/row", "row_bytes")):
-            if stage[column] is not None:
-                values[f"{metric}/{name}"][rep] = float(stage[column])
-
-
-def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[Row]) -> None:
+def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[RepOp]) -> None:
     """Own time and executions of the operators with the most time; the time of all others as one."""
-    named = [(op_name(row["name"]), row) for row in rows]
+    named = [(op_name(row.name), row) for row in rows]
     total: dict[str, float] = defaultdict(float)
     for name, row in named:
-        total[name] += row["self_ns"] or 0.0
+        total[name] += row.self_ns or 0.0
     top = set(sorted(total, key=lambda name: (-total[name], name))[:MOST_OPS])
     for name, row in named:
-        rep, shown = row["rep"], name if name in top else OTHERS
-        if row["self_ns"] is not None:
+        rep, shown = row.rep, name if name in top else OTHERS
+        if row.self_ns is not None:
             times = values[f"op/{shown}"]
-            times[rep] = times.get(rep, 0.0) + row["self_ns"]
-        if row["executions"] is not None and name in top:
+            times[rep] = times.get(rep, 0.0) + row.self_ns
+        if row.executions is not None and name in top:
             counts = values[f"count/{name}"]
-            counts[rep] = round(counts.get(rep, 0.0) + row["executions"], 9)
+            counts[rep] = round(counts.get(rep, 0.0) + row.executions, 9)
 
 
-def _facts(ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, str]:
+def _facts(ops: Sequence[RepOp], stages: Sequence[RepPipelineOp]) -> dict[str, str]:
     """`op NAME`: types and shapes; `stage NAME`: settings; of the first repetition."""
     facts: dict[str, str] = {}
-    first = min((row["rep"] for row in ops), default=0)
+    first = min((row.rep for row in ops), default=0)
     forms: dict[str, set[str]] = defaultdict(set)
     for row in ops:
-        if row["rep"] == first:
-            shapes = f"{row['in_shapes']} -> {row['out_shapes']}" if row["in_shapes"] or row["out_shapes"] else ""
-            forms[op_name(row["name"])].add(f"{row['type']} {shapes}".strip())
+        if row.rep == first:
+            shapes = f"{row.in_shapes} -> {row.out_shapes}" if row.in_shapes or row.out_shapes else ""
+            forms[op_name(row.name)].add(f"{row.type} {shapes}".strip())
     facts |= {f"op {name}": " | ".join(sorted(texts)) for name, texts in forms.items()}
-    names, first = stage_names(stages), min((row["rep"] for row in stages), default=0)
-    for row in stages:
-        if row["rep"] == first:
-            facts[f"stage {names[row['pipeline_key'], row['op_id']]}"] = _settings(row, names)
+    names, first = stage_names(stages), min((stage.rep for stage in stages), default=0)
+    for stage in stages:
+        if stage.rep == first:
+            facts[f"stage {names[stage.pipeline_key, stage.op_id]}"] = _settings(stage, names)
     return facts
 
 
-def _settings(row: Row, names: Mapping[tuple[str, int], str]) -> str:
-    after = names.get((row["pipeline_key"], row["consumer_id"] if row["consumer_id"] is not None else -1))
-    parts = [row["op_type"], f"workers {row['workers']}"]
-    parts += [f"queue {row['capacity']}"] if row["capacity"] is not None else []
-    parts += ["processes"] if row["uses_processes"] else []
+def _settings(row: RepPipelineOp, names: Mapping[tuple[str, int], str]) -> str:
+    after = names.get((row.pipeline_key, row.consumer_id if row.consumer_id is not None else -1))
+    parts = [row.op_type, f"workers {row.workers}"]
+    parts += [f"queue {row.capacity}"] if row.capacity is not None else []
+    parts += ["processes"] if row.uses_processes else []
     return ", ".join(parts) + f", feeds {after or 'the training'}"
 
 
-def _stages(rows: Sequence[Row], reps: Collection[int], places: Mapping[str, str]) -> list[dict[str, Any]]:
+def _stages(rows: Sequence[RepPipelineOp], reps: Collection[int], places: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each stage once: settings of the last repetition that counts, medians of what was measured."""
     names = stage_names(rows)
-    by_stage: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    by_stage: dict[tuple[str, int], list[RepPipelineOp]] = defaultdict(list)
     for row in rows:
-        if row["rep"] in reps:
-            by_stage[row["pipeline_key"], row["op_id"]].append(row)
+        if row.rep in reps:
+            by_stage[row.pipeline_key, row.op_id].append(row)
     return [
         {
-            "pipeline": key, "op_id": op_id, "name": names[key, op_id], "label": own[-1]["name"],
+            "pipeline": key, "op_id": op_id, "name": names[key, op_id], "label": own[-1].name,
             "place": places.get(f"stage {names[key, op_id]}"),
-            **{field: own[-1][field] for field in ("op_type", "workers", "consumer_id")},
-            **{field: _middle(own, field) for field in ("work_ns", "fill_ratio")},
+            "op_type": own[-1].op_type, "workers": own[-1].workers, "consumer_id": own[-1].consumer_id,
+            "work_ns": _middle([row.work_ns for row in own]), "fill_ratio": _middle([row.fill_ratio for row in own]),
         }
         for (key, op_id), own in by_stage.items()
     ]  # fmt: skip
 
 
-def _middle(rows: Sequence[Row], field: str) -> float | None:
-    measured = [row[field] for row in rows if row[field] is not None]
+def _middle(values: Sequence[float | None]) -> float | None:
+    measured = [value for value in values if value is not None]
     return median(measured) if measured else None
 
 
-def _places(stages: Sequence[Row], workdir: str | None) -> dict[str, str]:
+def _places(stages: Sequence[RepPipelineOp], workdir: str | None) -> dict[str, str]:
     """`stage NAME` -> file:line of its function, or else of the call that made it, as seen from `workdir`."""
     names = stage_names(stages)
     places = {}
     for row in stages:
-        place = row["code"] or row["site"]
+        place = row.code or row.site
         if place:
-            places[f"stage {names[row['pipeline_key'], row['op_id']]}"] = seen_from(workdir, place)
+            places[f"stage {names[row.pipeline_key, row.op_id]}"] = seen_from(workdir, place)
     return places
 
 
@@ -237,18 +237,18 @@ def seen_from(workdir: str | None, place: str) -> str:
     return path.name if path.is_absolute() else place
 
 
-def stage_names(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
+def stage_names(rows: Sequence[RepPipelineOp]) -> dict[tuple[str, int], str]:
     """(pipeline_key, op_id) -> a name that survives a change of settings: what the stage does, else its type.
 
     Of several pipelines each name begins with the pipeline's number, in the order of their keys.
     """
-    keys = sorted({row["pipeline_key"] for row in rows})
+    keys = sorted({row.pipeline_key for row in rows})
     named: dict[tuple[str, int], str] = {}
     for number, key in enumerate(keys):
-        mine = {row["op_id"]: row for row in rows if row["pipeline_key"] == key}
-        names = [row["name"] or row["op_type"] for row in mine.values()]
+        mine = {row.op_id: row for row in rows if row.pipeline_key == key}
+        names = [row.name or row.op_type for row in mine.values()]
         for op_id, row in mine.items():
-            name = row["name"] or row["op_type"]
+            name = row.name or row.op_type
             unique = name if names.count(name) == 1 else f"{name} {op_id}"
             named[key, op_id] = unique if len(keys) == 1 else f"{number}: {unique}"
     return named

@@ -24,7 +24,7 @@ _INFINITE = (1 << 63) - 1
 
 
 def as_text(rows: pa.Table) -> pa.Table:
-    """The same rows, with the columns that hold such a time as DuckDB's text."""
+    """Copy of the rows with such times as DuckDB's text."""
     for at, field in enumerate(rows.schema):
         if _is_odd(rows.column(at), calendar=True):
             column = rows.select([at]).rename_columns(["value"])

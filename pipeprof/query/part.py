@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
     @property
     def of_tables(self) -> str:
-        """What SQL adds to the rows of a table."""
+        """WHERE clause that limits a table to this part; empty for all."""
         if self.ranks is None:
             return ""
         of_rep = "" if self.rep is None else f" AND rep = {self.rep}"

@@ -26,13 +26,14 @@ class Row(msgspec.Struct):  # those of the queries are frozen
 OneRow = TypeVar("OneRow", bound=Row)
 
 
-def row(name: str, query: str) -> type[Row]:
-    """The type of the rows of a query, under this name."""
+def row(name: str, query: str, **judged: str) -> type[Row]:
+    """The type of the rows of a query, under this name. `judged`: columns that a verdict adds, by type; may be None."""
     found = catalog.find(query)
     kinds: list[Any] = [PYTHON_TYPES[field.type] for field in found.gives]
-    columns = [
+    columns: list[tuple[str, Any]] = [
         (field.name, kind | None if field.nullable else kind) for field, kind in zip(found.gives, kinds, strict=True)
     ]
+    columns += [(column, PYTHON_TYPES[kind] | None) for column, kind in judged.items()]
     namespace = {"query": query, "__doc__": found.title}
     made = msgspec.defstruct(name, columns, bases=(Row,), namespace=namespace, module=__name__, frozen=True)
     return cast("type[Row]", made)
@@ -43,15 +44,30 @@ def typed(kind: type[OneRow], rows: Iterable[Mapping[str, Any]]) -> list[OneRow]
     return [kind(**one) for one in rows]
 
 
+RepCommunication = row("RepCommunication", "compare/rep_communication")
+RepCount = row("RepCount", "compare/rep_count")
+RepCurve = row("RepCurve", "compare/rep_curve")
+RepMemory = row("RepMemory", "compare/rep_memory")
+RepOp = row("RepOp", "compare/rep_op")
+RepPhase = row("RepPhase", "compare/rep_phase")
+RepPipelineOp = row("RepPipelineOp", "compare/rep_pipeline_op")
+RepStep = row("RepStep", "compare/rep_step")
 CommSummary = row("CommSummary", "comm/summary")
+Autotune = row("Autotune", "diagnose/autotune")
 FetchCall = row("FetchCall", "diagnose/fetch_call")
 HostCall = row("HostCall", "diagnose/host_call")
+JudgedStage = row("JudgedStage", "diagnose/load", kind="varchar")
 LoopCall = row("LoopCall", "diagnose/loop_call")
+Mindinsight = row("Mindinsight", "diagnose/mindinsight")
+MindinsightAdvice = row("MindinsightAdvice", "diagnose/mindinsight_advice")
+Mindspore = row("Mindspore", "diagnose/mindspore")
 NetworkPhase = row("NetworkPhase", "diagnose/network_phase")
 NetworkTop = row("NetworkTop", "diagnose/network_top")
 NetworkTypes = row("NetworkTypes", "diagnose/network_types")
 OpGrowth = row("OpGrowth", "diagnose/op_growth")
 RankImbalance = row("RankImbalance", "diagnose/rank_imbalance")
+JudgedSink = row("JudgedSink", "diagnose/sink", stage="varchar")
+StorageUse = row("StorageUse", "diagnose/storage")
 WarmupShare = row("WarmupShare", "diagnose/warmup_share")
 HostAccount = row("HostAccount", "host/account")
 HostRoom = row("HostRoom", "host/room")
@@ -61,4 +77,6 @@ Link = row("Link", "rank/link")
 PhaseDiff = row("PhaseDiff", "rank/phase_diff")
 RunAccount = row("RunAccount", "run/account")
 Course = row("Course", "step/course")
+DataWait = row("DataWait", "step/data_wait")
 StepLengths = row("StepLengths", "step/lengths")
+PhaseSummary = row("PhaseSummary", "step/phase_summary")

@@ -50,7 +50,7 @@ class _Watch:
                 self._changed.notify()
 
     def end(self, question: _Question) -> None:
-        """Afterwards it is interrupted no more."""
+        """Stop watching: the query is not interrupted after this."""
         with self._changed:
             self.asked.discard(question)
 
@@ -64,7 +64,7 @@ class _Watch:
             thread.join()
 
     def interrupt_all(self) -> None:
-        """End what is asked now, as a key does."""
+        """Interrupt all running queries, as Ctrl-C does."""
         with self._changed:
             for question in self.asked:
                 with contextlib.suppress(duckdb.Error):
@@ -174,7 +174,7 @@ def in_time(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def taken_too_long() -> QueryError:
-    """What is said of a query whose time is up."""
+    """Error for a query whose time is up."""
     return QueryError(
         f"the query took longer than {limits.most_query_seconds():,} s",
         f"ask for fewer rows at once, or set {limits.QUERY_SECONDS} to allow more",

@@ -11,6 +11,7 @@ from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
+from pipeprof.query.rows import JudgedStage, StorageUse, typed
 from pipeprof.report import kept
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, in_words
@@ -80,7 +81,7 @@ def build(
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,
             },
-            "storage": storage_of(load, engine.rows("diagnose/storage"), float(cores)),
+            "storage": storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores)),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),

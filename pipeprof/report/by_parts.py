@@ -58,7 +58,7 @@ def answered(run: Run, questions: Sequence[Question]) -> Answers:
     ranks = [Part(ranks=part) for part in _ranges(numbers, -(-sum(run.manifest.tables.values()) // RANK_ROWS))]
     medians = _asked([Task(path, part, given, apart, OF_RANKS) for part in ranks], answers)
     with Engine.of_tables({}) as engine:
-        engine.give(OF_RANKS, medians)
+        engine.register_rows(OF_RANKS, medians)
         answers.note(SPREAD, {}, engine.rows(SPREAD))
     return answers
 
@@ -76,7 +76,7 @@ def answer(task: Task) -> tuple[Answers, pa.Table]:
     answers = Answers(filling=True)
     with Engine.open(load(task.run), lazily=True, part=task.part) as engine:
         for name, rows in task.given.items():
-            engine.give(name, rows)
+            engine.register_rows(name, rows)
         for name, params in task.questions:
             answers.note(name, params, engine.rows(name, **params))
         return answers, engine.view(task.view)

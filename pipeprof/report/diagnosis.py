@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.rows import (
+    Autotune,
     CommSummary,
+    DataWait,
     FetchCall,
     HostCall,
+    JudgedSink,
+    JudgedStage,
     LoopCall,
+    Mindinsight,
+    MindinsightAdvice,
+    Mindspore,
     NetworkPhase,
     NetworkTop,
     NetworkTypes,
     OpGrowth,
+    PhaseSummary,
     RankImbalance,
     StepLengths,
     WarmupShare,
@@ -36,13 +44,13 @@ from pipeprof.verdict.calls import (
     take_calls,
 )
 from pipeprof.verdict.capacity import Trial
-from pipeprof.verdict.decision import decisions, with_stages
-from pipeprof.verdict.fills import judge_fills
+from pipeprof.verdict.decision import decisions, with_kinds, with_stages
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.modes import of_one_mode, two_modes
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
+from pipeprof.verdict.verdict_from_queues import judge_fills
 
 if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
@@ -65,10 +73,10 @@ def in_words(engine: Engine, run: Run, pipelines: list[dict[str, Any]], verdict:
     """A verdict of `judged` in words, with what other programs would say."""
     main = _main_pipelines(pipelines)
     verdict["compatible"] = compatible.verdicts(
-        mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
-        advice=engine.rows("diagnose/mindinsight_advice"),
-        mindspore=_of(main, engine.rows("diagnose/mindspore")),
-        autotune=_of(main, engine.rows("diagnose/autotune")),
+        mindinsight=typed(Mindinsight, _of(main, engine.rows(Mindinsight.query))),
+        advice=engine.typed(MindinsightAdvice),
+        mindspore=typed(Mindspore, _of(main, engine.rows(Mindspore.query))),
+        autotune=typed(Autotune, _of(main, engine.rows(Autotune.query))),
         cpu_threads=run.manifest.fingerprint.get("cpu_cores") or None,
     )
     return _worded(verdict)
@@ -112,14 +120,15 @@ def data_verdict(
     """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
     main = _main_pipelines(pipelines)
     cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
-    sink = with_stages(_of(main, engine.rows("diagnose/sink")))
-    loads = _of(main, engine.rows("diagnose/load"))
+    sink = typed(JudgedSink, with_stages(_of(main, engine.rows(JudgedSink.query))))
+    loads = typed(JudgedStage, with_kinds(_of(main, engine.rows(JudgedStage.query))))
+    steps = typed(DataWait, waits)
     alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)
     trials = [Trial(**one) for one in trials_of(run)] if loads else []
-    decided = decisions(loads, waits, cores, alone=alone)
-    verdict = diagnose(waits, decided, loads, sink=sink, cores=cores, trials=trials)
+    decided = decisions(loads, steps, cores, alone=alone)
+    verdict = diagnose(steps, decided, loads, sink=sink, cores=cores, trials=trials)
     if run.manifest.source.startswith("import:"):
-        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
+        verdict = judge_interval(verdict, engine.typed(PhaseSummary), sink)
         verdict = judge_fills(verdict, loads, cores)
         if verdict["verdict"] == "input_bound" and verdict["op_id"] is None:
             take_calls(verdict, engine.typed(FetchCall, least=LISTED))

@@ -21,7 +21,7 @@ def take_operators(engine: Engine, step: int) -> None:
     steps = engine.rows("step/with_operators")
     if all(row["kind_step"] != step for row in steps):
         raise UsageError(f"no operator was recorded in training step {step}", _there(steps))
-    engine.take_step(step)
+    engine.restrict_ops(step)
 
 
 def operators_of(engine: Engine, step: int, top: int) -> dict[str, Any]:

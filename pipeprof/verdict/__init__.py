@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeprof.verdict.gate.judge import judge
-    from pipeprof.verdict.gate.looks import judge_looks
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Verdict
     from pipeprof.verdict.gate.samples import Samples
+    from pipeprof.verdict.gate.sequential_test import judge_looks
 
 __all__ = ["Policy", "Samples", "Verdict", "judge", "judge_looks"]
 
-_ROOMS = {"judge": "judge", "judge_looks": "looks", "Policy": "policy", "Samples": "samples", "Verdict": "result"}
+_ROOMS = {
+    "judge": "judge",
+    "judge_looks": "sequential_test",
+    "Policy": "policy",
+    "Samples": "samples",
+    "Verdict": "result",
+}
 
 
 def __getattr__(name: str) -> Any:

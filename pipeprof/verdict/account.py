@@ -98,7 +98,7 @@ def _may_feed(contention: Contention, diagnosis: Mapping[str, Any]) -> bool:
 
 
 def _identity(row: HostAccount) -> tuple[str, ...]:
-    """The same process in another repetition."""
+    """Key by which a process is recognised in another repetition."""
     return row.part, row.what, row.site, row.library, row.command
 
 

@@ -49,18 +49,25 @@ LIBRARY = (  # a pattern of how the name of a library's function, or of Python's
     r"^(?:<|nn\.Module: |(?:.*(?:site-packages|dist-packages|lib/python3[.\d]*)/)?"
     rf"(?:{'|'.join(sorted(_LIBRARIES | sys.stdlib_module_names))})(?:/|\.py\())"
 )
-# Frames of MindSpore's, as patterns: what trains; what computes gradients or runs compiled code, below which functions
-# are the network's; and what waits for what was launched.
+# Frames of MindSpore's and PyTorch's, as patterns: what trains; what computes gradients or runs compiled code, below
+# which functions are the network's; and what waits for what was launched.
 NETWORK_FRAMES = (
     r"^mindspore/(?:ops/composite/"
     r"|(?:common|graph)/api\.py\(\d+\): "
     r"(?:_PyNativeExecutor\.(?:grad|new_graph|end_graph)|_\w*(?:Jit|Graph|Function)Executor))"
+    r"|^torch/(?:nn|autograd|_dynamo|_inductor|_functorch|amp)/|^torch/(?:_tensor|functional)\.py\("
 )
-TRAINING_FRAMES = NETWORK_FRAMES[:-1] + r"|nn/(?:optim|wrap)/|train/(?:model|dataset_helper)\.py|dataset/|parallel/)"
+TRAINING_FRAMES = (
+    NETWORK_FRAMES
+    + r"|^mindspore/(?:nn/(?:optim|wrap)/|train/(?:model|dataset_helper)\.py|dataset/|parallel/)"
+    + r"|^torch/(?:optim|utils/data|distributed)/"
+)
 WAIT_FRAMES = (
-    r"^mindspore/(?:common/(?:_stub_)?tensor\.py\(|runtime/|(?:common|graph)/api\.py\(\d+\): _PyNativeExecutor\.sync)"
+    r"^torch/(?:cuda|accelerator)/.*: \w*synchronize$"
+    r"|^mindspore/(?:common/(?:_stub_)?tensor\.py\(|runtime/|(?:common|graph)/api\.py\(\d+\): _PyNativeExecutor\.sync)"
     r"|(?:/|^)(?:threading|queue|selectors|multiprocessing/\w+)\.py\(\d+\): "
 )
+_FRAMEWORKS = ("mindspore/", "torch/")
 _FRAME = re.compile(r"(.*)\((\d+)\): ")
 _LINE = re.compile(r"\(\d+\): ")
 _FILE_CALLS = frozenset({"POSIX", "STDIO"})  # categories
@@ -122,7 +129,7 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     callers = {(row.rep, row.rank, row.name): row.caller for row in rows}
     for row in sorted(rows, key=lambda row: (-row.total_ns / row.loop_ns, row.depth, row.name)):
-        call = None if row.name.startswith("mindspore/") else _loop_call(row)
+        call = None if row.name.startswith(_FRAMEWORKS) or _may_be_operators(row) else _loop_call(row)
         if call is not None and not any(_lies_in(row, one, callers) for one in found):
             found.append(call | {"rep": row.rep, "key": row.name})
     best: dict[tuple[str, str], dict[str, Any]] = {}
@@ -162,6 +169,13 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _may_be_operators(row: LoopCall) -> bool:
+    """Whether most of a function's time may be that of operators which it launches, without a frame that says so."""
+    of_library = row.inside is not None and re.match(LIBRARY, row.inside.replace(": ", "(0): ", 1)) is not None
+    known = (row.inside_ns or 0) if of_library else 0
+    return row.hides_ops and (row.training_ns > MIXED * row.total_ns or known < HOT * row.total_ns)
+
+
 def _lies_in(row: LoopCall, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:
     """Whether the function is mostly called from a call that was found, however far below it."""
     name, seen = row.name, set[str]()
@@ -175,18 +189,18 @@ def _lies_in(row: LoopCall, call: Mapping[str, Any], callers: Mapping[tuple[int,
 
 
 def _place_of(frame: str | None) -> str | None:
-    """`train.py:12` of `train.py(12): log`; None for a frame of MindSpore's, where nobody could change anything."""
-    match = None if frame is None or frame.startswith("mindspore/") else _FRAME.match(frame)
+    """`train.py:12` of `train.py(12): log`; None for a frame of the framework's, where nobody could change anything."""
+    match = None if frame is None or frame.startswith(_FRAMEWORKS) else _FRAME.match(frame)
     return f"{match[1]}:{match[2]}" if match else None
 
 
 def stage_of_call(call: Row | None) -> Stage | None:
-    """The call as the stage that limits."""
+    """Converts a call to the stage that limits."""
     return None if call is None or call["name"] is None else Stage(None, "call", call["name"])
 
 
 def _worst(rows: Sequence[FetchCall]) -> list[FetchCall]:
-    """Of the rank that waits longest."""
+    """Rows of the rank that waits longest."""
     worst = max(((row.wait_ns, -row.rep, -row.rank) for row in rows), default=None)
     return [row for row in rows if (row.wait_ns, -row.rep, -row.rank) == worst]
 

@@ -116,7 +116,7 @@ def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
 
 
 def cached(point: Cache) -> Candidate:
-    """A cache as a candidate."""
+    """Builds the candidate for a cache."""
     change = Change(point["op_id"], cache=CACHE_BYTES)
     ratio = point["ratio"]
     prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))

@@ -29,6 +29,7 @@ NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
 PREFETCH = 16  # MindSpore's default
 MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 SOURCE = "GeneratorOp"
+CONSUMER = -1  # the op_id of the training loop
 SCALING = frozenset(["MapOp", "BatchOp"])
 CHEAP = frozenset(
     ["ShuffleOp", "RepeatOp", "EpochCtrlOp", "RenameOp", "ProjectOp", "TakeOp", "SkipOp", "ZipOp", "ConcatOp"]

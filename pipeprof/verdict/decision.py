@@ -13,7 +13,8 @@ from pipeprof.verdict.rules import DOUBTS, RULES, SATURATED, SINK_STAGES, UNTIME
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import DataWait, JudgedStage
+
     Doubt = dict[str, Any]
 
 
@@ -50,8 +51,8 @@ class Decision:
         return [clause.shown(self.facts) for clause in self.rule.when]
 
 
-def decide(rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> Decision:
-    """The decision on one pipeline on one rank from its rows of diagnose/load; `machine_cores` 0 when not known.
+def decide(rows: Sequence[JudgedStage], machine_cores: float, *, alone: bool = True) -> Decision:
+    """The decision on one pipeline on one rank ; `machine_cores` 0 when not known.
 
     `alone`: the run has no other rank.
 
@@ -67,8 +68,8 @@ def decide(rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> 
     if "holds_lock" in doubt_codes:
         ranked.sort(key=lambda stage: (stage is not facts.first, stage is not facts.lock_holder))
     return Decision(
-        rep=rows[0]["rep"],
-        rank=rows[0]["rank"],
+        rep=rows[0].rep,
+        rank=rows[0].rank,
         verdict=next(codes(VERDICTS, facts, rule.code)),
         rule=rule,
         facts=facts,
@@ -79,32 +80,33 @@ def decide(rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> 
 
 
 def decisions(
-    loads: Sequence[Row], waits: Sequence[Row], machine_cores: float, *, alone: bool = True
+    loads: Sequence[JudgedStage], waits: Sequence[DataWait], machine_cores: float, *, alone: bool = True
 ) -> list[Decision]:
     """One decision for each repetition, on its rank that waits most: every rank waits for the slowest one.
 
-    `loads`: rows of diagnose/load, of one pipeline for each rank; `waits`: of step/data_wait. Ranks of which only
-    warm-up was seen, and pipelines without batches, are left out.
+    `loads`: of one pipeline for each rank. Ranks of which only warm-up was seen, and pipelines without batches, are
+    left out.
     """
-    warmup_only = {(row["rep"], row["rank"]) for row in waits if row["kind"] != "train"}
-    groups: dict[tuple[int, int], list[Row]] = {}
+    warmup_only = {(row.rep, row.rank) for row in waits if row.kind != "train"}
+    groups: dict[tuple[int, int], list[JudgedStage]] = {}
     for row in loads:
-        key = (row["rep"], row["rank"])
-        if key not in warmup_only and row["wait_share"] is not None:
+        key = (row.rep, row.rank)
+        if key not in warmup_only and row.wait_share is not None:
             groups.setdefault(key, []).append(row)
-    worst: dict[int, list[Row]] = {}
+    worst: dict[int, tuple[float, list[JudgedStage]]] = {}
     for (rep, _), rows in groups.items():
-        if rep not in worst or rows[0]["wait_share"] > worst[rep][0]["wait_share"]:
-            worst[rep] = rows
-    return [decide(rows, machine_cores, alone=alone) for rows in worst.values()]
+        share = rows[0].wait_share or 0.0
+        if rep not in worst or share > worst[rep][0]:
+            worst[rep] = share, rows
+    return [decide(rows, machine_cores, alone=alone) for _, rows in worst.values()]
 
 
-def with_kinds(loads: Sequence[Row]) -> list[dict[str, Any]]:
+def with_kinds(loads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of diagnose/load, each with the `kind` of its stage by itself."""
-    return [{**row, "kind": StageFacts.of(row).kind} for row in loads]
+    return [{**row, "kind": StageFacts.of(SimpleNamespace(**row)).kind} for row in loads]
 
 
-def with_stages(sinks: Sequence[Row]) -> list[dict[str, Any]]:
+def with_stages(sinks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of diagnose/sink, each with the `stage` that is late: data_processing | data_transmission | None."""
     return [{**row, "stage": next(codes(SINK_STAGES, SimpleNamespace(**row)), None)} for row in sinks]
 
@@ -145,7 +147,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
 
 
 def _numbers(code: str, facts: Facts, rule: Rule) -> dict[str, Any]:
-    """What a sentence about a doubt needs."""
+    """Numbers that the sentence about a doubt needs."""
     numbers = _NUMBERS[code](facts) if code in _NUMBERS else {}
     return numbers | {"rule": rule.code} if code == "indirect" else numbers
 

@@ -6,21 +6,21 @@ Every attribute here is a definition; where a threshold is part of one it is nam
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipeprof.verdict.capacity import crowded_below
+from pipeprof.verdict.capacity import CONSUMER, crowded_below
 from pipeprof.verdict.clause import codes
-from pipeprof.verdict.loop import CONSUMER
 from pipeprof.verdict.rules import CROWDED_IDLE, KINDS, USED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+    from types import SimpleNamespace
 
     from typing_extensions import Self
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import JudgedStage
 
 ITERABLE = "Iterable"  # a stage: all of a loader without hooks
 
@@ -51,9 +51,16 @@ class StageFacts:
     overrun: float | None
 
     @classmethod
-    def of(cls, row: Row) -> Self:
-        """The facts of a row."""
-        return cls(*[row[name] for name in _COLUMNS])
+    def of(cls, row: JudgedStage | SimpleNamespace) -> Self:
+        """The facts of a row, or of such columns."""
+        return cls(
+            op_id=row.op_id, op_type=row.op_type, name=row.name, workers=row.workers,
+            below_concat=row.below_concat, rows_per_batch=row.rows_per_batch, row_ns=row.row_ns,
+            law_row_ns=row.law_row_ns, rate=row.rate, utilisation=row.utilisation, cores=row.cores,
+            python_cores=row.python_cores, cpu_share=row.cpu_share, work_cv=row.work_cv,
+            longest_batches=row.longest_batches, burst_share=row.burst_share, drop_ratio=row.drop_ratio,
+            gil_share=row.gil_share, lock_share=row.lock_share, overrun=row.overrun,
+        )  # fmt: skip
 
     @cached_property
     def kind(self) -> str | None:
@@ -115,23 +122,23 @@ class Facts:
     queued: int = 1
 
     @classmethod
-    def of(cls, rows: Sequence[Row], machine_cores: float, *, alone: bool = True) -> Self:
+    def of(cls, rows: Sequence[JudgedStage], machine_cores: float, *, alone: bool = True) -> Self:
         """The facts of a pipeline's rows, of which none may be without `wait_share`; `alone`: of the only rank.
 
         Where only the rank's own CPU is known, what the others use is not: it is no other program's.
         """
         row = rows[0]
         return cls(
-            tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row["op_id"])),
-            row["wait_share"],
-            row["batches"],
-            row["idle_share"],
-            row["process_cores"],
-            row["gil_share"],
-            row["room_cores"] or machine_cores,
-            row["process_cores"] if row["job_cores"] is None and alone else row["job_cores"],
-            row["delay_share"],
-            queued=sum(not one.get("chained") for one in rows if one["op_id"] != CONSUMER),
+            tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row.op_id)),
+            row.wait_share or 0.0,
+            row.batches or 0,
+            row.idle_share,
+            row.process_cores,
+            row.gil_share,
+            row.room_cores or machine_cores,
+            row.process_cores if row.job_cores is None and alone else row.job_cores,
+            row.delay_share,
+            queued=sum(not one.chained for one in rows if one.op_id != CONSUMER),
         )
 
     @cached_property
@@ -246,7 +253,7 @@ class Facts:
 
     @property
     def untimed_cores(self) -> float | None:
-        """That CPU in cores."""
+        """CPU beyond its timed work, of the operator that has most of it, in cores."""
         return self.untimed_worker.untimed_cores if self.untimed_worker else None
 
     @property
@@ -270,7 +277,7 @@ class Facts:
 
     @property
     def contending_cores(self) -> float | None:
-        """Its CPU in cores."""
+        """CPU of the contending stage, in cores."""
         return None if self.contender is None else self.contender.cores or 0.0
 
     @property
@@ -282,7 +289,7 @@ class Facts:
 
     @property
     def first_utilisation(self) -> float | None:
-        """Of the stage that was named."""
+        """Utilisation of the stage that was named."""
         return self.first.utilisation if self.first else None
 
     @property
@@ -310,9 +317,6 @@ class Facts:
     def drop_elsewhere(self) -> float | None:
         """The largest drop, where it is not at the stage that was named."""
         return None if self.drop_stage is self.first else self.drop
-
-
-_COLUMNS = tuple(field.name for field in fields(StageFacts))
 
 
 def _largest(measured: Iterable[tuple[StageFacts, float | None]]) -> StageFacts | None:

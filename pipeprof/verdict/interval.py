@@ -12,31 +12,31 @@ from pipeprof.verdict.evidence import evidence, of_queues, on
 from pipeprof.verdict.rules import ENOUGH_BATCHES, HIGH_WAIT, MODERATE_WAIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import JudgedSink, PhaseSummary
 
 
-def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequence[Row] = ()) -> dict[str, Any]:
+def judge_interval(
+    verdict: dict[str, Any], phases: Sequence[PhaseSummary], sink: Sequence[JudgedSink] = ()
+) -> dict[str, Any]:
     """The verdict on the data, completed when it is not_measured; else as it is.
 
     The first step of a profile begins at its own forward pass, so that warm-up says nothing.
 
-    `phases`: rows of step/phase_summary; `sink`: rows of diagnose/sink with their `stage`. The worst rank counts, and
-    its queues.
+    The worst rank counts, and its queues.
     """
     waits = [
-        row for row in phases if row["phase"] == "data_wait" and row["share"] is not None and row["kind"] == "train"
+        (row.share, row) for row in phases if row.phase == "data_wait" and row.share is not None and row.kind == "train"
     ]
     if verdict["verdict"] != "not_measured" or not waits:
         return verdict
-    worst = max(waits, key=lambda row: row["share"])
-    share = worst["share"]
-    measured_on = on("steps_of_rank", steps=worst["steps"], rank=worst["rank"])
+    share, worst = max(waits, key=lambda one: one[0])
+    measured_on = on("steps_of_rank", steps=worst.steps, rank=worst.rank)
     waiting = evidence("before_forward", share, "share", "step/phase_summary", measured_on)
     judged = {**verdict, "evidence": [*verdict["evidence"], waiting]}
-    key = (worst["rep"], worst["rank"])
-    late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == key), None)
+    key = (worst.rep, worst.rank)
+    late = next((row for row in sink if row.stage and (row.rep, row.rank) == key), None)
     if share < MODERATE_WAIT:
         return judged | {
             "verdict": "consumer_bound",
@@ -46,10 +46,10 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
         }
     if late is None:
         return judged
-    batches = late["batches"] or 0
+    batches = late.batches or 0
     few = [{"code": "few_queue_batches", "batches": batches}] if batches < ENOUGH_BATCHES else []
     return judged | {
-        "verdict": "input_bound", "severity": "high" if share >= HIGH_WAIT else "moderate", "stage": late["stage"],
+        "verdict": "input_bound", "severity": "high" if share >= HIGH_WAIT else "moderate", "stage": late.stage,
         "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [{"code": "no_batches"}, *few],
         "evidence": [*judged["evidence"], *of_queues(late)],
     }  # fmt: skip

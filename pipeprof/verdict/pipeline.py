@@ -11,63 +11,59 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
-from pipeprof.verdict.decision import named, with_kinds
+from pipeprof.verdict.capacity import CONSUMER
+from pipeprof.verdict.decision import named
 from pipeprof.verdict.grade import graded
-from pipeprof.verdict.loop import CONSUMER, loop_of
+from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import BOUND, Suggestion, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.query.rows import DataWait, JudgedSink, JudgedStage
     from pipeprof.verdict.capacity import Loop, Trial
     from pipeprof.verdict.decision import Decision
     from pipeprof.verdict.facts import StageFacts
 
-    Row = Mapping[str, Any]
 
-FACTS = (
-    "workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "lock_share", "longest_ns",
-    "max_row_ns", "idle_share", "process_cores",
-)  # fmt: skip
 # Doubts that say something of the stage that is named.
 OF_A_STAGE = ("not_busy", "close", "queues_elsewhere", "prefilled", "overrun", "indirect", "none_busy")
 
 
 def diagnose(
-    waits: Sequence[Row],
+    waits: Sequence[DataWait],
     decided: Sequence[Decision],
-    loads: Sequence[Row],
+    loads: Sequence[JudgedStage],
     *,
-    sink: Sequence[Row] = (),
+    sink: Sequence[JudgedSink] = (),
     cores: float = 0.0,
     trials: Sequence[Trial] = (),
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
-    `waits`: rows of step/data_wait; `decided`: one decision for each repetition; `loads`: rows of diagnose/load;
-    `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known; `trials`: what was measured
+    `decided`: one decision for each repetition; `cores`: of the machine, 0 when not known; `trials`: what was measured
     of changes before. Repetitions vote; the one in the middle of the winners is shown.
     """
-    steady = [row for row in waits if row["kind"] == "train"]
+    steady = [row for row in waits if row.kind == "train"]
     if not decided:
         diagnosis = _without_pipeline(steady, _worst_per_rep(steady))
-        late = [row for row in sink if row["stage"]] if diagnosis["verdict"] == "input_bound" else []
+        late = [row for row in sink if row.stage] if diagnosis["verdict"] == "input_bound" else []
         diagnosis["stage"] = _side(diagnosis, late)
         return diagnosis
     chosen, agree = _vote(decided)
     key = (chosen.rep, chosen.rank)
-    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == key])
+    rows = [row for row in loads if (row.rep, row.rank) == key]
     diagnosis = _empty(chosen.verdict, chosen.facts.wait_share)
-    wait_share = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == key), None)
+    wait_share = next((row.data_wait_share for row in steady if (row.rep, row.rank) == key), None)
     diagnosis["doubts"] = _doubts(chosen, agree, len(decided), wait_share)
     diagnosis["confidence"] = graded(diagnosis["doubts"])
-    diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rank, rows[0]["pipeline_key"]
+    diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rank, rows[0].pipeline_key
     diagnosis["repetitions"] = {"agree": agree, "of": len(decided)}
     diagnosis["severity"] = _severity(chosen)
     diagnosis["data_wait_share_all_steps"] = wait_share
     diagnosis["evidence"] += shown.of_waiting(rows[0], wait_share)
-    diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row["rep"], row["rank"]) == key])
+    diagnosis["stage"] = _side(diagnosis, [row for row in sink if (row.rep, row.rank) == key])
     if chosen.verdict == "consumer_bound":
         _clear(diagnosis, chosen, rows, loop_of(rows, cores, trials))
     elif diagnosis["stage"] == "data_transmission":
@@ -112,7 +108,7 @@ def _severity(one: Decision) -> str | None:
     return "high" if one.facts.wait_share >= HIGH_WAIT else "moderate"
 
 
-def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
+def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[JudgedStage], loop: Loop) -> None:
     """The loop that limits: what its data pipeline takes from it, and how much faster the data could come."""
     diagnosis["rule_name"], diagnosis["rule_facts"] = one.rule.name, one.rested_on
     diagnosis["headroom"] = _headroom(rows)
@@ -120,7 +116,7 @@ def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: 
     diagnosis["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
 
 
-def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
+def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[JudgedStage], loop: Loop) -> None:
     """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier.
 
     None where no rule chose one and neither times nor queues of any are known.
@@ -131,7 +127,7 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
         diagnosis["confidence"] = "low"
         return
     best, kind = operators[0]
-    row = next(row for row in rows if row["op_id"] == best.op_id)
+    row = next(row for row in rows if row.op_id == best.op_id)
     diagnosis |= {
         "op_id": best.op_id,
         "op_type": best.op_type,
@@ -141,8 +137,8 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[Row], loop: L
         "rule_name": one.rule.name,
         "rule_facts": one.rested_on,
         "candidates": [operator.op_id for operator, _ in operators],
-        "place": {"call": row["site"], "code": row["code"]},
-        "facts": {name: row[name] for name in FACTS} | _next(one, best),
+        "place": {"call": row.site, "code": row.code},
+        "facts": facts_of(row) | _next(one, best),
     }
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
     shared = one.rule.code == "shared_cpu"
@@ -163,34 +159,46 @@ def _next(one: Decision, best: StageFacts) -> dict[str, Any]:
     return {"margin": other and one.facts.margin, "runner_up": named(other)}
 
 
-def _side(diagnosis: dict[str, Any], sink: Sequence[Row]) -> str | None:
+def _side(diagnosis: dict[str, Any], sink: Sequence[JudgedSink]) -> str | None:
     """In sink mode: whether the pipeline or the way to the device is late. None without a device queue."""
     if not sink:
         return None
     row = sink[0]
     diagnosis["evidence"] += shown.of_queues(row)
-    stage: str | None = row["stage"]
+    stage = row.stage
     if stage == "data_transmission" and diagnosis["verdict"] == "input_bound":
         diagnosis["suggestions"].append(Suggestion("fewer_bytes").as_dict())
     return stage
 
 
-def _headroom(rows: Sequence[Row]) -> dict[str, Any] | None:
+def _headroom(rows: Sequence[JudgedStage]) -> dict[str, Any] | None:
     """How many times faster than now the slowest operator could go."""
-    rated = [row for row in rows if row["op_id"] != CONSUMER and row["rate"] is not None and row["loop_rate"]]
-    slowest = min(rated, key=lambda row: row["rate"], default=None)
-    if slowest is None:
-        return None
-    return {"op_id": slowest["op_id"], "ratio": slowest["rate"] / slowest["loop_rate"]}
+    rated = [
+        (row.rate, row.op_id, row.rate / row.loop_rate)
+        for row in rows
+        if row.op_id != CONSUMER and row.rate is not None and row.loop_rate
+    ]
+    slowest = min(rated, key=lambda one: one[0], default=None)
+    return None if slowest is None else {"op_id": slowest[1], "ratio": slowest[2]}
 
 
-def _without_pipeline(waits: Sequence[Row], shares: Mapping[int, float]) -> dict[str, Any]:
+def facts_of(row: JudgedStage) -> dict[str, Any]:
+    """What was measured of the operator that limits."""
+    return {
+        "workers": row.workers, "work_ns": row.work_ns, "rate": row.rate, "utilisation": row.utilisation,
+        "cpu_share": row.cpu_share, "cores": row.cores, "gil_share": row.gil_share, "lock_share": row.lock_share,
+        "longest_ns": row.longest_ns, "max_row_ns": row.max_row_ns, "idle_share": row.idle_share,
+        "process_cores": row.process_cores,
+    }  # fmt: skip
+
+
+def _without_pipeline(waits: Sequence[DataWait], shares: Mapping[int, float]) -> dict[str, Any]:
     """Steps but no batches of a known pipeline: the share of waiting is all there is to say."""
     if not shares:
         return _empty("not_measured", None)
     share = median(shares.values())
     diagnosis = _empty("consumer_bound" if share < MODERATE_WAIT else "input_bound", share)
-    steps = sum(row["steps"] for row in waits)
+    steps = sum(row.steps for row in waits)
     if share >= MODERATE_WAIT:
         diagnosis["severity"] = "high" if share >= HIGH_WAIT else "moderate"
     diagnosis["doubts"].append({"code": "no_pipeline"})
@@ -201,11 +209,11 @@ def _without_pipeline(waits: Sequence[Row], shares: Mapping[int, float]) -> dict
     return diagnosis
 
 
-def _worst_per_rep(waits: Sequence[Row]) -> dict[int, float]:
+def _worst_per_rep(waits: Sequence[DataWait]) -> dict[int, float]:
     worst: dict[int, float] = {}
     for row in waits:
-        if row["data_wait_share"] is not None:
-            worst[row["rep"]] = max(worst.get(row["rep"], 0.0), row["data_wait_share"])
+        if row.data_wait_share is not None:
+            worst[row.rep] = max(worst.get(row.rep, 0.0), row.data_wait_share)
     return worst
 
 

@@ -184,7 +184,7 @@ def _wants_cores(stage: Stage, change: Change) -> bool:
 
 
 def _naive(loop: Loop, stage: Stage, change: Change) -> float:
-    """Capacity if each worker had a core."""
+    """Capacity in batches/s if each worker had a core of its own."""
     return rate_now(loop, stage) * (change.workers or stage.workers) / stage.workers
 
 

@@ -104,5 +104,5 @@ def at_least(count: int, total: int, ranks: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _limit(alpha: float, freedom: float) -> float:
-    """What Student's t exceeds with chance `alpha`."""
+    """Upper quantile of Student's t at chance `alpha`."""
     return -t_quantile(alpha, freedom)

@@ -10,13 +10,15 @@ from pipeprof.verdict.storage import WORTH, reading_shares
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import JudgedStage, StorageUse
 
 SMALL_FILE = 1 << 20  # bytes of a row up to which finding its file may take as long as reading it
 FOLDERS = frozenset(["AlbumOp", "CelebAOp", "CocoOp", "DIV2KOp", "Food101Op", "ImageFolderOp", "ManifestOp", "VOCOp"])
 
 
-def small_files(advice: Mapping[str, Any], load: Sequence[Row], facts: Sequence[Row]) -> dict[str, Any] | None:
+def small_files(
+    advice: Mapping[str, Any], load: Sequence[JudgedStage], facts: Sequence[StorageUse]
+) -> dict[str, Any] | None:
     """The source of a pipeline, where it does; None where that costs the loop next to nothing.
 
     `most`: times that the loop would be as fast if no row had to be waited for. One file that is read from its
@@ -25,13 +27,14 @@ def small_files(advice: Mapping[str, Any], load: Sequence[Row], facts: Sequence[
     most = advice["curve"][-1]["ratio"]
     shares = reading_shares(facts)
     for row in facts:
-        read = row["read_bytes"]
-        by_file = row["op_type"] in FOLDERS or (row["op_type"] == SOURCE and bool(read))  # else it waits for no file
-        if row["producers"] or row["op_id"] not in shares or not by_file or most < WORTH or (read or 0) > SMALL_FILE:
+        read = row.read_bytes
+        by_file = row.op_type in FOLDERS or (row.op_type == SOURCE and bool(read))  # else it waits for no file
+        if row.producers or row.op_id not in shares or not by_file or most < WORTH or (read or 0) > SMALL_FILE:
             continue
-        made: Row = next((one for one in load if one["op_id"] == row["op_id"]), {})
+        made = next((one for one in load if one.op_id == row.op_id), None)
         return {
-            "op_id": row["op_id"], "op_type": row["op_type"], "name": made.get("name"), "site": made.get("site"),
-            "share": shares[row["op_id"]], "read_bytes": read, "most": most,
+            "op_id": row.op_id, "op_type": row.op_type, "name": made.name if made else None,
+            "site": made.site if made else None,
+            "share": shares[row.op_id], "read_bytes": read, "most": most,
         }  # fmt: skip
     return None

@@ -20,7 +20,7 @@ from pipeprof.verdict.rules import LOCK_HELD
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    Row = Mapping[str, Any]
+    from pipeprof.query.rows import JudgedStage, StorageUse
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 READS_BYTES = 64  # a row's calls that read less than this from files do not read data
@@ -37,13 +37,13 @@ RANDOM = re.compile(r"(?i:random|mixup|cutmix|cutout)|\b(?:[A-Z]\w*)?Aug")
 class _Op:
     """An operator on the way from the source to the loop, with what is known of the rows that it hands on."""
 
-    row: Row
+    row: StorageUse
     rows: float | None  # that it hands on for one batch
     bytes: float | None  # of one of them
 
 
-def storage_of(load: Sequence[Row], facts: Sequence[Row], cores: float) -> list[dict[str, Any]]:
-    """The advice for each training pipeline of each rank; `load` with kinds, `facts` of diagnose/storage.
+def storage_of(load: Sequence[JudgedStage], facts: Sequence[StorageUse], cores: float) -> list[dict[str, Any]]:
+    """The advice for each training pipeline of each rank.
 
     Pipelines whose pace or whose operators' times are not known are left out.
     """
@@ -58,20 +58,20 @@ def storage_of(load: Sequence[Row], facts: Sequence[Row], cores: float) -> list[
     return advice
 
 
-def _pipeline(row: Row) -> tuple[Any, ...]:
-    return row["rep"], row["rank"], row["pipeline_key"]
+def _pipeline(row: JudgedStage | StorageUse) -> tuple[int, int, str]:
+    return row.rep, row.rank, row.pipeline_key
 
 
-def _advice(loop: Loop, load: Sequence[Row], facts: Sequence[Row]) -> dict[str, Any]:
+def _advice(loop: Loop, load: Sequence[JudgedStage], facts: Sequence[StorageUse]) -> dict[str, Any]:
     shares = reading_shares(facts)
-    hand_over = min((row["hand_over_ns"] or 0.0 for row in facts), default=0.0)
-    wait_ns = (load[0]["wait_share"] or 0.0) * 1e9 / (loop.rate or 1.0)
+    hand_over = min((row.hand_over_ns or 0.0 for row in facts), default=0.0)
+    wait_ns = (load[0].wait_share or 0.0) * 1e9 / (loop.rate or 1.0)
     floor = replace(loop, consumer=1e9 / (1e9 / (loop.consumer or 1.0) + min(hand_over, wait_ns)))
     curve = [_expected(floor, [cached(floor, stage, share * shares.get(stage.op_id, 0.0)) for stage in floor.stages])
              | {"cached": share} for share in SHARES]  # fmt: skip
     points = [] if _branches(facts) else list(_points(floor, load, facts, shares))
     best = best_point(points)
-    untimed = not shares and any(row["wait_share"] is None for row in facts if not row["producers"])
+    untimed = not shares and any(row.wait_share is None for row in facts if not row.producers)
     return {
         "split": split(floor, load, None if untimed else curve[-1]["ratio"], hand_over),
         "curve": curve,
@@ -83,12 +83,12 @@ def _advice(loop: Loop, load: Sequence[Row], facts: Sequence[Row]) -> dict[str, 
     }
 
 
-def reading_shares(facts: Sequence[Row]) -> dict[int, float]:
+def reading_shares(facts: Sequence[StorageUse]) -> dict[int, float]:
     """The part of a row's time that each operator that reads waits for what it reads."""
     return {
-        row["op_id"]: min(row["wait_share"], 1.0)
+        row.op_id: min(row.wait_share, 1.0)
         for row in facts
-        if row["wait_share"] and (not row["producers"] or (row["read_bytes"] or 0.0) >= READS_BYTES)
+        if row.wait_share and (not row.producers or (row.read_bytes or 0.0) >= READS_BYTES)
     }
 
 
@@ -104,13 +104,15 @@ def cached(loop: Loop, stage: Stage, share: float) -> Stage:
     return replace(faster, rate=max(rate_with(faster, stage.workers) or 0.0, rate_now(loop, stage)))
 
 
-def split(loop: Loop, load: Sequence[Row], without_reading: float | None, hand_over: float) -> dict[str, float | None]:
+def split(
+    loop: Loop, load: Sequence[JudgedStage], without_reading: float | None, hand_over: float
+) -> dict[str, float | None]:
     """The loop's waiting as shares of its time: for reading, for preparing, for the hand-over of batches made before.
 
     `without_reading`: how many times as fast the loop would be with all data cached; None where that is not known.
     """
     step_ns = 1e9 / (loop.rate or 1.0)
-    wait: float = load[0]["wait_share"] or 0.0
+    wait: float = load[0].wait_share or 0.0
     handed = min(hand_over / step_ns, wait)
     if without_reading is None:
         return {"wait": wait, "reading": None, "preparing": None, "hand_over": handed}
@@ -139,20 +141,20 @@ def _expected(loop: Loop, stages: Sequence[Stage]) -> dict[str, float]:
 
 
 def _points(
-    loop: Loop, load: Sequence[Row], facts: Sequence[Row], shares: Mapping[int, float]
+    loop: Loop, load: Sequence[JudgedStage], facts: Sequence[StorageUse], shares: Mapping[int, float]
 ) -> Iterator[dict[str, Any]]:
     """A cache after each operator, the source first: its size, what it brings in memory and on the same storage."""
-    load_of = {row["op_id"]: row for row in load}
+    load_of = {row.op_id: row for row in load}
     speed = _storage_speed(loop, facts, shares)
     gone: set[int] = set()
     changes = None
     ops = _chain(facts)
     for op in ops:
-        op_id = op.row["op_id"]
+        op_id = op.row.op_id
         gone.add(op_id)
-        facts_of = load_of.get(op_id, {})
-        changes = changes or _changes(op.row["op_type"], facts_of.get("name"))
-        if op.row["op_type"] in NO_POINT:
+        stage_of = load_of.get(op_id)
+        changes = changes or _changes(op.row.op_type, stage_of.name if stage_of else None)
+        if op.row.op_type in NO_POINT:
             continue
         rest = [stage for stage in loop.stages if stage.op_id not in gone]
         memory = _expected(loop, [*rest, _source(op, MEMORY_ROW_NS)])
@@ -161,9 +163,9 @@ def _points(
         rows = _rows_of_epoch(op, ops)
         yield {
             "op_id": op_id,
-            "op_type": op.row["op_type"],
-            "name": facts_of.get("name"),
-            "site": facts_of.get("site"),
+            "op_type": op.row.op_type,
+            "name": stage_of.name if stage_of else None,
+            "site": stage_of.site if stage_of else None,
             "rows": rows,
             "row_bytes": op.bytes,
             "bytes": None if rows is None or op.bytes is None else rows * op.bytes,
@@ -171,7 +173,7 @@ def _points(
             "untimed": any(stage.rate is None and not is_cheap(stage) for stage in rest),
             "disk_ratio": None if disk is None else disk["ratio"],
             "changes": changes,
-            "python": any(bool(load_of.get(one, {}).get("is_python")) for one in gone - {ops[0].row["op_id"]}),
+            "python": any(one in load_of and bool(load_of[one].is_python) for one in gone - {ops[0].row.op_id}),
         }
 
 
@@ -189,51 +191,51 @@ def _changes(op_type: str, name: str | None) -> str | None:
     return "batches" if op_type == "BatchOp" else None  # MindSpore's sources shuffle unless they are told not to
 
 
-def _storage_speed(loop: Loop, facts: Sequence[Row], shares: Mapping[int, float]) -> float | None:
+def _storage_speed(loop: Loop, facts: Sequence[StorageUse], shares: Mapping[int, float]) -> float | None:
     """Bytes/s that all workers of the source read together; None where it is not known."""
     for row in facts:
-        stage = next((one for one in loop.stages if one.op_id == row["op_id"]), None)
-        if row["op_id"] in shares and stage is not None and stage.row_ns and row["read_bytes"]:
-            return float(row["read_bytes"]) * stage.workers * 1e9 / (stage.row_ns * shares[row["op_id"]])
+        stage = next((one for one in loop.stages if one.op_id == row.op_id), None)
+        if row.op_id in shares and stage is not None and stage.row_ns and row.read_bytes:
+            return float(row.read_bytes) * stage.workers * 1e9 / (stage.row_ns * shares[row.op_id])
     return None
 
 
-def _branches(facts: Sequence[Row]) -> bool:
+def _branches(facts: Sequence[StorageUse]) -> bool:
     """Whether rows come from several sources, so that there is no one cache after an operator."""
-    return any(row["producers"] > 1 for row in facts)
+    return any(row.producers > 1 for row in facts)
 
 
-def _chain(facts: Sequence[Row]) -> list[_Op]:
+def _chain(facts: Sequence[StorageUse]) -> list[_Op]:
     """The operators from the source to the sink, with their rows' number and size as far as both can be known."""
-    feeds = {row["consumer_id"]: row for row in facts}
+    feeds = {row.consumer_id: row for row in facts}
     ops = []
     row = feeds.get(None)
     while row is not None:
         ops.append(row)
-        row = feeds.get(row["op_id"])
+        row = feeds.get(row.op_id)
     ops.reverse()
     rows = _numbers(ops)
     sizes = _sizes(ops, rows)
     return [_Op(*parts) for parts in zip(ops, rows, sizes, strict=True)]
 
 
-def _numbers(ops: Sequence[Row]) -> list[float | None]:
+def _numbers(ops: Sequence[StorageUse]) -> list[float | None]:
     """Rows that each hands on for one batch."""
     numbers: list[float | None] = []
     for row in ops:
         before = numbers[-1] if numbers else None
-        is_batch = row["op_type"] == "BatchOp"
-        numbers.append(1.0 if is_batch else row["rows_per_batch"] or before)
+        is_batch = row.op_type == "BatchOp"
+        numbers.append(1.0 if is_batch else row.rows_per_batch or before)
     return numbers
 
 
-def _sizes(ops: Sequence[Row], rows: Sequence[float | None]) -> list[float | None]:
+def _sizes(ops: Sequence[StorageUse], rows: Sequence[float | None]) -> list[float | None]:
     """Bytes of a row behind each: from the source on, and back from the batch, whose size was seen."""
     sizes: list[float | None] = []
     for number, row in enumerate(ops):
-        sizes.append(_after(row, sizes[-1], _fold(rows, number)) if sizes else row["out_bytes"])
-    if ops and ops[0]["batch_bytes"] is not None:
-        sizes[-1] = float(ops[0]["batch_bytes"])
+        sizes.append(_after(row, sizes[-1], _fold(rows, number)) if sizes else row.out_bytes)
+    if ops and ops[0].batch_bytes is not None:
+        sizes[-1] = float(ops[0].batch_bytes)
     for number in range(len(ops) - 1, 0, -1):
         if sizes[number - 1] is None:
             sizes[number - 1] = _before(ops[number], sizes[number], _fold(rows, number))
@@ -246,24 +248,24 @@ def _fold(rows: Sequence[float | None], number: int) -> float | None:
     return None if before is None or not after else before / after
 
 
-def _after(row: Row, size: float | None, fold: float | None) -> float | None:
+def _after(row: StorageUse, size: float | None, fold: float | None) -> float | None:
     if size is None:
         return None
-    if row["op_type"] == "BatchOp":
+    if row.op_type == "BatchOp":
         return None if fold is None else size * fold
-    if row["op_type"] in KEEPS_ROWS:
+    if row.op_type in KEEPS_ROWS:
         return size
-    return _exchanged(size, row["in_bytes"], row["out_bytes"])
+    return _exchanged(size, row.in_bytes, row.out_bytes)
 
 
-def _before(row: Row, size: float | None, fold: float | None) -> float | None:
+def _before(row: StorageUse, size: float | None, fold: float | None) -> float | None:
     if size is None:
         return None
-    if row["op_type"] == "BatchOp":
+    if row.op_type == "BatchOp":
         return None if not fold else size / fold
-    if row["op_type"] in KEEPS_ROWS:
+    if row.op_type in KEEPS_ROWS:
         return size
-    return _exchanged(size, row["out_bytes"], row["in_bytes"])
+    return _exchanged(size, row.out_bytes, row.in_bytes)
 
 
 def _exchanged(size: float, off: float | None, on: float | None) -> float | None:
@@ -276,12 +278,13 @@ def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:
 
     A shard, a sampler or a `take` hands out a part of the source; with a `repeat` an epoch is several passes.
     """
-    source, counts = ops[0], []
-    if source.row["source_rows"] and source.rows and op.rows:
-        counts.append(math.ceil(source.row["source_rows"] * op.rows / source.rows))
-    repeats = any(one.row["op_type"] == "RepeatOp" for one in ops)
-    if op.row["epoch_batches"] and op.rows and (counts or not repeats):
-        counts.append(op.row["epoch_batches"] * op.rows)
+    source = ops[0]
+    counts: list[float] = []
+    if source.row.source_rows and source.rows and op.rows:
+        counts.append(math.ceil(source.row.source_rows * op.rows / source.rows))
+    repeats = any(one.row.op_type == "RepeatOp" for one in ops)
+    if op.row.epoch_batches and op.rows and (counts or not repeats):
+        counts.append(op.row.epoch_batches * op.rows)
     return float(min(counts)) if counts else None
 
 

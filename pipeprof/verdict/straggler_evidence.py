@@ -15,7 +15,7 @@ _DIFF, _ARRIVAL = "rank/phase_diff", "rank/last_arrival"
 
 
 def of_rank(item: Row) -> list[dict[str, Any]]:
-    """Of one rank that stragglers() found."""
+    """Evidence on one rank that stragglers() found."""
     lines = _now_and_then(item) if item["kind"] == "sometimes" else _always(item)
     if item["arrival"] and item["arrival"]["caused_ns"]:
         lines += _arrival(item["rank"], item["arrival"])
@@ -23,7 +23,7 @@ def of_rank(item: Row) -> list[dict[str, Any]]:
 
 
 def _now_and_then(item: Row) -> list[dict[str, Any]]:
-    """Medians over the steps do not show it."""
+    """Evidence on a rank that is slow now and then, which medians over the steps do not show."""
     steps = on("held_up_steps", held_up=item["held_up_steps"], steps=item["steps"], ranks=item["ranks"])
     who = {"rank": item["rank"], "measure": item["measure"]}
     return [evidence("rank_measure_sometimes", item["excess_ns"], "ns", _DIFF, steps, **who)]

@@ -68,7 +68,7 @@ def _row(rank: Live) -> dict[str, Any]:
 
 
 def _state(rank: Live) -> str | None:
-    """The code where no stack is needed for it."""
+    """State of a rank that is known without its stack; None otherwise."""
     if rank.ended:
         return ENDED
     if not rank.alive:

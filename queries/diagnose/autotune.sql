@@ -14,7 +14,8 @@
 --   pipeline_key        varchar  equal keys are the same pipeline again
 --   position            bigint   from 1, in the order in which it asks the operators
 --   verdict             varchar  bottleneck | ok, of the whole pipeline; null when no batch has a queue depth
---   last_queue_ratio    double   0..1  mean fill of the last queue, read when a batch was taken
+--   last_queue_ratio    double   0..1  mean fill of the last queue, read when a batch was taken; null when none has
+--                                a depth
 --   op_id               bigint   operator
 --   op_type             varchar  such as MapOp
 --   skipped             varchar  generator | non_mappable: never changed; null for the others

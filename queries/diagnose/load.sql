@@ -10,9 +10,9 @@
 --   pipeline_key     varchar  equal keys are the same pipeline again
 --   op_id            bigint   operator; -1 is the training loop
 --   op_type          varchar  such as MapOp; consumer is the training loop
---   name             varchar  what it does
+--   name             varchar  what it does; null when unknown
 --   workers          bigint   rows it works on at a time
---   capacity         bigint   size of its output queue
+--   capacity         bigint   size of its output queue; null without one
 --   is_python        boolean  runs the user's Python; null when unknown
 --   uses_processes   boolean  its Python runs in worker processes; null when unknown
 --   iterated         boolean  a Python source whose rows are taken one after the other; null when unknown
@@ -23,8 +23,8 @@
 --   chained          boolean  takes turns with the other stages that are chained, in the loop itself or in its workers
 --   below_concat     boolean  it works only part of the time
 --   source           varchar  of its times: log | hook | both; loop for the training loop; null without
---   timed_batches    bigint   batches that its times are from
---   rows_per_batch   double   rows it worked on for one batch
+--   timed_batches    bigint   batches that its times are from; null without
+--   rows_per_batch   double   rows it worked on for one batch; null when not measured
 --   work_ns          double   ns    its workers' time for one batch; null when not measured
 --   row_ns           double   ns    one row in one worker; null when not measured
 --   rate             double   batches per second  its capacity; null when not measured
@@ -37,18 +37,19 @@
 --   lock_share       double   0..1  of its workers' busy time, waiting for the interpreter's lock; null: not seen
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
---   longest_ns       double   ns    its usual longest row
+--   longest_ns       double   ns    its usual longest row; null when not measured
 --   max_row_ns       bigint   ns    its longest row; null when not measured
 --   burst_share      double   0..1  intervals in which one row took far longer than the others; null when not measured
---   samples          bigint   queue samples
+--   samples          bigint   queue samples; null without any
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
 --   output_ratio     double   0..1  mean fill behind it; null without a queue
---   drop_ratio       double   -1..1  input - output, with input 1 for a source and output 0 for the loop
---   side             varchar  whose waiting wait_share is: iterator | host_queue | data_queue
---   batches          bigint   batches in the window
---   wait_share       double   0..1  of the loop's time, spent waiting for batches
---   loop_rate        double   batches per second  of the loop
---   consumer_rate    double   batches per second  what the loop could take
+--   drop_ratio       double   -1..1  input - output, with input 1 for a source and output 0 for the loop; null when not
+--                             sampled
+--   side             varchar  whose waiting wait_share is: iterator | host_queue | data_queue; null without batches
+--   batches          bigint   batches in the window; null without any
+--   wait_share       double   0..1  of the loop's time, spent waiting for batches; null without any
+--   loop_rate        double   batches per second  of the loop; null without batches
+--   consumer_rate    double   batches per second  what the loop could take; null when not known
 --   idle_share       double   0..1  of the cores that it may use, or of the machine's; null when not measured
 --   process_cores    double   cores  that the rank's processes used; null when not measured
 --   room_cores       double   cores  that it may use; null when not measured

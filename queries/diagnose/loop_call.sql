@@ -20,7 +20,7 @@
 --   name         varchar  file and function, such as `train.py: log`
 --   frame        varchar  its line that takes most, such as `train.py(9): log`
 --   caller       varchar  the frame that calls it most; null for the outermost one
---   is_library   boolean  a library's, or MindSpore's
+--   is_library   boolean  a library's, or the framework's
 --   self_ns      bigint   ns    in itself, and in what is written in C
 --   frame_ns     bigint   ns    of that, at the line that takes most of it; null when it takes none
 --   wait_ns      bigint   ns    in calls that wait for the network
@@ -31,6 +31,7 @@
 --   inside_ns    bigint   ns    of that; null without one
 --   loop_ns      bigint   ns    all looks
 --   looks        bigint   looks that have it
+--   hides_ops    boolean  operators of the framework leave no frame: time in a function itself may be theirs
 WITH RECURSIVE bound AS (
   SELECT
     rep, rank,
@@ -106,8 +107,9 @@ judged AS (
     regexp_replace(frame, '\(\d+\): ', ': ') AS name,
     max(height) OVER (PARTITION BY rep, rank, leaf_id) - height AS depth,
     lead(frame) OVER (PARTITION BY rep, rank, leaf_id ORDER BY height ASC) AS caller,
-    frame LIKE 'mindspore/%' AS is_mindspore,
-    frame LIKE 'mindspore/%' OR regexp_matches(frame, $library) AS is_library
+    frame LIKE 'torch/%' AS is_torch,
+    regexp_matches(frame, '^(mindspore|torch)/') AS is_framework,
+    is_framework OR regexp_matches(frame, $library) AS is_library
   FROM walk
 ),
 
@@ -116,11 +118,20 @@ about AS (
     rep, rank, leaf_id,
     min(CASE WHEN regexp_matches(frame, $training) THEN height END) AS training_height,
     max(CASE WHEN regexp_matches(frame, $network) THEN height END) AS network_height,
-    bool_or(height = 0 AND is_mindspore) AS in_mindspore,
-    bool_or(frame LIKE 'mindspore/dataset/%.\_\_next\_\_' ESCAPE '\') AS fetches,
+    bool_or(height = 0 AND is_framework) AS in_framework,
+    bool_or(regexp_matches(frame, '^(mindspore/dataset|torch/utils/data)/.*\.__next__$')) AS fetches,
     bool_or(regexp_matches(frame, $waits)) AS waits,
     min(CASE WHEN NOT is_library THEN height END) AS own_height,
     any_value(CASE WHEN height = 0 THEN name END) AS leaf_name
+  FROM judged
+  GROUP BY ALL
+),
+
+-- PyTorch launches operators from C, where MindSpore does from Python of its own.
+hiding AS (
+  SELECT
+    rep, rank,
+    bool_or(is_torch) AS hides_ops
   FROM judged
   GROUP BY ALL
 ),
@@ -134,7 +145,7 @@ met AS (
     about.waits,
     coalesce(judged.height > about.training_height, FALSE) AS trains,
     coalesce(judged.height < about.network_height, FALSE) AS in_network,
-    coalesce(judged.height = about.own_height AND NOT (about.in_mindspore OR about.waits), FALSE) AS owns
+    coalesce(judged.height = about.own_height AND NOT (about.in_framework OR about.waits), FALSE) AS owns
   FROM judged
   INNER JOIN about USING (rep, rank, leaf_id)
   INNER JOIN seen ON judged.rep = seen.rep AND judged.rank = seen.rank AND judged.leaf_id = seen.stack_id
@@ -191,9 +202,10 @@ summed AS (
 SELECT
   rep, rank, summed.total_ns, summed.depth, name, by_frame.frame, by_caller.caller, summed.is_library, summed.self_ns,
   by_frame.frame_ns, summed.wait_ns, summed.training_ns, summed.network_ns, summed.owned_ns, by_inside.inside,
-  by_inside.inside_ns, whole.loop_ns, summed.looks
+  by_inside.inside_ns, whole.loop_ns, summed.looks, hiding.hides_ops
 FROM summed
 INNER JOIN whole USING (rep, rank)
+INNER JOIN hiding USING (rep, rank)
 INNER JOIN by_frame USING (rep, rank, name)
 INNER JOIN by_caller USING (rep, rank, name)
 LEFT JOIN by_inside USING (rep, rank, name)

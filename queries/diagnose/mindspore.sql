@@ -19,8 +19,8 @@
 --   queue_average_size      double   mean entries in its queue; null without one
 --   queue_utilization_pct   double   %  mean fill of its queue; null without one
 --   queue_empty_freq_pct    double   %  samples of an empty queue; null without one
---   input_utilization_pct   double   %  mean fill of its input
---   input_empty_freq_pct    double   %  samples of an empty input
+--   input_utilization_pct   double   %  mean fill of its input; null without one
+--   input_empty_freq_pct    double   %  samples of an empty input; null without one
 --   avg_cpu_pct             double   %  of one core; null without samples
 --   avg_cpu_pct_per_worker  double   %  of one core, per worker; null without samples
 --   missing                 varchar  batches | cpu | op_ids | workers: why nothing is said; null when all is there

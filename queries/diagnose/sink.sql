@@ -11,7 +11,8 @@
 --   batches             bigint   batches on the host side
 --   host_empty          bigint   of them left the host queue empty; null without sizes
 --   host_empty_share    double   0..1  of them left the host queue empty; null without sizes
---   host_wait_share     double   0..1  time for getting batches / time for getting them and handing them on
+--   host_wait_share     double   0..1  time for getting batches / time for getting them and handing them on;
+--                                      null without times
 --   device_batches      bigint   requests of the device; 0 without a device side
 --   device_empty        bigint   of them found its queue empty; null without sizes
 --   device_empty_share  double   0..1  of the device's requests found its queue empty; null without a device side

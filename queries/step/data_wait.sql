@@ -11,8 +11,8 @@
 --   fetch_steps           bigint   those that fetched a batch
 --   step_ns               bigint   ns    their summed time
 --   fetch_wait_ns         bigint   ns    their summed time inside the dataset iterator; null when none fetched
---   data_wait_share       double   0..1  fetch_wait_ns / step_ns
---   median_fetch_wait_ns  double   ns    of the steps that fetched a batch
+--   data_wait_share       double   0..1  fetch_wait_ns / step_ns; null when none fetched
+--   median_fetch_wait_ns  double   ns    of the steps that fetched a batch; null when none did
 SELECT
   rep, rank,
   min(kind) AS kind,

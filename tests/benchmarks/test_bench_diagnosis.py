@@ -12,6 +12,7 @@ import pytest
 from run_files import write
 
 from pipeprof.query.engine import Engine
+from pipeprof.query.rows import JudgedStage
 from pipeprof.record.run import Manifest, Run
 from pipeprof.verdict.decision import decide
 
@@ -62,8 +63,8 @@ def run(request, tmp_path_factory):
 def test_bottleneck(benchmark, run):
     def ask():
         with Engine.open(run) as engine:
-            rows = engine.rows("diagnose/load")
-        ranks = [list(found) for _, found in groupby(rows, key=lambda row: row["rank"])]
+            rows = engine.typed(JudgedStage)
+        ranks = [list(found) for _, found in groupby(rows, key=lambda row: row.rank)]
         return [decide(found, 8.0).first.op_id for found in ranks]
 
     assert benchmark.pedantic(ask, rounds=3) == [4] * RANKS

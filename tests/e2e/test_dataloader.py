@@ -1,10 +1,11 @@
-"""MindSpore's own DataLoader: batches, random numbers and errors as without a recorder, and its stages in the run."""
+"""DataLoaders of MindSpore and PyTorch: batches, random numbers and errors as without a recorder, and its stages in the run."""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
+from importlib.util import find_spec
 
 import pytest
 from conftest import WORKLOADS, clean_environment, script
@@ -12,13 +13,19 @@ from conftest import WORKLOADS, clean_environment, script
 from pipeprof.report.run_verdict import verdict_of
 
 pytestmark = pytest.mark.mindspore
+LIBRARIES = ["mindspore", *(["torch"] if find_spec("torch") else [])]
 OURS = re.compile(r'  File "[^"]*/collect/probe/.*\n(?:    .*\n)*', re.MULTILINE)
 NUMBERS = re.compile(r"pid[^ ]* *\d+|line \d+")
 
 
+@pytest.fixture(scope="module", params=LIBRARIES)
+def command(request):
+    return script("dataloaders.py", request.param)
+
+
 @pytest.fixture(scope="module")
-def every_way(pipeprof_in):
-    return pipeprof_in("every_way").collect(script("dataloaders.py"))
+def every_way(command, pipeprof_in):
+    return pipeprof_in("every_way").collect(command)
 
 
 def errors(text):
@@ -26,10 +33,8 @@ def errors(text):
     return NUMBERS.sub("", OURS.sub("", said)).partition("\npipeprof:")[0].strip()
 
 
-def test_whatever_it_hands_out_and_however_it_ends_is_as_without_a_recorder(every_way):
-    plain = subprocess.run(
-        script("dataloaders.py"), capture_output=True, text=True, check=False, env=clean_environment(), cwd=WORKLOADS
-    )
+def test_whatever_it_hands_out_and_however_it_ends_is_as_without_a_recorder(every_way, command):
+    plain = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment(), cwd=WORKLOADS)
     assert plain.returncode == every_way.done.returncode == 1
     assert every_way.done.stdout == plain.stdout
     assert errors(every_way.done.stderr) == errors(plain.stderr)
@@ -37,6 +42,7 @@ def test_whatever_it_hands_out_and_however_it_ends_is_as_without_a_recorder(ever
 
 
 def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(every_way):
+    assert every_way.training()[-1]["step"] == 5
     batches = [line for line in every_way.done.stdout.splitlines() if re.match(r"\w+ \d+ \d+ \[", line)]
     fetched = every_way.rows("fetch")
     assert len(fetched) == len(batches) + every_way.done.stdout.count("loss")
@@ -55,10 +61,12 @@ def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(ev
     assert 24 in [rows[number] for number in apart]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("kind", "workers", "stage"), [("row", "0", "Dataset"), ("collate", "2", "Collate")])
-def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded, kind, workers, stage):
-    found = verdict_of(recorded("slow_loader.py", kind, "50", workers).run)
+def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded, library, kind, workers, stage):
+    command = ("slow_loader.py", library, kind, "50", workers)
+    found = verdict_of(recorded(*command).run)
     lead = found.verdict.lead
     assert (lead.code, lead.stage.op_type, lead.detail) == ("input_bound", stage, "wait")
-    waits = float(re.search(r"waited ([\d.]+)", recorded("slow_loader.py", kind, "50", workers).done.stdout)[1])
+    waits = float(re.search(r"waited ([\d.]+)", recorded(*command).done.stdout)[1])
     assert lead.share == pytest.approx(waits, abs=0.1)

@@ -15,12 +15,11 @@ from msgspec import convert
 from test_reports_golden import CAPTURES
 
 from pipeprof.cli import cli
-from pipeprof.query.measure import EXACT_METRICS, STEP_METRICS
 from pipeprof.report import document, top
 from pipeprof.report.compare import github
 from pipeprof.report.compare.sections import document as compared
 from pipeprof.report.summary import median_step_ns
-from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.comparison import COUNTED, METRICS
 from pipeprof.report.words.phases import INTERVALS, PHASES
 from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
 from pipeprof.report.words.verdict import phrase
@@ -35,8 +34,7 @@ WORDS = (["ops"], ["ops", "--group-by", "type"], ["memory"], ["status"], ["repor
 PAIRS = (("2.10-graph", "2.10-jit"), ("2.10-pynative", "2.7-pynative"), ("2.10-ranks", "2.10-graph"))
 LISTS = (
     METRICS,
-    STEP_METRICS,
-    EXACT_METRICS,
+    COUNTED,
     CODES,
     PHASES,
     INTERVALS,

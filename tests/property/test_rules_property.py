@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typed_rows import of_dicts
 
-from pipeprof.verdict.decision import decide, with_kinds
+from pipeprof.verdict import decision
+from pipeprof.verdict.decision import with_kinds
 from pipeprof.verdict.rules import DOUBTS, KINDS, RULES, VERDICTS
+
+decide = of_dicts(decision.decide)
 
 EDGES = (0.0, 0.05, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 0.85, 1.0, 1.15, 1.3)
 SHARE = st.one_of(st.sampled_from(EDGES), st.floats(0, 1.5))

@@ -3,7 +3,7 @@
 standard library only, any Python from 3.7 on, nothing of pipeprof, and silent: a failure here must never reach the
 user's training. It writes to the spool and nowhere else.
 
-    sitecustomize -> start() -> hooks on MindSpore's modules, set when they are imported
+    sitecustomize -> start() -> hooks on modules of MindSpore and PyTorch, set when they are imported
     recorder      the spool of this process: marks (fixed records), events (JSON lines), one flushing thread
     files         its descriptors, which the program may close or take for its own
     imports       calls us when a module has been imported
@@ -16,11 +16,12 @@ user's training. It writes to the spool and nowhere else.
     slow          every step takes a share longer: for runs that measure what the gate sees
     iterables     looks at where the training waits for what has no hooks: a generator, another library's loader
     loop, stop    counts the steps; the process ends after so many of them: for runs of an experiment
-    loaders, dataloader   other loaders, described by their stages; MindSpore's DataLoader
+    loaders, dataloader   other loaders, described by their stages; the DataLoaders of PyTorch and MindSpore
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     delay, gil    how long threads waited for a core, and how long Python code held the interpreter's lock
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
+    optimizers    updates by optimizers of PyTorch
     trains, sections, syncs   whether a call trains; its forward, backward and update; where it waits for the network
     around        evaluations, checkpoints, callbacks, and what was compiled
     graphs        what compiled graphs consist of         operands   what a PyNative step calls operators with

@@ -1,8 +1,8 @@
-"""`mindspore.dataset.dataloader.DataLoader`, described for `loaders`, and the places where its stages work.
+"""The DataLoaders of PyTorch and MindSpore, which are of one shape: described for `loaders`, and where they work.
 
-Its classes are hooked, no object of the user's is. A fetch whose rows are timed sees the dataset and the function that
-collates through objects that live as long as the fetch. Worker processes that are forked inherit the hooks with memory
-that both sides share; those that are spawned are only known by their number.
+Their classes are hooked, no object of the user's is. A fetch whose rows are timed sees the dataset and the function
+that collates through objects that live as long as the fetch. Worker processes that are forked inherit the hooks with
+memory that both sides share; those that are spawned are only known by their number.
 """
 
 import functools
@@ -17,28 +17,32 @@ _of_iterators = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[o
 _of_fetchers = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, loaders.Feed]
 
 
+class Names:
+    """What a library calls the parts of its loader (`sampler`, of the index order) and of the iterators of that."""
+
+    def __init__(self, sampler, processes, indices, tasks, results):
+        self.sampler, self.processes, self.indices, self.tasks, self.results = (
+            sampler,
+            processes,
+            indices,
+            tasks,
+            results,
+        )
+
+
+MINDSPORE = Names("index_sampler", "data_workers", "index_queues", "task_info", ("result_queue",))
+TORCH = Names("_index_sampler", "_workers", "_index_queues", "_task_info", ("_worker_result_queue", "_data_queue"))
+
+
 def install(module):
     """mindspore.dataset.dataloader.dataloader: the loader and its iterators."""
-    workers.wrap(module.DataLoader, "__init__", callables._with_site)
-    workers.wrap(
-        module.DataLoader,
-        "__iter__",
-        lambda original: loaders.with_feed(original, _describe, _keeps, _processes),
-    )
-    workers.wrap(module._Iterator, "__init__", _with_feed_of)
-    workers.wrap(
-        module._Iterator, "__next__", lambda original: loaders.with_fetches(original, _of_iterators.get, _ready)
-    )
-    workers.wrap(module._Iterator, "_get_next_index", _indexed)
+    _install_loader(module.DataLoader, module._Iterator, "_get_next_index", MINDSPORE)
     workers.wrap(module._MultiProcessIterator, "terminate", _closing)
 
 
 def install_fetchers(module):
     """mindspore.dataset.dataloader._utils.fetch: what makes the rows and puts them together."""
-    workers.wrap(module.MapDatasetFetcher, "fetch", functools.partial(_made, attribute="dataset", proxy=_Rows))
-    workers.wrap(
-        module.IterableDatasetFetcher, "fetch", functools.partial(_made, attribute="dataset_iterator", proxy=_Next)
-    )
+    _install_fetchers(module.Fetcher, module.MapDatasetFetcher, module.IterableDatasetFetcher, "dataset_iterator")
 
 
 def install_workers(module):
@@ -46,20 +50,65 @@ def install_workers(module):
     original = module.WorkerException.__init__
 
     def __init__(self, worker_id=None, exc_info=None):
-        import sys
-
-        try:
-            error = sys.exc_info()[1] if exc_info is None else exc_info[1]
-            if error is not None:
-                loaders.leave_out_frames(error)
-        except Exception:
-            recorder.REC.failed("loader")
+        _without_us(exc_info)
         original(self, worker_id, exc_info)
 
     module.WorkerException.__init__ = __init__
 
 
-def _describe(loader):
+def install_torch(module):
+    """torch.utils.data.dataloader: the loader and its iterators."""
+    _install_loader(module.DataLoader, module._BaseDataLoaderIter, "_next_index", TORCH)
+    workers.wrap(module._MultiProcessingDataLoaderIter, "_shutdown_workers", _closing)
+
+
+def install_torch_fetchers(module):
+    """torch.utils.data._utils.fetch: what makes the rows and puts them together."""
+    _install_fetchers(
+        module._BaseDatasetFetcher, module._MapDatasetFetcher, module._IterableDatasetFetcher, "dataset_iter"
+    )
+
+
+def install_torch_errors(module):
+    """torch._utils: an error in a worker reaches the training as text, without us."""
+    original = module.ExceptionWrapper.__init__
+
+    def __init__(self, exc_info=None, where="in background"):
+        _without_us(exc_info)
+        original(self, exc_info, where)
+
+    module.ExceptionWrapper.__init__ = __init__
+
+
+def _without_us(exc_info):
+    """`exc_info`: what is told of an error; None for the one that is being handled."""
+    import sys
+
+    try:
+        error = sys.exc_info()[1] if exc_info is None else exc_info[1]
+        if error is not None:
+            loaders.leave_out_frames(error)
+    except Exception:
+        recorder.REC.failed("loader")
+
+
+def _install_loader(loader, iterator, next_index, names):
+    describe, processes = functools.partial(_describe, names), functools.partial(_processes, names)
+    workers.wrap(loader, "__init__", callables._with_site)
+    workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _keeps, processes))
+    workers.wrap(iterator, "__init__", lambda original: _with_feed_of(original, _of_iterators))
+    ready = functools.partial(_ready, names)
+    workers.wrap(iterator, "__next__", lambda original: loaders.with_fetches(original, _of_iterators.get, ready))
+    workers.wrap(iterator, next_index, _indexed)
+
+
+def _install_fetchers(base, of_map, of_iterable, iterator):
+    workers.wrap(base, "__init__", lambda original: _with_feed_of(original, _of_fetchers))
+    workers.wrap(of_map, "fetch", functools.partial(_made, attribute="dataset", proxy=_Rows))
+    workers.wrap(of_iterable, "fetch", functools.partial(_made, attribute=iterator, proxy=_Next))
+
+
+def _describe(names, loader):
     from . import describe
 
     count = loader.num_workers
@@ -67,7 +116,7 @@ def _describe(loader):
     stages = [
         loaders.Stage(COLLATE, collate),
         loaders.Stage(DATASET, loader.dataset),
-        loaders.Stage(SAMPLER, loader.index_sampler, is_alone=True),
+        loaders.Stage(SAMPLER, getattr(loader, names.sampler), is_alone=True),
     ]
     batch = getattr(loader.batch_sampler, "batch_size", None)
     settings = {name: getattr(loader, name, None) for name in SETTINGS}
@@ -88,29 +137,33 @@ def _keeps(loader):
     return loader.__dict__.get("_iterator") in _of_iterators
 
 
-def _processes(iterator):
-    return [worker.pid for worker in getattr(iterator, "data_workers", ())]
+def _processes(names, iterator):
+    return [worker.pid for worker in getattr(iterator, names.processes, ())]
 
 
-def _with_feed_of(original):
+def _with_feed_of(original, feeds):
+    """Remember which feed an iterator, or what makes its batches, belongs to."""
+
     def __init__(self, *args, **kwargs):
         original(self, *args, **kwargs)
         try:
             feed = loaders.being_made()
             if feed is not None:
-                _of_iterators[self] = _of_fetchers[self.dataset_fetcher] = feed
+                feeds[self] = feed
         except Exception:
             recorder.REC.failed("loader")
 
     return __init__
 
 
-def _ready(iterator):
+def _ready(names, iterator):
     """Of a loader with workers: batches that are made, those that came before an earlier one, and tasks not begun."""
-    if not hasattr(iterator, "index_queues"):
+    indices = getattr(iterator, names.indices, None)
+    if indices is None:
         return None
-    held = sum(len(task) == 2 for task in iterator.task_info.values())
-    return held + iterator.result_queue.qsize(), held, sum(queue.qsize() for queue in iterator.index_queues)
+    held = sum(len(task) == 2 for task in getattr(iterator, names.tasks).values())
+    results = {id(queue): queue for queue in (getattr(iterator, name) for name in names.results)}  # one, or two
+    return held + sum(queue.qsize() for queue in results.values()), held, sum(queue.qsize() for queue in indices)
 
 
 def _indexed(original):
@@ -191,6 +244,12 @@ class _Rows:
 
     def __getitem__(self, index):
         return loaders.timed(self._timer, self._own.__getitem__, index)
+
+    def __getattr__(self, name):  # of those that have it: all rows of a batch at once
+        own = getattr(self._own, name)
+        if name != "__getitems__" or not own:
+            return own
+        return lambda indices: loaders.timed_together(self._timer, len(indices), own, indices)
 
 
 class _Next:

@@ -301,10 +301,10 @@ def _closed(tree):
 
 
 def _prepare():
-    """First iterator of a recording: find the manager, set up service times, let the recorder's thread look on."""
+    """First iterator of a recording: let the recorder's thread look on; of MindSpore's find the manager of queues."""
     rec = recorder.REC
     rec.open()
-    if not _equipped or _equipped[0] is not rec:
+    if "mindspore.dataset" in sys.modules and (not _equipped or _equipped[0] is not rec):
         first = not _equipped
         _equipped[:] = [rec]
         _equip(rec)
@@ -334,19 +334,18 @@ def _equip(rec):
 
 
 def attach(rec):
-    """Let a recorder's thread look after the iterators, once per recorder."""
-    if rec.closing or rec.off:
+    """Let a recorder's thread look after the iterators, each thing once per recorder."""
+    if rec.off:
         return
-    if TREES is not None:
+    if TREES is not None and TREES.checkpoint not in rec.periodic:
         rec.periodic += [TREES.slow_down, TREES.checkpoint]
         if rec.live is not None:
             rec.live.still.append(TREES.still)
-    rec.periodic.append(_spare_descriptors)
-    rec.periodic.append(SWAP.pump)
-    rec.periodic.append(callables.flush)
-    rec.closing.append(callables.flush)
-    if rec.options.get("service", True):
-        gil.restart()
+    if callables.flush not in rec.closing:
+        rec.periodic += [_spare_descriptors, SWAP.pump, callables.flush]
+        rec.closing.append(callables.flush)
+        if rec.options.get("service", True):
+            gil.restart()
 
 
 def _spare_descriptors():

@@ -14,7 +14,7 @@ FILE = "forks.tsv"
 MOST = 2000  # lines of one process: a script may fork for ever
 LONGEST = 300
 MACHINERY = frozenset(("multiprocessing", "subprocess", "os", "concurrent", "asyncio", "pty", "threading"))
-DATASET = "mindspore.dataset"
+DATASETS = ("mindspore.dataset", "torch.utils.data")
 
 _written = [0]
 _libraries = []  # type: list[str]
@@ -71,7 +71,7 @@ def _origin(frame):
         module = str(frame.f_globals.get("__name__") or "")
         if not what and frame.f_code.co_name == "_launch":
             what = _name(frame.f_locals.get("process_obj"))
-        if module == DATASET or module.startswith(DATASET + "."):
+        if module in DATASETS or module.startswith(tuple(name + "." for name in DATASETS)):
             dataset = 1
         if module.partition(".")[0] not in MACHINERY and module.partition(".")[0] != __package__.partition(".")[0]:
             line = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)

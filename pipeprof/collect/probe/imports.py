@@ -4,8 +4,9 @@ import sys
 
 from . import recorder
 
-# Module of MindSpore -> module and function of ours. Ours are loaded when mindspore itself is asked for: most Pythons
-# of a process tree never do, and pay nothing.
+PACKAGES = ("mindspore", "torch")
+# Module of one of them -> module and function of ours. Ours are loaded when one of these is asked for: most Pythons of
+# a process tree never do, and pay nothing.
 HOOKS = {
     "mindspore": ("steps", "install_package"),
     "mindspore.dataset.engine.iterators": ("dataset", "install"),
@@ -15,6 +16,11 @@ HOOKS = {
     "mindspore.dataset.dataloader.dataloader": ("dataloader", "install"),
     "mindspore.dataset.dataloader._utils.fetch": ("dataloader", "install_fetchers"),
     "mindspore.dataset.dataloader._utils.worker": ("dataloader", "install_workers"),
+    "torch": ("optimizers", "install_package"),
+    "torch._utils": ("dataloader", "install_torch_errors"),
+    "torch.utils.data.dataloader": ("dataloader", "install_torch"),
+    "torch.utils.data._utils.fetch": ("dataloader", "install_torch_fetchers"),
+    "torch.optim.optimizer": ("optimizers", "install"),
     "mindspore.common.tensor": ("syncs", "install_tensor"),
     "mindspore.hal.stream": ("syncs", "install_stream"),
     "mindspore.runtime.stream": ("syncs", "install_stream"),
@@ -67,8 +73,8 @@ def _wrap(loader, hook):
             del loader.exec_module
         except AttributeError:
             pass
-        if module.__name__ == "mindspore":
-            _began()
+        if module.__name__ in PACKAGES:
+            _began(module.__name__)
         execute(module)
         try:
             getattr(_ours(hook[0]), hook[1])(module)
@@ -78,18 +84,18 @@ def _wrap(loader, hook):
     loader.exec_module = exec_module
 
 
-def _began():
+def _began(name):
     try:
-        _ours("steps").package_import_began()
+        _ours("steps").package_import_began(name)
     except Exception:
         recorder.REC.failed("import")
 
 
 def install_loaded():
-    """Hook what was imported before us; `mindspore` itself is left to the caller."""
+    """Hook what was imported before us; the packages themselves are left to the caller."""
     for name, hook in HOOKS.items():
         module = sys.modules.get(name)
-        if module is None or name == "mindspore":
+        if module is None or name in PACKAGES:
             continue
         try:
             getattr(_ours(hook[0]), hook[1])(module)

@@ -131,6 +131,9 @@ def begin(root, options):
     windows.use(OwnWindows(windows.WINDOWS.executor))
     recorder.use(rec)
     rec.open()
+    if "torch" in sys.modules:
+        rec.event("import", library="torch", version=getattr(sys.modules["torch"], "__version__", ""))
+        steps._told.discard("torch")
     if "mindspore" in sys.modules:
         _tell_of_mindspore(rec)
         dataset.retell()
@@ -140,9 +143,8 @@ def begin(root, options):
 def _tell_of_mindspore(rec):
     module = sys.modules["mindspore"]
     version = getattr(module, "__version__", "")
-    rec.event("import", version=version)
-    steps._units.setdefault("import", {"version": version})
-    steps._units.pop("context", None)
+    rec.event("import", library="mindspore", version=version)
+    steps._told.discard("mindspore")
     if hasattr(module, "get_context"):
         steps.tell_context()
 

@@ -8,9 +8,8 @@ loaders with hooks.
 """
 
 import os
-import sys
 
-from . import failure, recorder
+from . import failure, recorder, where
 
 TELL_NS = 500_000_000
 UNFED = 3  # updates without a batch from a loader with hooks, before the first look
@@ -26,6 +25,7 @@ GETS = {  # by the file of Python's library: where a thread waits for what anoth
     "connection.py": ("recv", "recv_bytes", "poll", "wait"),
     "_base.py": ("result",),
 }
+DATA = ("dataset" + os.sep, os.path.join("utils", "data") + os.sep)  # in the package of a library
 ASKED = {"next": "next", "__next__": "next", "get": "get"}  # what is called, and what that is to a loop
 
 _instructions = {}  # type: dict[object, tuple[dict[int, str], list[tuple[int, int]]]]
@@ -179,10 +179,9 @@ def _is_get(code):
 
 
 def _is_of_the_network(path):
-    """Whether a file is of MindSpore, and not of its dataset."""
-    package = sys.modules.get("mindspore")
-    folder = os.path.dirname(getattr(package, "__file__", None) or "") + os.sep
-    return len(folder) > 1 and path.startswith(folder) and not path.startswith(folder + "dataset" + os.sep)
+    """Whether a file is of MindSpore or PyTorch, and not of what loads data there."""
+    folders = where.folders()
+    return path.startswith(folders) and not path.startswith(tuple(folder + data for folder in folders for data in DATA))
 
 
 def _read(code):

@@ -125,6 +125,7 @@ def with_feed(original, describe, kept, made):
     def __iter__(self):
         feed, begin = None, 0
         try:
+            _starting.depth = getattr(_starting, "depth", 0) + 1
             if not recorder.REC.off and not kept(self):
                 begin = recorder.now()
                 _prepare()
@@ -138,6 +139,7 @@ def with_feed(original, describe, kept, made):
             raise
         finally:
             _starting.feed = None
+            _starting.depth -= 1
         try:
             if feed is not None:
                 _tell(feed, begin)
@@ -150,7 +152,9 @@ def with_feed(original, describe, kept, made):
 
 
 def being_made():
-    """The feed of the iterator that this thread is making; None where it makes none."""
+    """The feed of the iterator that this thread is making, or else that this process is a worker of; or None."""
+    if WORKER is not None and not getattr(_starting, "depth", 0):  # it is not making one of its own
+        return WORKER[0]
     return getattr(_starting, "feed", None)
 
 
@@ -235,6 +239,11 @@ def _handed_out(feed, row, end, readiness):
 
 def timed(timer, original, *args):
     """Call a stage, and count its time for one row."""
+    return timed_together(timer, 1, original, *args)
+
+
+def timed_together(timer, rows, original, *args):
+    """Call a stage, and count its time for so many rows, each with its part of the time."""
     spent = None
     try:
         spent = timer.spent()
@@ -247,9 +256,11 @@ def timed(timer, original, *args):
         return result
     finally:
         try:
-            if spent is not None:
-                wall, spent = recorder.now() - begin, timer.since(spent)
-                timer.add(wall, spent, None, sizes.of(result))
+            if spent is not None and rows:
+                wall, spent, size = recorder.now() - begin, timer.since(spent), sizes.of(result)
+                each = tuple(None if part is None else part // rows for part in spent)
+                for _ in range(rows):
+                    timer.add(wall // rows, each, None, None if size is None else size // rows)
         except Exception:
             recorder.REC.failed("loader")
 
@@ -275,14 +286,14 @@ def _started(feed, pids):
 
 
 def _forking():
-    feed = being_made()
+    feed = getattr(_starting, "feed", None)
     if feed is not None:
         feed.forks += 1
 
 
 def _forked():
     global WORKER
-    feed, _starting.feed = being_made(), None
+    feed, _starting.feed, _starting.depth = getattr(_starting, "feed", None), None, 0
     if feed is not None and 0 < feed.forks <= feed.description.count:
         apart = {kind: cell for kind, cell in feed.cells.items() if isinstance(cell, workers.Workers)}
         WORKER = (feed, {kind: workers.Slot(cell, cell.pool.memory, feed.forks - 1) for kind, cell in apart.items()})

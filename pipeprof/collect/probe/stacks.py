@@ -2,8 +2,8 @@
 
 A thread sleeps, and then walks the other one's stack under the interpreter's lock. A look stands for the time since the
 one before, so that calls which keep the lock for long, and later looks, which are rarer, count in full. Of consecutive
-frames of MindSpore's the outermost and the innermost are kept: what the program called, and where that is. Nothing is
-asked of the program's objects.
+frames of MindSpore's or PyTorch's the outermost and the innermost are kept: what the program called, and where that is.
+Nothing is asked of the program's objects.
 """
 
 import os
@@ -16,7 +16,7 @@ EVERY_S = 0.05
 MOST = 2000  # looks; then half as many come in the same time, and so on
 MOST_SITES, MOST_FRAMES = 20_000, 60  # frames that are told apart; those of a stack, the outermost first
 TELL_NS = 500_000_000
-PROGRAM, MINDSPORE, PROBE = 0, 1, 2
+PROGRAM, LIBRARY, PROBE = 0, 1, 2
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -125,4 +125,4 @@ def _kind(frame):
     path = frame.f_code.co_filename
     if path.startswith(FOLDER) or frame.f_globals.get("__name__", "").startswith(where.OURS):
         return PROBE
-    return MINDSPORE if path.startswith(where.package_folder() + os.sep) else PROGRAM
+    return LIBRARY if path.startswith(where.folders()) else PROGRAM

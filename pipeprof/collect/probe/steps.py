@@ -13,8 +13,9 @@ OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIE
 ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
 SUPPORTED = ((2, 7), (2, 10))
 
-_import_began = [0]
-_units = {}  # type: dict[object, object]
+_imports = {}  # type: dict[str, dict[str, object]]  # by library: when its import began and ended, and its version
+_told = set()  # type: set[str]  # libraries whose context is in the record
+_units = {}  # type: dict[object, tuple[int, bool]]
 
 
 def use(used):
@@ -27,21 +28,28 @@ LOOP = None
 use(loop.Loop())
 
 
-def package_import_began():
-    """The import of mindspore starts now."""
-    if not _import_began[0]:
-        _import_began[0] = recorder.now()
-    cures.watch()
+def package_import_began(library="mindspore"):
+    """The import of a library starts now."""
+    _imports.setdefault(library, {"library": library, "begin": recorder.now()})
+    if library == "mindspore":
+        cures.watch()
+
+
+def package_imported(library, version):
+    """It has been imported."""
+    if not any("end" in facts for facts in _imports.values()):
+        _change_steps(recorder.REC)
+    _imports.setdefault(library, {"library": library, "begin": 0}).update(end=recorder.now(), version=version)
+    _when_opened(recorder.REC, library)
 
 
 def install_package(module):
     """Mindspore has been imported."""
     rec = recorder.REC
     version = getattr(module, "__version__", "")
-    _units["import"] = {"begin": _import_began[0], "end": recorder.now(), "version": version}
+    package_imported("mindspore", version)
     windows.WINDOWS.prepare()
     recorder.at_exit(windows.WINDOWS.exit)
-    _change_steps(rec)
     _set_threads(rec, module)
     parts = version.split(".")
     number = tuple(int(part) for part in parts[:2] if part.isdigit())
@@ -50,7 +58,6 @@ def install_package(module):
             "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
         )
     cures.watch()
-    _when_opened(rec)
 
 
 def _set_threads(rec, module):
@@ -80,19 +87,19 @@ def _change_steps(rec):
         rec.failed("stop_after")
 
 
-def _when_opened(rec):
-    """Report the import once this process turns out to train (its folder exists only then)."""
+def _when_opened(rec, library):
+    """Report an import once this process turns out to train (its folder exists only then)."""
     original = rec.open
 
     def open_and_tell():
         if rec.folder is None and not rec.off:
             original()
             if rec.folder is not None:
-                rec.event("import", **_units["import"])
+                rec.event("import", **_imports[library])
 
     rec.open = open_and_tell
     if rec.folder is not None:
-        rec.event("import", **_units["import"])
+        rec.event("import", **_imports[library])
 
 
 def install_callbacks(module):
@@ -182,10 +189,10 @@ def _tell_plan(rec, args):
 
 
 def tell_context():
-    """Record, once, what the training runs on: device, mode, NumPy."""
-    if "context" in _units:
+    """Record, once, what a training with MindSpore runs on: device, mode, NumPy."""
+    if "mindspore" in _told or "mindspore" not in sys.modules:
         return
-    _units["context"] = True
+    _told.add("mindspore")
     facts = {}
     try:
         import mindspore
@@ -196,6 +203,15 @@ def tell_context():
     except Exception:
         recorder.REC.failed("context")
     recorder.REC.event("context", **facts)
+
+
+def tell_torch_context(device):
+    """The same of a training with PyTorch, by the type of its device; there is one mode."""
+    if "torch" not in _told:
+        _told.add("torch")
+        numpy = sys.modules.get("numpy")
+        target = None if device is None else device.upper()
+        recorder.REC.event("context", device_target=target, numpy=getattr(numpy, "__version__", None))
 
 
 def _model_event(kind):
@@ -387,9 +403,8 @@ def _unit_of(owner, flag, identity, decide):
     key = (flag, *identity(owner))
     unit = _units.get(key)
     if unit is None:
-        if len(_units) == 1:
-            tell_context()
-        unit = _units[key] = (len(_units), bool(decide(owner)))
+        tell_context()
+        unit = _units[key] = (len(_units) + 1, bool(decide(owner)))
         recorder.REC.event("unit", number=unit[0], flag=key[0], updates=unit[1], owner=type(owner).__name__)
     return unit
 

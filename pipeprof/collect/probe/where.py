@@ -1,4 +1,4 @@
-"""Finds the user's own line behind a call into MindSpore."""
+"""Finds the user's own line behind a call into MindSpore or PyTorch."""
 
 import itertools
 import os
@@ -6,6 +6,18 @@ import sys
 
 OURS = __package__  # however the probe was loaded
 MOST_CALLERS = 8
+LIBRARIES = ("mindspore", "torch")
+_folders = {}  # type: dict[str, str]
+
+
+def folders():
+    """Of the libraries that were imported: their folders, each with a separator at its end."""
+    if len(_folders) < len(LIBRARIES):
+        for name in LIBRARIES:
+            path = name not in _folders and getattr(sys.modules.get(name), "__file__", None)
+            if path:
+                _folders[name] = os.path.dirname(path) + os.sep
+    return tuple(_folders.values())
 
 
 def package_folder():
@@ -19,13 +31,15 @@ def is_module(code):
 
 
 def short(path):
-    """A path of a file; of one of MindSpore's from the package on: `mindspore/nn/layer/conv.py`."""
-    package = package_folder()
-    return path[len(os.path.dirname(package)) + 1 :] if path.startswith(package + os.sep) else path
+    """A path of a file; of one of MindSpore's or PyTorch's from the package on: `mindspore/nn/layer/conv.py`."""
+    for folder in folders():
+        if path.startswith(folder):
+            return path[len(os.path.dirname(folder[:-1])) + 1 :]
+    return path
 
 
 def site(frame):
-    """file:line of the nearest caller outside MindSpore and the probe, or an empty text."""
+    """file:line of the nearest caller outside MindSpore, PyTorch and the probe, or an empty text."""
     return next(_lines(frame), "")
 
 
@@ -35,11 +49,11 @@ def callers(frame):
 
 
 def _lines(frame):
-    """file:line of the callers outside MindSpore and the probe, up to the first that is a module's own line."""
-    package = package_folder() + os.sep
+    """file:line of the callers outside those and the probe, up to the first that is a module's own line."""
+    packages = folders()
     while frame is not None:
         code = frame.f_code
-        inside = code.co_filename.startswith(package) or frame.f_globals.get("__name__", "").startswith(OURS)
+        inside = code.co_filename.startswith(packages) or frame.f_globals.get("__name__", "").startswith(OURS)
         if not inside:
             yield "%s:%d" % (code.co_filename, frame.f_lineno)
             if code.co_name == "<module>":

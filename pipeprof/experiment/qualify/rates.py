@@ -48,7 +48,7 @@ class Rate:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """For the JSON."""
+        """Content for the JSON."""
         low, high = wilson(self.count, self.sessions)
         return {
             "sessions": self.sessions,
@@ -122,7 +122,7 @@ def evaluated(
     draws: Draws, sessions: int, policy: Policy, condition: str | None = None, share: float = 0.0
 ) -> dict[str, Any]:
     """What the gate said in so many sessions: false alarms without a condition, else how often it was found."""
-    from pipeprof.verdict.gate.looks import judge_looks  # noqa: PLC0415 - brings scipy
+    from pipeprof.verdict.gate.sequential_test import judge_looks  # noqa: PLC0415 - brings scipy
 
     verdicts = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
     words = Counter(verdict.verdict for verdict in verdicts)
@@ -140,9 +140,9 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     """
     import numpy as np  # noqa: PLC0415 - slow to import
 
-    from pipeprof.verdict.gate.ahead import repetitions_to_find  # noqa: PLC0415
     from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
     from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
+    from pipeprof.verdict.gate.power import repetitions_to_find  # noqa: PLC0415
 
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (

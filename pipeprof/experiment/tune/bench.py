@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec.structs import asdict
+
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.runs import Measured
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch
+    from pipeprof.query.rows import JudgedStage
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.tuning import Goal
@@ -51,7 +54,7 @@ PART, LEAST_S = 20, 20.0  # a longer training is recorded for that part of the b
 
 
 @dataclass(frozen=True)
-class Seen:
+class Recording:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
     `others`: lines that make operators of other pipelines, or lead there; `recorded`: what else it says of candidates;
@@ -75,7 +78,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
 
     `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time. `later`: steps/s from
@@ -95,15 +98,15 @@ class Bench(Protocol):
     stop_after: int | None
 
     def now(self) -> float:
-        """Seconds of a clock that only goes on."""
+        """Monotonic time in seconds."""
 
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
 
         Raises WorkloadError for a command that fails or takes longer.
         """
 
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
         """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
 
     def rows(
@@ -125,10 +128,10 @@ class TuneBench:
         self.stop_after: int | None = None
 
     def now(self) -> float:
-        """Seconds of a clock that only goes on."""
+        """Monotonic time in seconds."""
         return time.monotonic()
 
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Seen | None:
+    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
 
         Raises WorkloadError for a command that fails or takes longer.
@@ -141,7 +144,7 @@ class TuneBench:
             beside = trials_beside(path.parent.parent, without_secrets(self.command), but=path.parent)
         return _seen(path, self.now() - began, settings.site, beside)
 
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
         """One unprofiled run; what is left of an interrupted one is thrown away."""
         began = self.now()
         watched = watched_memory() if self.goal == "memory" else nullcontext()
@@ -157,7 +160,7 @@ class TuneBench:
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
         later = None if done.later_rate is None else done.later_rate.per_second
-        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
+        return RunResult(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
 
     def rows(
         self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
@@ -251,7 +254,7 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
-def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping[str, Any]] = ()) -> Seen | None:
+def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping[str, Any]] = ()) -> Recording | None:
     """What a recording says of the pipeline that is read at a place, as before; else of the one that is waited for.
 
     `trials`: of record/trials, what was measured of changes of the same training.
@@ -259,14 +262,14 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     with signals_held():
         from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
-        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount  # noqa: PLC0415
+        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse  # noqa: PLC0415
         from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
         from pipeprof.record import store  # noqa: PLC0415
 
         run = open_run(path)
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
-            storage, account = engine.rows("diagnose/storage"), engine.typed(RunAccount)
+            storage, account = engine.typed(StorageUse), engine.typed(RunAccount)
             process = find_contention(engine.typed(HostAccount), engine.typed(HostRoom))
         if not pipelines:
             return None
@@ -282,28 +285,29 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     seconds = max(seconds, (duration or 0) / 1e9)
     own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
     origins = {op_id: {name: row.get(name) for name in ("site", "callers")} for op_id, row in own_ops.items()}
-    ops = [{**row, **origins.get(row["op_id"], {})} for row in pipeline.load if row["node"] is not None]
-    own = [row for row in storage if _is_of(row, pipeline.load)]
+    ops = [{**asdict(stage), **origins.get(stage.op_id, {})} for stage in pipeline.load if stage.node is not None]
+    place = {(stage.rep, stage.rank, stage.pipeline_key) for stage in pipeline.load[:1]}
+    own = [use for use in storage if (use.rep, use.rank, use.pipeline_key) in place]
     advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
-    leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
+    leaves = frozenset(use.op_id for use in own if not use.producers and use.op_type != SOURCE)
     changeable = frozenset(row["op_id"] for row in ops)
     nodes = numa_nodes() if shutil.which("taskset") else []
     recorded = Recorded(caches, sizes, nodes, leaves, changeable, _set_together(ops))
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
-    return Seen(
+    return Recording(
         loop_of(pipeline, trials), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
         ended, waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
     )  # fmt: skip
 
 
 def _wait_share(pipeline: Pipeline) -> float:
-    return next((row["wait_share"] or 0.0 for row in pipeline.load), 0.0)
+    return next((stage.wait_share or 0.0 for stage in pipeline.load), 0.0)
 
 
 def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], frozenset[int]]:
@@ -315,13 +319,8 @@ def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], 
     return set_together(ops)
 
 
-def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a row is of the same pipeline of the same rank."""
-    return _is_of_rank(row, load) and any(row["pipeline_key"] == one["pipeline_key"] for one in load[:1])
-
-
-def _is_of_rank(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
-    return any((row["rep"], row["rank"]) == (one["rep"], one["rank"]) for one in load[:1])
+def _is_of_rank(row: Mapping[str, Any], load: Sequence[JudgedStage]) -> bool:
+    return any((row["rep"], row["rank"]) == (stage.rep, stage.rank) for stage in load[:1])
 
 
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:

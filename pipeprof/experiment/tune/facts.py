@@ -16,7 +16,7 @@ from pipeprof.verdict.tuning import candidates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeprof.experiment.tune.bench import Seen
+    from pipeprof.experiment.tune.bench import Recording
     from pipeprof.experiment.tune.state import Trial
     from pipeprof.verdict.candidate import Candidate, Recorded
     from pipeprof.verdict.capacity import Change, Loop, Stage
@@ -61,7 +61,7 @@ def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[
     return items
 
 
-def recorded_of(seen: Seen) -> Recorded:
+def recorded_of(seen: Recording) -> Recorded:
     """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next.
 
     The runs of a training that is ended early take a part of the epochs of its recording.
@@ -70,7 +70,7 @@ def recorded_of(seen: Seen) -> Recorded:
     return seen.recorded if seen.epochs - 1 >= least else replace(seen.recorded, caches=())
 
 
-def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
+def seen_facts(seen: Recording, goal: Goal) -> dict[str, Any]:
     """What a report says of a recording."""
     loop = seen.loop
     ops = {row["op_id"]: row for row in seen.ops}

@@ -15,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeprof.experiment.tune.bench import Ran
+    from pipeprof.experiment.tune.bench import RunResult
 
 Batches = Literal["same", "permuted", "random", "other", "not_reproducible", "not_seen"]
 UNKNOWN: tuple[Batches, ...] = ("not_reproducible", "not_seen")
@@ -163,7 +163,7 @@ class Handed:
     plain: list[tuple[str, ...]] = field(default_factory=list)
     changed: list[tuple[str, ...]] = field(default_factory=list)
 
-    def add(self, plain: Ran, changed: Ran) -> Batches:
+    def add(self, plain: RunResult, changed: RunResult) -> Batches:
         """Take a pair of runs in; returns what all of them say."""
         self.plain.append(plain.batches)
         self.changed.append(changed.batches)

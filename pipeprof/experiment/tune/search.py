@@ -54,7 +54,7 @@ from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import setting
 from pipeprof.verdict.candidate import key_of
-from pipeprof.verdict.gate.looks import judge_looks
+from pipeprof.verdict.gate.sequential_test import judge_looks
 from pipeprof.verdict.options import learned
 from pipeprof.verdict.tuning import candidates, failed, limits_itself, worth_trying
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Bench, Ran, Seen
+    from pipeprof.experiment.tune.bench import Bench, Recording, RunResult
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import Ended, TuneState, Word
     from pipeprof.verdict.candidate import Candidate
@@ -132,7 +132,7 @@ class Tuning:
     state: TuneState
     say: Callable[[str], None]
     began: float = field(init=False)
-    looked: dict[int, Seen] = field(default_factory=dict)
+    looked: dict[int, Recording] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = self.bench.now() - self.state.spent_s
@@ -151,7 +151,7 @@ class Tuning:
         while not self.state.settings.is_empty:
             self._prove()
             self._fall_back()
-            if not self._took_back():
+            if not self._undo_last():
                 break
         self.state.state = "finished"
         self._save()
@@ -186,7 +186,7 @@ class Tuning:
         self.state.final = proven.final
         self._forget_looks()
 
-    def _took_back(self) -> bool:
+    def _undo_last(self) -> bool:
         """Whether the last of several accepted steps was taken back, since the whole set hands out other rows."""
         final = self.state.final
         if final is None or final.error or self.state.steps < 2 or self.state.may_take(final.batches, so_far=True):
@@ -237,7 +237,7 @@ class Tuning:
         else:
             self._try(candidate, seen)
 
-    def _following(self, seen: Seen) -> Candidate | None:
+    def _following(self, seen: Recording) -> Candidate | None:
         """The candidate to try now.
 
         What was no gain before the last accepted step, when something else limited, may be one: it is tried again where
@@ -250,7 +250,7 @@ class Tuning:
         tried = {one.key for one in trials if one.key not in again} | {one.key for one in trials[last + 1 :]}
         return next(worth_trying(possible, tried), None)
 
-    def _candidates(self, seen: Seen) -> list[Candidate]:
+    def _candidates(self, seen: Recording) -> list[Candidate]:
         """What could be tried on what was recorded last, with what the trials since then taught.
 
         Their keys have the operators' places in the user's graph: op_ids are others once a batch was moved.
@@ -274,7 +274,7 @@ class Tuning:
         self.state.ended = why
         self._save()
 
-    def _look(self) -> Seen:
+    def _look(self) -> Recording:
         """The recording of what was accepted so far. Raises MeasureError where no pipeline feeds the training."""
         number = self.state.steps
         if number in self.looked:
@@ -303,7 +303,7 @@ class Tuning:
         self.looked[number] = seen
         return seen
 
-    def _try(self, candidate: Candidate, seen: Seen) -> None:
+    def _try(self, candidate: Candidate, seen: Recording) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
         trial = new_trial(candidate, seen, self.state)
         folder = self.folder / f"trial-{self.state.dropped + len(self.state.trials)}"
@@ -380,12 +380,12 @@ class Tuning:
         self._save()
         return found
 
-    def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
+    def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[RunResult, RunResult]:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
         number = len(of.a)
         after = of.settings if isinstance(of, Trial) else self.state.settings
         before = replace_fields(before, site=after.site)  # both sides' batches are those of the training's iterator
-        ran: dict[str, Ran] = {}
+        ran: dict[str, RunResult] = {}
         for side in sides(number):
             has_run = side == "a" or number > 0 or isinstance(of, Final)
             try:
@@ -406,7 +406,7 @@ class Tuning:
             of.need_b.append(changed.need)
         return plain, changed
 
-    def _run(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> Ran:
+    def _run(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
         """A run; one that fails is made once more where those settings have run before, which may be chance.
 
         But not where the changed side fails more often than the other one.
@@ -421,7 +421,7 @@ class Tuning:
             self.say(f"  a run failed, and is made again: {error.message}")
         return self._told(settings, folder, name, has_run=has_run)
 
-    def _told(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> Ran:
+    def _told(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
         """A run; where its settings have run before, the state tells that it failed."""
         try:
             return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Seen
+    from pipeprof.experiment.tune.bench import Recording
     from pipeprof.experiment.tune.search import TuneWish
 
 SCHEMA_VERSION = 1
@@ -184,7 +184,7 @@ class TuneState(msgspec.Struct, kw_only=True):
 
     @property
     def rows_run_s(self) -> float:
-        """The same of a run in which all rows are fingerprinted."""
+        """Expected seconds of a run that fingerprints all rows."""
         return max(self.run_s, self.rows_s)
 
     def may_take(
@@ -266,7 +266,7 @@ def refuse_elsewhere(folder: Path, state: TuneState) -> None:
     state.machine = here
 
 
-def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, str]:
+def sources_of(workdir: Path, command: Sequence[str], seen: Recording) -> dict[str, str]:
     """Digests of the files that make the pipeline or lead there, hold its functions, or are named by the command."""
     made = [row.get(name) for row in seen.ops for name in ("site", "callers", "code")]
     places = "\n".join(place for place in (seen.site, *made) if place).splitlines()
@@ -276,7 +276,7 @@ def sources_of(workdir: Path, command: Sequence[str], seen: Seen) -> dict[str, s
 
 
 def _digest(path: Path) -> str:
-    """Of a file; "" where it cannot be read."""
+    """SHA-256 of a file; "" where it cannot be read."""
     try:
         return hashlib.sha256(read_file(path, MOST_SOURCE)).hexdigest()
     except OSError:

@@ -14,7 +14,7 @@ from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Bench, Ran, Seen
+    from pipeprof.experiment.tune.bench import Bench, Recording, RunResult
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import TuneState
     from pipeprof.verdict.candidate import Candidate
@@ -28,7 +28,7 @@ class ChangedSideError(Exception):
         self.message = message
 
 
-def rates_of_sides(plain: Ran, changed: Ran, after: Settings) -> tuple[float, float]:
+def rates_of_sides(plain: RunResult, changed: RunResult, after: Settings) -> tuple[float, float]:
     """Steps/s of both; with a cache, which the first epoch fills, from the second epoch on."""
     if not after.keeps_rows:
         return plain.rate, changed.rate
@@ -38,7 +38,7 @@ def rates_of_sides(plain: Ran, changed: Ran, after: Settings) -> tuple[float, fl
     return plain.later, changed.later
 
 
-def new_trial(candidate: Candidate, seen: Seen, state: TuneState) -> Trial:
+def new_trial(candidate: Candidate, seen: Recording, state: TuneState) -> Trial:
     """The trial of a candidate, before its first pair."""
     ops = {row["op_id"]: row for row in seen.ops}
     operators = [

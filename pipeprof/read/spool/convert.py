@@ -377,12 +377,12 @@ def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
     def stage(name: str, begin: int, end: int) -> None:
         out.add("stage", stage=name, start_ns=out.at(begin), dur_ns=max(0, end - begin))
 
-    imported = process.first("import") or {}
-    ready = int(imported.get("end") or process.about["started"])
+    imports = [event for event in process.imported().values() if event.get("begin") and event.get("end")]
+    ready = max((int(event["end"]) for event in imports), default=int(process.about["started"]))
     if not process.about.get("inprocess"):
         stage("start", out.zero, int(process.about["started"]))
-    if imported.get("begin"):
-        stage("import", int(imported["begin"]), ready)
+    for event in imports:
+        stage("import", int(event["begin"]), int(event["end"]))
     training = [step for step in steps if step.kind != "eval"]
     if training:
         stage("build", ready, training[0].start)
@@ -414,15 +414,15 @@ def _add_spans(out: RankRows, process: Process, recorded: operators.Recorded) ->
 
 def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     about = process.about
-    imported = process.first("import") or {}
     lost = not process.ended_normally
+    version = process.imported().get("mindspore", {}).get("version")
     monotonic = about.get("monotonic", rep.zero_monotonic_ns)
     realtime = about.get("realtime", rep.zero_realtime_ns)
     last_queue = max((path.lstat().st_mtime_ns for path in process.folder.glob("tree-*/*-*/*.json")), default=None)
     queue_end = None if last_queue is None else last_queue - realtime + monotonic
     return Rank(
         rank=rank, pid=int(about["pid"]), host=about.get("host", ""), python=about.get("python"),
-        mindspore=imported.get("version"), zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
+        mindspore=version, zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
         zero_monotonic_ns=rep.zero_monotonic_ns, ended="lost" if lost else "normal",
         hooks=about.get("hooks"), step_evidence=about.get("evidence"), evidence_counts=about.get("counts", {}),
         missing_steps_s=max(0, end - process.last_ns) / 1e9 if lost else None,

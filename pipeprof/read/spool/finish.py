@@ -194,10 +194,10 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
     for result in results:
         for process in result.processes:
             context = process.first("context") or {}
-            imported = process.first("import") or {}
+            versions = {library: event.get("version") for library, event in process.imported().items()}
             facts = {
                 "python": process.about.get("python"),
-                "mindspore": imported.get("version"),
+                **versions,
                 "device": context.get("device_target"),
                 "mode": {"0": "graph", "1": "pynative"}.get(str(context.get("mode"))),
                 "numpy": context.get("numpy"),
@@ -261,8 +261,8 @@ def _nothing_seen(results: Sequence[Converted], alive: Sequence[int]) -> str | N
             "with its own PYTHONPATH, or in a container"
         )
     if not any(process.first("import") for result in results for process in result.processes):
-        return "no MindSpore training was seen: no dataset iterator, callback, optimizer or graph call"
-    return "MindSpore was used, but no dataset was iterated and no training step was seen"
+        return "no training was seen: no dataset iterator, callback, optimizer or graph call"
+    return "MindSpore or PyTorch was used, but no dataset was iterated and no training step was seen"
 
 
 def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:

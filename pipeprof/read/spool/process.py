@@ -61,6 +61,10 @@ class Process:
         """The first event of one name."""
         return next((event for event in self.events if event["e"] == name), None)
 
+    def imported(self) -> dict[str, dict[str, Any]]:
+        """The imports of MindSpore and PyTorch, by library."""
+        return {event.get("library", "mindspore"): event for event in reversed(self.all("import"))}
+
     @property
     def ended_normally(self) -> bool:
         """Whether the interpreter's exit handlers ran."""

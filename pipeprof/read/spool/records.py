@@ -95,7 +95,8 @@ _EVENTS = {
     # Looks at where the training was: time, what was found (1: it waits for a loader without hooks), and for which one.
     "looks": _event({"samples": list[tuple[At, Id, Id]]}),
     "first_batch": _event({"number": Id, "bytes": Count}),  # how many bytes the first batch of an iterator holds
-    "import": _event({}, {"begin": At | None, "end": At | None, "version": str | None}),  # of MindSpore
+    # MindSpore or PyTorch was imported; without a library: MindSpore.
+    "import": _event({}, {"library": str, "begin": At | None, "end": At | None, "version": str | None}),
     # What the training runs on.
     "context": _event({}, {"device_target": str | None, "mode": str | None, "numpy": str | None}),
     # An optimizer, a graph or a function that is called, by its number in the marks; `owner`: its class.

@@ -165,8 +165,9 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
 
 def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """What the process did besides its steps."""
-    imported = process.first("import") or {}
-    if imported.get("begin") and imported.get("end"):
+    for imported in process.imported().values():
+        if not (imported.get("begin") and imported.get("end")):
+            continue
         yield Stretch(int(imported["begin"]), int(imported["end"]), "import")
     for event in process.all("iterator"):
         if not event.get("again"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, process, quiet
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 ITS_OWN = "The training itself makes each batch (num_workers=0)"
 OWN_WORKERS = "Give the DataLoader worker processes (num_workers), which make batches while the training computes."
-MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
+# Code of the libraries themselves: no place where a user could change something.
+LIBRARIES = re.compile("/(?:site|dist)-packages/(?:mindspore|torch)/")
 UNPREDICTED = "What this change brings cannot be predicted from the recording"
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -240,7 +242,7 @@ def _label(diagnosis: dict[str, Any]) -> str:
 def _place(diagnosis: dict[str, Any]) -> str:
     place = diagnosis["place"] or {}
     call, code = place.get("call"), place.get("code")
-    if call and code and call != code and MINDSPORE not in code:
+    if call and code and call != code and not LIBRARIES.search(code):
         return f"{call} (runs {code})"
     return call or code or ""
 

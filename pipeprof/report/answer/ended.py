@@ -10,12 +10,8 @@ from pipeprof.record.run import CURES
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.units import format_bytes, format_count, format_ns
-from pipeprof.verdict.ending import KILLED, is_bad
+from pipeprof.verdict.ending import KILLED, is_bad, ran_out_of_cpu
 
-CPU_LIMIT = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
-# Of the CPU time that a process was allowed. The kernel counts ticks for it: on a busy machine it ended processes
-# that had used 1.77 and 1.85 s of 2 s.
-NEAR_LIMIT = 0.85
 MOST_LINES = 6  # of the traceback
 NUMPY, OPENMP = CURES
 ENDERS = "a scheduler's limit of time or memory, a supervisor, `kill -9`"
@@ -102,7 +98,7 @@ def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> st
     code = rep.get("exit_code")
     if code is None or code == 0:
         return run["reason"] or "it did not end as it should"
-    if _ran_out_of_cpu(rep):
+    if ran_out_of_cpu(code, _cpu_limits(rep)):
         limits = [f"{limit_s:,} s, " for _, limit_s in _cpu_limits(rep)[:1]]
         return f"it had used up the CPU time that it was allowed ({''.join(limits)}`ulimit -t`)"
     if code in KILLED:
@@ -110,13 +106,6 @@ def how(run: dict[str, Any], rep: dict[str, Any], *, by_whom: bool = True) -> st
     said = f"it was ended by {_signal(code)}" if code < 0 else f"it exited with code {code}"
     kills = rep.get("oom_kills")
     return said + (f"; the kernel had ended {format_count(kills, 'process')} for lack of memory" if kills else "")
-
-
-def _ran_out_of_cpu(rep: dict[str, Any]) -> bool:
-    """Whether a limit of CPU time ended a process: by a signal of its own, or by a kill when all of it was used."""
-    if rep.get("exit_code") in KILLED:
-        return any(cpu_s >= NEAR_LIMIT * limit_s for cpu_s, limit_s in _cpu_limits(rep))
-    return rep.get("exit_code") in CPU_LIMIT
 
 
 def _cpu_limits(rep: dict[str, Any]) -> list[tuple[float, int]]:
@@ -154,7 +143,7 @@ def _action(content: dict[str, Any], rep: dict[str, Any]) -> str:
 
 def _cure(content: dict[str, Any], rep: dict[str, Any]) -> str:
     code, failure = rep.get("exit_code"), rep.get("failure")
-    if _ran_out_of_cpu(rep):
+    if ran_out_of_cpu(code, _cpu_limits(rep)):
         return "Raise that limit (`ulimit -t unlimited`), or train for fewer steps."
     if code in KILLED and rep.get("oom_kills") == 0:
         return f"Look for who ended it: {ENDERS}."

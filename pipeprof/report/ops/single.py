@@ -35,7 +35,7 @@ def build(engine: Engine, question: Question, *, either_side: bool = False) -> C
     order = parse_order(question.order_by or "self_ns", SINGLE)
     every = not _is_chosen(question, order)
     if not every:
-        engine.give("chosen", _chosen(engine, question, order))
+        engine.register_rows("chosen", _chosen(engine, question, order))
     content = Content("single", aggregated=question.aggregate is not None)
     totals = engine.rows("op/side_total")
     _add_totals(content, totals)
@@ -191,7 +191,7 @@ def _add_busy(content: Content, rows: Sequence[dict[str, Any]]) -> None:
 def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:
     """Two lines for operators of type Copy among those that are chosen: time to the end, and to the kernel."""
     order = Order("self_ns", ascending=False)
-    engine.give("chosen", _chosen(engine, question, order, kind="Copy"))
+    engine.register_rows("chosen", _chosen(engine, question, order, kind="Copy"))
     params = {**_params(question, order), "by": "all", "top": 0, "side": "device", "every": False}
     for key, title in (("total", "copy time"), ("wait", "copy wait time")):
         values = {}

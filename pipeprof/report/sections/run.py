@@ -25,6 +25,7 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     machine = run["fingerprint"]
     facts = [
         f"MindSpore {machine['mindspore']}" if machine.get("mindspore") else None,
+        f"PyTorch {machine['torch']}" if machine.get("torch") else None,
         machine.get("device"),
         f"{machine['mode']} mode" if machine.get("mode") else None,
         f"Python {machine['python']}" if machine.get("python") else None,

@@ -23,7 +23,7 @@ METRICS = {
     "communication/exposed": COMMUNICATION["communication_exposed"],
     "communication/tail": COMMUNICATION["communication_tail"],
 }  # fmt: skip
-_COUNTED = {
+COUNTED = {
     "count/compilations": "compiled graphs", "count/batches_per_epoch": "batches of an epoch",
     "count/rows_per_batch": "rows of a batch", "count/allocations": "blocks of memory",
     "bytes/batch": "size of a batch",
@@ -48,8 +48,8 @@ def metric_name(code: str) -> str:
         if code.startswith(prefix):
             return words.format(code.removeprefix(prefix))
     family, _, name = code.partition("/")
-    if code in _COUNTED:
-        return _COUNTED[code]
+    if code in COUNTED:
+        return COUNTED[code]
     if family == "phase" and name in INTERVALS:
         return INTERVALS[name]
     if family in _FAMILIES and name:
@@ -65,7 +65,7 @@ def differing(conditions: Sequence[Mapping[str, Any]], most: int) -> str:
 
 def counts_runs(code: str) -> bool:
     """Whether a metric counts the executions of an operator."""
-    return code.startswith("count/") and code not in _COUNTED and not code.startswith(tuple(_OF_STAGES))
+    return code.startswith("count/") and code not in COUNTED and not code.startswith(tuple(_OF_STAGES))
 
 
 def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:

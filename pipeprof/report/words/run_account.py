@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PARTS = {
     "start": "until Python runs",
-    "import": "import of MindSpore",
+    "import": "import of the framework",
     "set_up": "script, until the first step",
     "dataset_build": "building data pipelines",
     "look": "looks at samples",

@@ -21,6 +21,7 @@ SHORT = (
     "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
     "unwrap_source",
 )  # fmt: skip
+LOADER_STAGES = frozenset({"Collate", "Dataset", "Sampler"})  # op_type
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -167,6 +168,14 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
     return action, f"{calls}; NumPy does all rows in one call"
 
 
+def _cheaper_rows(facts: Facts) -> tuple[str, str]:
+    """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
+    ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
+    if facts["op"]["op_type"] in LOADER_STAGES:
+        ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
+    return f"make the rows of {op_label(facts['op'])} cheaper", ways
+
+
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:
     """Of a source that computes, or else reads or waits."""
     ready = ", so that the next one is ready in time" if facts.get("kind") == "poll" else ""
@@ -200,10 +209,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     "cheaper_waits": _on_op(
         "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
     ),
-    "cheaper_rows": _on_op(
-        "make the rows of {op} cheaper",
-        "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)",
-    ),
+    "cheaper_rows": _cheaper_rows,
     "cheaper_operations": _on_op(
         "make the rows of {op} cheaper",
         "fewer operations, smaller rows (crop or resize first), or work that is done ahead of time (MindRecord)",

@@ -88,7 +88,7 @@ class Step:
 
     @property
     def waits(self) -> Level:
-        """The data wait."""
+        """Levels of the data wait."""
         return self.levels.get("phase/data_wait", Level(None, None))
 
     @property

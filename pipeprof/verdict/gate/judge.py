@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
 from pipeprof.verdict.gate.distance import SHARE, clear_distance
 from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval, with_least
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
+from pipeprof.verdict.gate.power import chances
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 from pipeprof.verdict.gate.samples import Samples, taken
 from pipeprof.verdict.gate.shares import prefix_of, shares

@@ -55,7 +55,7 @@ class Effects:
 
 
 def effects_of(replay: Replay) -> Effects:
-    """Of the passes of a replayed step."""
+    """Effects of the passes of a replayed step."""
     ops = replay.ops
     mine = np.flatnonzero(ops.is_pass)
     ones = np.ones_like(replay.dur)

@@ -54,7 +54,7 @@ class Replay:
 
     @property
     def slowdown(self) -> float:
-        """S."""
+        """Slowdown S: mean time of a replayed step / time of an ideal one."""
         return float(self.taken_ns.mean()) / self.ideal_ns
 
     @property

@@ -1,4 +1,4 @@
-"""What `mindspore.dataset.dataloader.DataLoader` hands out, in every way to use it: `python dataloaders.py`.
+"""What a DataLoader hands out, in every way to use it: `python dataloaders.py mindspore|torch`.
 
 Prints each batch, the random numbers of the workers and the messages of errors; ends with an error of a dataset.
 """
@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import time
 import traceback
 
-import mindspore as ms
+import loader_kinds
 import numpy as np
-import parts
-from mindspore.dataset.dataloader import DataLoader, Dataset, IterableDataset, get_worker_info
 
+LIBRARY = loader_kinds.of(sys.argv[1])
+DataLoader = LIBRARY.DataLoader
 ROWS = 24
 
 
-class Numbers(Dataset):
+class Numbers(LIBRARY.Dataset):
     """Rows with what the random numbers of their process are."""
 
     def __init__(self, wrong=-1):
@@ -34,9 +35,16 @@ class Numbers(Dataset):
         return ROWS
 
 
-class Stream(IterableDataset):
+class AtOnce(Numbers):
+    """All rows of a batch by one call, where the library knows that."""
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+class Stream(LIBRARY.IterableDataset):
     def __iter__(self):
-        info = get_worker_info()
+        info = LIBRARY.get_worker_info()
         first, apart = (0, 1) if info is None else (info.id, info.num_workers)
         return ((np.full(8, index, np.float32), np.int32(index % 2)) for index in range(first, ROWS, apart))
 
@@ -53,11 +61,11 @@ def stack(rows):
 def seeded():
     np.random.seed(3)  # noqa: NPY002
     random.seed(3)
-    return np.random.default_rng(5)
+    return LIBRARY.generator(5)
 
 
 def shown(batch):
-    return [np.asarray(part.asnumpy() if isinstance(part, ms.Tensor) else part).round(6).tolist() for part in batch]
+    return [np.asarray(LIBRARY.plain(part)).round(6).tolist() for part in batch]
 
 
 def run(name, make, epochs=1, most=None):
@@ -82,11 +90,9 @@ def fails(name, make):
 
 
 def train():
-    parts.pynative()
-    ms.set_seed(1)
-    trainer = parts.Trainer()
+    step = LIBRARY.trainer()
     for x, y in DataLoader(Stream(), batch_size=4, collate_fn=stack):
-        print("loss", float(trainer.step(ms.Tensor(x), ms.Tensor(y))))
+        print("loss", step(x, y))
 
 
 if __name__ == "__main__":
@@ -96,6 +102,7 @@ if __name__ == "__main__":
     run("default", lambda: DataLoader(Stream(), batch_size=5, drop_last=True))
     run("unbatched", lambda: DataLoader(Stream(), batch_size=None))
     run("by_batch", lambda: DataLoader(Numbers(), batch_sampler=[[3, 1], [5]], collate_fn=stack, generator=seeded()))
+    run("at_once", lambda: DataLoader(AtOnce(), generator=seeded(), **fixed))
     apart = {"num_workers": 2, "generator": seeded(), **fixed}
     run("workers", lambda: DataLoader(Numbers(), worker_init_fn=initialise, **apart), epochs=2)
     run("seeds", lambda: DataLoader(Numbers(), **{**apart, "generator": seeded()}))

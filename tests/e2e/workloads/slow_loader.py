@@ -1,27 +1,30 @@
-"""A DataLoader with one slow stage: `python slow_loader.py row|collate STEPS WORKERS`; prints what the loop waited."""
+"""A DataLoader with one slow stage: `python slow_loader.py mindspore|torch row|collate STEPS WORKERS`.
+
+Prints what the loop waited.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 
-import mindspore as ms
+import loader_kinds
 import numpy as np
-import parts
-from mindspore.dataset.dataloader import DataLoader, Dataset
 
-KIND, STEPS, WORKERS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+LIBRARY = loader_kinds.of(sys.argv[1])
+KIND, STEPS, WORKERS = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+BATCH = 4
 SLOW_S = 0.15
 
 
-class Rows(Dataset):
+class Rows(LIBRARY.Dataset):
     def __getitem__(self, index):
         if KIND == "row":
-            time.sleep(SLOW_S / parts.BATCH)
+            time.sleep(SLOW_S / BATCH)
         return np.full(8, index % 5, np.float32), np.int32(index % 2)
 
     def __len__(self):
-        return STEPS * parts.BATCH
+        return STEPS * BATCH
 
 
 def collate(rows):
@@ -31,14 +34,13 @@ def collate(rows):
 
 
 def train():
-    parts.pynative()
-    trainer, waits, steps = parts.Trainer(), [], []
-    batches = iter(DataLoader(Rows(), batch_size=parts.BATCH, collate_fn=collate, num_workers=WORKERS))
+    step, waits, steps = LIBRARY.trainer(), [], []
+    batches = iter(LIBRARY.DataLoader(Rows(), batch_size=BATCH, collate_fn=collate, num_workers=WORKERS))
     for _ in range(STEPS):
         begin = time.perf_counter()
         x, y = next(batches)
         waits.append(time.perf_counter() - begin)
-        trainer.step(ms.Tensor(x), ms.Tensor(y))
+        step(x, y)
         steps.append(time.perf_counter() - begin)
     print("waited", sum(waits[STEPS // 4 :]) / sum(steps[STEPS // 4 :]))
 

@@ -17,6 +17,9 @@ FRAMES = [
     (8, 0, "train.py(10): Log.step"),
     (9, 0, "mindspore/dataset/engine/iterators.py(3): Iterator.__next__"),
     (10, 9, "train.py(30): Rows.__getitem__"),
+    (12, 0, "torch/optim/sgd.py(3): SGD.step"),
+    (13, 14, "train.py(30): Rows.__getitem__"),
+    (14, 0, "torch/utils/data/dataloader.py(3): _BaseDataLoaderIter.__next__"),
 ]
 PARAMS = {
     "training": "^mindspore/(ops/composite|nn/optim)/", "network": "^mindspore/ops/composite/",
@@ -54,6 +57,15 @@ def test_a_function_has_the_time_of_the_looks_that_have_it_on_the_stack(rows):
     assert found["train.py: Log.step"] == (50, 20, 0, 100)
     assert found["lib/numpy/sort.py: sort"] == (30, 30, 0, 100)
     assert found["train.py: main"] == (100, 0, 50, 100)
+
+
+def test_a_library_whose_operators_leave_no_frame_is_seen_by_its_own(rows):
+    looks = [(10, 30, 2), (50, 20, 1)]
+    assert rows(*looks, give="hides_ops")["train.py: Log.step"] == (False,)
+    found = rows(*looks, (120, 10, 12), (130, 10, 13), give="hides_ops total_ns owned_ns")
+    assert found["train.py: Log.step"] == (True, 50, 50)
+    assert found["train.py: main"] == (True, 60, 0)  # without the fetch
+    assert found["torch/optim/sgd.py: SGD.step"] == (True, 10, 0)
 
 
 def test_lines_callers_and_what_is_inside(rows):

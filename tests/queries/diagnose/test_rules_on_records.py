@@ -1,8 +1,11 @@
 """From records to the rule that names a stage. Batches come every 100 ms; times are the work of a batch in ms."""
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.decision import decide
+from pipeprof.verdict import decision
+
+decide = of_dicts(decision.decide)
 
 MS = 1_000_000
 KEY = {"pipeline_id": 0}

@@ -66,7 +66,7 @@ def test_who_asks_whether_mindspore_is_installed_does_not_begin_its_import(tmp_p
     look = (
         "import sys, time\nfrom importlib.util import find_spec\nassert find_spec('mindspore')\n"
         "asked = time.monotonic_ns()\nimport mindspore\n"
-        "print(sys.modules['_pipeprof_probe.steps']._import_began[0] >= asked)"
+        "print(sys.modules['_pipeprof_probe.steps']._imports['mindspore']['begin'] >= asked)"
     )
     done = python("-c", look, path=[tmp_path], spool=spool)
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 PACKAGE = "/lib/mindspore/"
+TORCH = "/lib/torch/"
 
 
 def frames(*places):
@@ -20,7 +21,7 @@ def frames(*places):
 
 @pytest.fixture
 def stacks(probe, rec, monkeypatch):
-    monkeypatch.setattr(probe.stacks.where, "package_folder", lambda: PACKAGE[:-1])
+    monkeypatch.setattr(probe.stacks.where, "_folders", {"mindspore": PACKAGE, "torch": TORCH})
     return probe.stacks.Stacks(rec)
 
 
@@ -36,8 +37,9 @@ def paths(stacks):
     return found
 
 
-def test_of_mindspores_frames_the_first_and_the_last_are_kept_and_none_of_the_probe(stacks, probe):
-    inner = [(f"{PACKAGE}nn/cell.py", at, f"call{at}") for at in range(1, 5)]
+@pytest.mark.parametrize("package", [PACKAGE, TORCH])
+def test_of_a_librarys_frames_the_first_and_the_last_are_kept_and_none_of_the_probe(stacks, probe, package):
+    inner = [(f"{package}nn/cell.py", at, f"call{at}") for at in range(1, 5)]
     places = [
         ("/t/train.py", 3, "main"),
         *inner,

@@ -9,6 +9,7 @@ import pytest
 from pipeprof.errors import UsageError
 from pipeprof.experiment import stages
 from pipeprof.experiment.stages import Pipeline, find_op
+from pipeprof.query.rows import JudgedStage
 
 OPS = tuple(
     {"op_id": number, "op_type": kind, "name": name}
@@ -49,7 +50,8 @@ def engine_of(*waits):
     ]
     rows = {"queue/pipelines": pipelines, "queue/tree": []}
     load = [
-        {"rep": 0, "rank": rank, "pipeline_key": "a", "op_id": -1, "op_type": "consumer", "node": None}
+        dict.fromkeys(JudgedStage.__struct_fields__)
+        | {"rep": 0, "rank": rank, "pipeline_key": "a", "op_id": -1, "op_type": "consumer"}
         for rank in range(len(waits))
     ]
     return SimpleNamespace(rows=lambda name: rows.get(name, load))
@@ -59,4 +61,4 @@ def engine_of(*waits):
 def test_of_ranks_the_one_is_looked_at_that_the_others_wait_for(monkeypatch, waits, rank):
     monkeypatch.setattr(stages, "with_kinds", lambda rows: rows)
     (found,) = stages.training_pipelines(engine_of(*waits))
-    assert {row["rank"] for row in found.load} == {rank}
+    assert {stage.rank for stage in found.load} == {rank}

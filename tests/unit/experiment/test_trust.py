@@ -15,8 +15,8 @@ from pipeprof.errors import UsageError
 from pipeprof.experiment import policy_file, trust
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish, Workspace
+from pipeprof.experiment.base_revision_policy import judged_arms, judged_sides
 from pipeprof.experiment.bisect.search import commits_between
-from pipeprof.experiment.judged import judged_arms, judged_sides
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.trust import Change, trust_of
 

@@ -12,7 +12,7 @@ from tune_fake import FakeBench, by_workers, pipeline
 from pipeprof.experiment.tune.goal import LOOKS, policy_of, proof_plan, sides_of
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.state import Final
-from pipeprof.verdict.gate.looks import judge_looks
+from pipeprof.verdict.gate.sequential_test import judge_looks
 
 ALPHA = policy_of("time").alpha
 

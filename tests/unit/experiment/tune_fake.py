@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
-from pipeprof.experiment.tune.bench import Ran, Seen
+from pipeprof.experiment.tune.bench import Recording, RunResult
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import Column, Epoch
 from pipeprof.verdict.candidate import Recorded
@@ -88,7 +88,7 @@ class FakeBench:
         rate = self.truth(settings) * self.random.lognormvariate(0.0, noise)
         need = self.need(settings)
         need = None if need is None else need * self.random.lognormvariate(0.0, self.noise)
-        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need, self.later(rate, settings))
+        return RunResult(rate, self.run_s, self.handed(settings, len(self.runs)), need, self.later(rate, settings))
 
     def rows(self, settings, folder, longest_s, *, other_seed=False):  # noqa: ARG002 - the real one takes them
         self.clock += self.run_s
@@ -110,7 +110,7 @@ class FakeBench:
              "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
             for one in stages
         ]  # fmt: skip
-        return Seen(
+        return Recording(
             loop,
             ops,
             SITE,

@@ -4,12 +4,16 @@ import json
 
 import msgspec
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.errors import RunError
-from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, stage_names, workload_of
+from pipeprof.query import measure as measures
+from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, workload_of
 from pipeprof.query.side import open_measures
 from pipeprof.record import baseline
 from pipeprof.record.run import Manifest, Rep
+
+names = of_dicts(measures.stage_names)
 
 
 def steps(rep=0, dur=10, number=4):
@@ -154,9 +158,9 @@ def test_names_of_stages_are_unique():
         {"pipeline_key": "a", "op_id": 1, "op_type": "MapOp", "name": "decode"},
         {"pipeline_key": "a", "op_id": 2, "op_type": "MapOp", "name": "decode"},
     ]
-    assert list(stage_names(rows).values()) == ["BatchOp", "decode 1", "decode 2"]
+    assert list(names(rows).values()) == ["BatchOp", "decode 1", "decode 2"]
     two = [*rows, {"pipeline_key": "b", "op_id": 0, "op_type": "BatchOp", "name": None}]
-    assert stage_names(two)["b", 0] == "1: BatchOp"
+    assert names(two)["b", 0] == "1: BatchOp"
 
 
 @pytest.mark.parametrize(

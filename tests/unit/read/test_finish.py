@@ -494,13 +494,13 @@ def test_a_process_that_stopped_recording_says_why(spooled):
 
 def test_a_python_without_mindspore_is_explained(spooled):
     spooled.rep()
-    assert missing(finish(spooled.run))["step"].startswith("no MindSpore training was seen")
+    assert missing(finish(spooled.run))["step"].startswith("no training was seen")
 
 
 def test_mindspore_without_training_is_explained(spooled):
     spooled.rep()
     spooled.process(marks=[])
-    assert missing(finish(spooled.run))["step"].startswith("MindSpore was used, but no dataset was iterated")
+    assert missing(finish(spooled.run))["step"].startswith("MindSpore or PyTorch was used, but no dataset was iterated")
 
 
 def test_a_profiled_block_without_mindspore_is_explained(spooled):
@@ -508,7 +508,7 @@ def test_a_profiled_block_without_mindspore_is_explained(spooled):
     file = spooled.process(marks=[]) / "events.jsonl"
     about = file.read_text(encoding="utf-8").splitlines()[0]
     file.write_text(about + "\n", encoding="utf-8")
-    assert missing(finish(spooled.run))["step"].startswith("no MindSpore training was seen")
+    assert missing(finish(spooled.run))["step"].startswith("no training was seen")
 
 
 def test_what_only_the_process_knew_reaches_the_fingerprint(spooled):

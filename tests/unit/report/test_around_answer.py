@@ -74,7 +74,7 @@ def test_the_section_lists_the_parts_in_order_and_their_sum():
     rows = [PART | {"part": "training", "start_ns": 5}, PART | {"part": "import", "start_ns": 1}]
     content = {"run": {}, "run_account": {"parts": rows, "large": [PART], "leading": None, "slower": None}}
     section = whole_run_section(content, (0, 0))
-    assert [row[0] for row in section.blocks[0].rows] == ["import of MindSpore", "training steps", "the whole run"]
+    assert [row[0] for row in section.blocks[0].rows] == ["import of the framework", "training steps", "the whole run"]
     assert section.blocks[0].rows[-1][2] == "8.00 s"
     assert section.notes[0].startswith(
         "Checkpoints: 20.0 % of the run (5 times, 4.00 s in all, 800 ms on average). Write"

@@ -113,7 +113,7 @@ def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
         {"part": "callback", "start_ns": 7, "dur_ns": 500_000_000},
     ]
     assert whole_run.parts_of(rows) == [
-        {"part": "import of MindSpore", "ns": 1e9}, {"part": "training steps", "ns": 2e9}, {"part": "callback", "ns": 1.5e9},
+        {"part": "import of the framework", "ns": 1e9}, {"part": "training steps", "ns": 2e9}, {"part": "callback", "ns": 1.5e9},
     ]  # fmt: skip
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from run_verdicts import with_verdict
+from typed_rows import of_dicts
 
 from pipeprof.report.answer import data
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.words import evidence
-from pipeprof.verdict.pipeline import diagnose
+from pipeprof.verdict import pipeline
+
+diagnose = of_dicts(pipeline.diagnose)
 
 
 def content(verdict, rule, share, op_id=1):

@@ -4,14 +4,14 @@ import pytest
 from every import every
 
 from pipeprof.report.answer import reasons
-from pipeprof.verdict import fills, rules
+from pipeprof.verdict import rules, verdict_from_queues
 
 OUTCOMES = (*rules.VERDICTS, *rules.DOUBTS, *rules.KINDS, *rules.UNTIMED_KINDS, *rules.SINK_STAGES)
 CLAUSES = [clause for entry in (*rules.RULES, *OUTCOMES) for clause in entry.when] + list(rules.SATURATED)
 
 
 def test_every_rule_and_choice_has_words_and_there_are_no_others():
-    assert set(reasons.RULES) == {fills.RULE, *(rule.name for rule in rules.RULES)}
+    assert set(reasons.RULES) == {verdict_from_queues.RULE, *(rule.name for rule in rules.RULES)}
     assert set(reasons.CHOICES) == {rule.chooses for rule in rules.RULES}
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from typed_rows import of_dicts
 
-from pipeprof.verdict import calls
+from pipeprof.verdict import calls, pipeline
 from pipeprof.verdict.calls import (
     COVERED,
     ENOUGH_LOOKS,
@@ -29,7 +29,8 @@ from pipeprof.verdict.calls import (
     WORKERS,
 )
 from pipeprof.verdict.data_cause import data_cause
-from pipeprof.verdict.pipeline import diagnose
+
+diagnose = of_dicts(pipeline.diagnose)
 
 host_call, loop_calls, take_calls = map(of_dicts, (calls.host_call, calls.loop_calls, calls.take_calls))
 
@@ -155,7 +156,7 @@ def seen(function, total, depth, caller="train.py(3): main", **more):
     row = {
         "rep": 0, "rank": 0, "total_ns": total, "depth": depth, "name": f"train.py: {function}",
         "frame": f"train.py({depth}): {function}", "caller": caller, "is_library": False, "self_ns": total,
-        "frame_ns": total, "wait_ns": 0, "training_ns": 0, "network_ns": 0, "owned_ns": total, "inside": None,
+        "frame_ns": total, "wait_ns": 0, "training_ns": 0, "network_ns": 0, "owned_ns": total, "hides_ops": False, "inside": None,
         "inside_ns": None, "loop_ns": 1000, "looks": total,
     }  # fmt: skip
     return row | more
@@ -194,6 +195,14 @@ def test_of_the_loop_and_of_the_network_only_python_of_its_own_counts():
     assert found(seen("x", 900, 2) | {"name": "mindspore/nn/cell.py: Cell.__call__"}) == []
 
 
+def test_where_operators_leave_no_frame_only_time_in_a_library_is_a_call_of_the_programs():
+    log = seen("log", 500, 2) | {"hides_ops": True}
+    assert found(MAIN | {"owned_ns": 300, "hides_ops": True}) == []
+    assert found(log) == found(log | {"inside": "train.py: loss", "inside_ns": 500}) == []
+    assert found(log | {"inside": "json/encoder.py: encode", "inside_ns": 249}) == []
+    assert found(log | {"inside": "json/encoder.py: encode", "inside_ns": 250}) == [("log", OUTSIDE, 0.5)]
+
+
 def test_few_looks_name_no_call():
     log = seen("log", 500, 2)
 
@@ -219,6 +228,12 @@ def test_few_looks_name_no_call():
         ("/usr/lib/python3.11/threading.py(320): Condition.wait", "waits"),
         ("/home/me/queue_model.py(3): get", ""),
         ("mindspore/nn/cell.py(1420): Cell.__call__", ""),
+        ("torch/nn/modules/module.py(1790): Module._call_impl", "network training"),
+        ("torch/_tensor.py(640): Tensor.backward", "network training"),
+        ("torch/optim/sgd.py(120): SGD.step", "training"),
+        ("torch/utils/data/dataloader.py(725): _BaseDataLoaderIter.__next__", "training"),
+        ("torch/cuda/__init__.py(1040): synchronize", "waits"),
+        ("torch/serialization.py(960): save", ""),
     ],
 )
 def test_frames_that_train_compute_or_wait(frame, kinds):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.report.words import compatible as words
-from pipeprof.verdict.compatible import verdicts
+from pipeprof.verdict import compatible
+
+verdicts = of_dicts(compatible.verdicts)
 
 HERE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from typed_rows import of_dicts, rows
 
-from pipeprof.verdict.decision import Decision, decisions
+from pipeprof.query.rows import JudgedStage
+from pipeprof.verdict import decision, pipeline
+from pipeprof.verdict.decision import Decision
 from pipeprof.verdict.facts import Facts
-from pipeprof.verdict.pipeline import diagnose
 from pipeprof.verdict.rules import HIGH_WAIT, MODERATE_WAIT, RULES
+
+diagnose = of_dicts(pipeline.diagnose)
+
+decisions = of_dicts(decision.decisions)
 
 
 def wait(share, steps=100, rep=0, rank=0, kind="train"):
@@ -18,7 +24,7 @@ def wait(share, steps=100, rep=0, rank=0, kind="train"):
 
 def decided(*ops, verdict="input_bound", share=0.6, rep=0, rank=0, batches=60, doubts=(), rule="busiest", kind="wait"):
     """A decision that names these stages in their order; it rests on nothing."""
-    facts = Facts.of([load(op, wait_share=share, batches=batches) for op in ops], 8.0)
+    facts = Facts.of(rows(JudgedStage, [load(op, wait_share=share, batches=batches) for op in ops]), 8.0)
     stages = {stage.op_id: stage for stage in facts.stages}
     named = tuple(stages[op] for op in ops)
     (found,) = (item for item in RULES if item.name == rule)

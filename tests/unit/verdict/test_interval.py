@@ -1,9 +1,13 @@
 """The verdict on the data from the time up to the forward pass, where no batch was recorded."""
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.interval import judge_interval
-from pipeprof.verdict.pipeline import diagnose
+from pipeprof.verdict import interval, pipeline
+
+diagnose = of_dicts(pipeline.diagnose)
+
+judge_interval = of_dicts(interval.judge_interval)
 
 
 def nothing():

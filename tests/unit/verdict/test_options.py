@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 from test_suggest import stage
+from typed_rows import of_dicts
 
 from pipeprof.report.words import suggestions as words
+from pipeprof.verdict import loop as measured
+from pipeprof.verdict import suggest
 from pipeprof.verdict.capacity import Change, Trial
-from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.options import options
 from pipeprof.verdict.predict import predict
-from pipeprof.verdict.suggest import suggestions
 from pipeprof.verdict.tuning import candidates, worth_trying
+
+suggestions = of_dicts(suggest.suggestions)
+
+loop_of = of_dicts(measured.loop_of)
 
 KINDS = [{"kind": "wait"}, {"kind": "cpu", "cores": 1.0, "gil_share": 0.9}, {"kind": "gil", "cores": 1.0, "gil_share": 0.9},
          {"kind": "burst", "max_row_ns": 4e9}]  # fmt: skip

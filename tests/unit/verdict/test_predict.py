@@ -8,12 +8,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_rows import of_dicts
 
+from pipeprof.verdict import loop as measured
 from pipeprof.verdict.capacity import Change, Loop, Stage, poll_row_ns
-from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.predict import MARGIN, WIDEST, predict
 from pipeprof.verdict.tuning import candidates
 from pipeprof.verdict.workers import enough_workers
+
+loop_of = of_dicts(measured.loop_of)
 
 MS = 1e6
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.report.words import verdict as words
 from pipeprof.report.words.causes import NAMES
 from pipeprof.report.words.verdict import PHRASES, costs, phrase
+from pipeprof.verdict import pipeline
 from pipeprof.verdict.cause import Cause, RunVerdict
-from pipeprof.verdict.pipeline import diagnose
 from pipeprof.verdict.ranking import ALIKE, CALL, CODES, rank
 from pipeprof.verdict.replay import causes as replay_causes
+
+diagnose = of_dicts(pipeline.diagnose)
 
 S = 1_000_000_000
 OP = {"op_id": 2, "op_type": "MapOp", "op_name": "f"}

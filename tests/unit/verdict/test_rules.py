@@ -5,11 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from typed_rows import of_dicts
+from typed_rows import rows as rows_of
 
-from pipeprof.verdict import rules
+from pipeprof.query.rows import JudgedStage
+from pipeprof.verdict import decision, rules
 from pipeprof.verdict.clause import Clause, codes
-from pipeprof.verdict.decision import decide
 from pipeprof.verdict.facts import Facts, StageFacts
+
+decide = of_dicts(decision.decide)
 
 LESS, MORE = 1 - 1e-9, 1 + 1e-9
 
@@ -253,8 +257,8 @@ POLL = {"law_row_ns": 100.0, "rows_per_batch": 1.0, "row_ns": 10.0}
     ],
 )
 def test_the_kind_of_a_stage(facts, expected):
-    assert StageFacts.of(stage(0, **facts)).kind == expected
-    assert StageFacts.of(stage(-1, **facts)).kind is None
+    assert StageFacts.of(SimpleNamespace(**stage(0, **facts))).kind == expected
+    assert StageFacts.of(SimpleNamespace(**stage(-1, **facts))).kind is None
 
 
 @pytest.mark.parametrize(
@@ -404,7 +408,7 @@ def test_the_late_side_of_sink_mode(host, device, expected):
 
 
 def test_every_rule_asks_for_facts_that_there_are_and_has_a_name_of_its_own():
-    facts = Facts.of(pipeline(BUSY), 4.0)
+    facts = Facts.of(rows_of(JudgedStage, pipeline(BUSY)), 4.0)
     names = [rule.name for rule in rules.RULES]
     assert len(set(names)) == len(names)
     for rule in rules.RULES:

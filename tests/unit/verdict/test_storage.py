@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from typed_rows import of_dicts
 
-from pipeprof.verdict.small_files import small_files
-from pipeprof.verdict.storage import best_point, storage_of
+from pipeprof.verdict import small_files, storage
+from pipeprof.verdict.storage import best_point
+
+storage_of = of_dicts(storage.storage_of)
+
+small_files = of_dicts(small_files.small_files)
 
 MS = 1e6
 PLACE = {"rep": 0, "rank": 0, "pipeline_key": "a"}

@@ -7,12 +7,20 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_rows import of_dicts
 
 from pipeprof.report.words.suggestions import worded
+from pipeprof.verdict import loop as measured
+from pipeprof.verdict import suggest
 from pipeprof.verdict.capacity import BESIDE_PYTHON
-from pipeprof.verdict.loop import loop_of
-from pipeprof.verdict.suggest import BESIDE, BESIDE_WAITING, for_consumer, most, suggestions
+from pipeprof.verdict.suggest import BESIDE, BESIDE_WAITING
 from pipeprof.verdict.tuning import candidates
+
+for_consumer = of_dicts(suggest.for_consumer)
+most = of_dicts(suggest.most)
+suggestions = of_dicts(suggest.suggestions)
+
+loop_of = of_dicts(measured.loop_of)
 
 
 def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.gate.departures import departures
 from pipeprof.verdict.gate.policy import Policy, read_policy
+from pipeprof.verdict.gate.policy_diff import departures
 
 ENTRY = {"metric": "step_time_median", "max_ratio": 3.0, "reason": "planned", "expires": "2030-01-01"}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipeprof.verdict import Policy, judge_looks
-from pipeprof.verdict.gate.ahead import chances, hopeless, least_found, repetitions_to_find
 from pipeprof.verdict.gate.planned import Look, least_planned, planned_looks, spending, whole_plan
+from pipeprof.verdict.gate.power import chances, hopeless, least_found, repetitions_to_find
 from pipeprof.verdict.gate.statistics import Change, welch
 
 STEP = "step_time_median"

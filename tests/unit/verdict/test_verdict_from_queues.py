@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 from minddata_files import op, pipeline_json, write_feed
+from typed_rows import of_dicts
 
 from pipeprof.read.foreign import import_path
 from pipeprof.report.build import build
-from pipeprof.verdict.fills import judge_fills
+from pipeprof.verdict import verdict_from_queues
+
+judge_fills = of_dicts(verdict_from_queues.judge_fills)
 
 
 @pytest.fixture

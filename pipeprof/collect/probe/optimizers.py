@@ -1,0 +1,59 @@
+"""Steps of PyTorch: updates by its optimizers, which `steps` records as it does those of MindSpore.
+
+PyTorch itself wraps the `step` of each class of optimizers when the first object of that class is made. Right after
+that it gets a hook of ours. What is compiled calls the original alone, so that no graph breaks at the hook.
+"""
+
+import functools
+import sys
+
+from . import recorder, steps, trains, workers
+
+HOOKED = "_pipeprof_hook"
+
+
+def install_package(module):
+    """Torch has been imported."""
+    steps.package_imported("torch", getattr(module, "__version__", ""))
+
+
+def install(module):
+    """torch.optim.optimizer: the class of all optimizers."""
+    workers.wrap(module.Optimizer, "_patch_step_function", _with_hook)
+
+
+def _with_hook(original):
+    def _patch_step_function(self):
+        original(self)
+        recorder.guarded("optimizer", _hook, type(self))
+
+    return _patch_step_function
+
+
+def _hook(kind):
+    if not getattr(kind.step, HOOKED, False):
+        kind.step = _timed(kind.step)
+
+
+def _timed(original):
+    torch = sys.modules["torch"]
+
+    @functools.wraps(original)
+    def step(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return original(self, *args, **kwargs)
+        try:
+            return steps._timed(original, self, args, kwargs, steps.OPTIMIZER, trains.identity, _updates)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
+
+    setattr(step, HOOKED, True)
+    return step
+
+
+def _updates(optimizer):
+    """An optimizer always updates. What the training runs on is told with the first one."""
+    device = next((one.device.type for group in optimizer.param_groups for one in group["params"]), None)
+    steps.tell_torch_context(device)
+    return True

@@ -1,0 +1,86 @@
+"""Updates by optimizers of PyTorch, here of a stand-in that wraps `step` as PyTorch does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+UPDATE, OTHER_CALL = 10, 11
+
+
+class Device:
+    type = "cpu"
+
+
+@pytest.fixture
+def torch(probe, rec, monkeypatch):
+    """The stand-in, hooked: its class of optimizers, and whether it is compiling."""
+
+    class Optimizer:
+        def __init__(self):
+            self.param_groups = [{"params": []}, {"params": [SimpleNamespace(device=Device)]}]
+            self._patch_step_function()
+
+        def _patch_step_function(self):
+            kind = type(self)
+            if not getattr(kind.step, "hooked", None):
+                original = kind.step
+                kind.step = functools.wraps(original)(lambda *args: original(*args))  # noqa: PLW0108 - another function
+                kind.step.hooked = True
+
+        def step(self, closure=None):
+            return None if closure is None else closure()
+
+    made = SimpleNamespace(Optimizer=Optimizer, compiling=False, __version__="2.13.0")
+    made.compiler = SimpleNamespace(is_compiling=lambda: made.compiling)
+    monkeypatch.setitem(sys.modules, "torch", made)
+    import_module(f"{probe.package.__name__}.optimizers").install(made)
+    return made
+
+
+def written(rec):
+    """Marks as (kind, unit), and the events of units and of what is trained on."""
+    rec.flush()
+    size = sys.modules["_pipeprof_probe.marks"].MARK
+    data = Path(rec.folder, "marks.bin").read_bytes()
+    events = [json.loads(line) for line in Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [(mark[0], mark[2]) for mark in size.iter_unpack(data)], {
+        name: [event for event in events if event["e"] == name] for name in ("unit", "context")
+    }
+
+
+def test_each_step_of_an_optimizer_is_an_update_of_its_own_unit(torch, rec):
+    class Own(torch.Optimizer):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    first, second = torch.Optimizer(), Own()
+    assert (first.step(), second.step(lambda: 5), second.step()) == (None, 5, None)
+    marks, events = written(rec)
+    units = [unit["number"] for unit in events["unit"]]
+    assert marks == [(UPDATE, units[0]), (UPDATE, units[1]), (UPDATE, units[1])]
+    assert [unit["owner"] for unit in events["unit"]] == ["Optimizer", "Own"]
+    assert [context["device_target"] for context in events["context"]] == ["CPU"]
+    assert first.step.__wrapped__.hooked
+
+
+def test_a_step_that_raises_is_no_update_and_its_error_has_no_frame_of_ours(torch, rec, probe):
+    optimizer = torch.Optimizer()
+    with pytest.raises(ZeroDivisionError) as caught:
+        optimizer.step(lambda: 1 // 0)
+    assert [kind for kind, _ in written(rec)[0]] == [OTHER_CALL]
+    folder = str(Path(probe.recorder.__file__).parent)
+    inside = [str(entry.path) for entry in caught.traceback if str(entry.path).startswith(folder)]
+    assert len(inside) <= 1
+
+
+def test_what_is_compiled_sees_the_original_alone(torch, rec):
+    optimizer, torch.compiling = torch.Optimizer(), True
+    assert optimizer.step(lambda: 3) == 3
+    assert rec.folder is None
