@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 from archive import unpack
 from copies import copy_file, copy_tree
+from shebang import SHEBANG
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -22,8 +23,7 @@ RUNS = {
 one is the new one."""
 
 # Enough of jq for the pages: what they ask for must be there.
-JQ = f"""#!{sys.executable}
-import json, re, sys
+JQ = f"""{SHEBANG}import json, re, sys
 value = json.load(sys.stdin)
 for name, place in re.findall(r"\\.(\\w+)|\\[(\\d+)\\]", sys.argv[-1]):
     value = value[name] if name else value[int(place)]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from shebang import SHEBANG
 
 TRAIN = Path(__file__).parent / "workloads" / "loops.py"
 STYLE = "fixed_tensors"
@@ -38,7 +39,7 @@ def commands(pipeprof, package, form):
         "script": lambda: [python, str(package / "train.py")],
         "name on the path": lambda: [Path(python).name, str(package / "train.py")],
         "module": lambda: [python, "-m", "mine.train"],
-        "shebang": lambda: [executable(folder / "x.py", f"#!{python}\n{code}")],
+        "shebang": lambda: [executable(folder / "x.py", f"{SHEBANG}{code}")],
         "relative shebang": lambda: [
             "./" + Path(executable(folder / "x.py", f"#!/usr/bin/env {Path(python).name}\n{code}")).name
         ],

@@ -115,7 +115,7 @@ def test_every_screen_says_the_verdict_the_advice_and_the_gain_of_the_report(fol
     assert (row["cause"], row["cause_text"], row["cause_share"]) == short
     site = Site(folder)
     (line,) = [line for line in site.home().splitlines() if f'href="/run/{run}"' in line]
-    assert f"<td>{phrase(lead)}</td>" in line
+    assert f">{phrase(lead)}</span></td>" in line
     look = {"state": "recording", "ranks": [{"text": "", "pace": None, "queues": []}], "machine": None}
     live = look | {"verdict": {"training_steps": 1, "training_ns": 2e9, "first_screen": screen}}
     for shown in (said(folder, monkeypatch, "report", run), site.run(run), "\n".join(top.lines(live))):

@@ -257,7 +257,7 @@ def _are_few(limit):
     if _count_open is not None and limit <= ASKED:
         return limit - _count_open(limit) < FEW
     try:
-        return limit - len(listdir(NUMBERS)) < FEW
+        return limit - sum(int(number) < limit for number in listdir(NUMBERS)) < FEW
     except OSError as error:
         return error.errno in (errno.EMFILE, errno.ENFILE)
 

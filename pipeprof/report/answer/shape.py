@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import line
 from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import loop
 from pipeprof.report.words.modes import lengths
 from pipeprof.units import format_ns, percent
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
     "ZipOp": "zip", "FilterOp": "filter", "Iterable": "iterable",
-    "Dataset": "dataset", "Collate": "collate function", "Sampler": "sampler",
+    "Dataset": "dataset", "Collate": "collate function", "Sampler": "sampler", "Transform": "transform",
 }  # fmt: skip
 TRAINING = "the training itself"
 MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
@@ -72,6 +77,16 @@ def op_label(op: dict[str, Any] | None) -> str:
     if others and len(op["name"]) > LONG_NAME:
         return f"`{first}, ...` ({1 + len(others)} transforms)"
     return f"`{op['name']}`"
+
+
+def stage_names(ops: Sequence[dict[str, Any]]) -> dict[int, str]:
+    """What each operator of a pipeline is called in charts: its name in the user's code, else its kind.
+
+    Those of one name have their number behind it.
+    """
+    named = {op["op_id"]: line(op["name"] or KINDS.get(op["op_type"]) or op["op_type"] or "operator") for op in ops}
+    several = Counter(named.values())
+    return {op_id: f"{name} ({op_id})" if several[name] > 1 else name for op_id, name in named.items()}
 
 
 def with_kind(op: dict[str, Any]) -> str:

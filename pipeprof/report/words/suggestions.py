@@ -21,7 +21,7 @@ SHORT = (
     "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
     "unwrap_source",
 )  # fmt: skip
-LOADER_STAGES = frozenset({"Collate", "Dataset", "Sampler"})  # op_type
+LOADER_STAGES = frozenset({"Collate", "Dataset", "Sampler", "Transform"})  # op_type
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -171,9 +171,10 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
-    if facts["op"]["op_type"] in LOADER_STAGES:
+    op = facts["op"]
+    if op.get("op_type") in LOADER_STAGES:
         ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
-    return f"make the rows of {op_label(facts['op'])} cheaper", ways
+    return f"make the rows of {op_label(op)} cheaper", ways
 
 
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from shebang import SHEBANG
 
 ROOT = Path(__file__).resolve().parents[3]
 ACTION = ROOT / "ci" / "action.yml"
@@ -95,7 +96,7 @@ class Runner:
         for each in (self.bin, self.temp, self.work):
             each.mkdir()
         fake = self.bin / "pipeprof"
-        fake.write_text(f"#!{sys.executable}\n{FAKE.read_text(encoding='utf-8')}", encoding="utf-8")
+        fake.write_text(SHEBANG + FAKE.read_text(encoding="utf-8"), encoding="utf-8")
         fake.chmod(0o755)
         self.plan = {}
         self.event = {"pull_request": {"number": 7, "base": {"sha": "b" * 40}, "head": {"sha": "a" * 40}}}

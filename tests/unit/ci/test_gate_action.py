@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ET
 
@@ -343,7 +344,7 @@ def test_given_base_wins(runner):
 def test_install_takes_its_input_as_one_word(runner, install, what):
     python = runner.bin / "some python"
     python.write_text(f"""#!/bin/bash
-if [ "$1" = -I ]; then exec {sys.executable} "$@"; fi
+if [ "$1" = -I ]; then exec {shlex.quote(sys.executable)} "$@"; fi
 printf '%s\\n' "$@" > "{runner.folder}/pip"
 """)
     python.chmod(0o755)
@@ -358,7 +359,7 @@ printf '%s\\n' "$@" > "{runner.folder}/pip"
 def test_locked_installs_nothing_but_files_with_hashes(runner):
     python = runner.bin / "python-noting"
     python.write_text(f"""#!/bin/bash
-if [ "$1" = -I ]; then exec {sys.executable} "$@"; fi
+if [ "$1" = -I ]; then exec {shlex.quote(sys.executable)} "$@"; fi
 echo "$*" >> "{runner.folder}/pip"
 """)
     python.chmod(0o755)

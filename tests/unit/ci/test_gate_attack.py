@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from action_steps import Runner
 from comparisons import comparison
 from git_repository import GitRepository
+from shebang import SHEBANG
 
 from pipeprof.cli import cli
 from pipeprof.record.run import Rep
@@ -17,8 +17,7 @@ LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
 NOISY = (1.01, 3.4, 0.52, 0.47, 2.2)  # an overloaded machine
 # `collect` finds its run already recorded; everything else is the real program.
-PIPEPROF = """#!{python}
-import shutil, sys
+PIPEPROF = """{shebang}import shutil, sys
 if sys.argv[1] == "collect":
     shutil.copytree({run!r}, sys.argv[sys.argv.index("-o") + 1])
 else:
@@ -65,7 +64,7 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     runner.event["pull_request"]["base"]["sha"] = base
     repository.git("replace", base, "HEAD")  # what a runner that outlives its jobs may be left with
     repository.git("branch", base, "HEAD")
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20)))
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20)))
 
     outcome = runner.run(mode="baseline", workload="demo", policy="pipeprof.toml")
 
@@ -91,7 +90,7 @@ def test_a_noisy_machine_does_not_let_such_a_pull_request_pass(tmp_path, recorde
     base = repository.commit({"train.py": "fast()\n", ".github/workflows/gate.yml": "fail-on: regressed\n"})
     repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
     runner.event["pull_request"]["base"]["sha"] = base
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20, NOISY)))
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20, NOISY)))
 
     outcome = runner.run(mode="baseline", workload="demo", fail_on="incomparable")
 
@@ -170,7 +169,7 @@ def test_a_command_that_moves_the_base_judges_nothing(tmp_path, recorded):
     write_baseline(recorded(20.5), repository)
     head = repository.commit({"train.py": "slow()\n"})
     moves = f"import subprocess\nsubprocess.run(['git', 'update-ref', 'refs/heads/release', {head!r}], check=True)\n"
-    program = PIPEPROF.format(python=sys.executable, run=recorded(20)).replace("import shutil", f"{moves}import shutil")
+    program = PIPEPROF.format(shebang=SHEBANG, run=recorded(20)).replace("import shutil", f"{moves}import shutil")
     (runner.bin / "pipeprof").write_text(program)
     outcome = runner.run(mode="baseline", workload="demo", base_ref="release")
     assert (outcome.exit_code, outcome.outputs["verdict"]) == (3, "error"), outcome.log
@@ -210,7 +209,7 @@ def test_without_git_files_outside_of_the_change_judge(tmp_path, recorded):
     own.write_text("[metrics.step_time_median]\nmin_effect = 0.03\n", encoding="utf-8")
     runner.work.joinpath("pipeprof.toml").write_text(LOOSE, encoding="utf-8")
     cli.main(["baseline", "write", recorded(10), "--workload", "demo", "--root", str(root)], standalone_mode=False)
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20)))
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20)))
 
     outcome = runner.run(mode="baseline", workload="demo", policy=str(own), baseline_root=str(root))
 

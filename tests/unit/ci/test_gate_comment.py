@@ -12,6 +12,7 @@ import pytest
 from action_steps import FAKE, ROOT
 from comparisons import HEADLINE, comparison, edit, hostile, metric, setting, trust
 from fake_github import BOT, HEAD, REPOSITORY, GitHub, packed
+from shebang import SHEBANG
 
 MARK = "<!-- pipeprof-gate:demo -->"
 
@@ -27,7 +28,7 @@ def github():
 def comment(github, tmp_path):
     """`comment(content)` runs ci/comment.py on an artifact with that comparison; gives (exit code, log)."""
     fake = tmp_path / "pipeprof"
-    fake.write_text(f"#!{sys.executable}\n{FAKE.read_text(encoding='utf-8')}", encoding="utf-8")
+    fake.write_text(SHEBANG + FAKE.read_text(encoding="utf-8"), encoding="utf-8")
     fake.chmod(0o755)
 
     def run(content=None, run=None, **files):

@@ -63,7 +63,8 @@ def script(tmp_path):
     spool = tmp_path / "spool"
     spool.mkdir()
     return (
-        "import os, sys\nfrom importlib import import_module, util\n"
+        "import os, sys, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # of os.fork beside threads\n"
+        "from importlib import import_module, util\n"
         f"spec = util.spec_from_file_location({NAME!r}, {str(PROBE / '__init__.py')!r}, "
         f"submodule_search_locations=[{str(PROBE)!r}])\n"
         f"probe = sys.modules[{NAME!r}] = util.module_from_spec(spec)\nspec.loader.exec_module(probe)\n"

@@ -38,8 +38,9 @@ def program(tmp_path_factory):
 
 def run(folder, cwd, variables):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PIPEPROF_")}
+    # With MindSpore, which has threads of its own, Python 3.12 warns of each os.fork with and without a recorder.
     done = subprocess.run(
-        [sys.executable, "-B", str(folder / "train.py")],
+        [sys.executable, "-B", "-W", "ignore::DeprecationWarning", str(folder / "train.py")],
         capture_output=True, text=True, check=False, timeout=600, cwd=cwd, env=kept | variables,
     )  # fmt: skip
     return (

@@ -1,10 +1,10 @@
 """The sweeps of examples/sweeps: each can be read and explains each option; those of load_and_run run, with a stand-in for it."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from shebang import SHEBANG
 
 from pipeprof.experiment.sweep.run import SweepWish, run_sweep
 from pipeprof.experiment.sweep.spec import load_spec, read_spec
@@ -12,8 +12,7 @@ from pipeprof.record import toml
 
 RECIPES = sorted((Path(__file__).parents[3] / "examples" / "sweeps").glob("*.toml"))
 # Refuses a model or a cache that is not there.
-STAND_IN = f"""#!{sys.executable}
-import pathlib, sys
+STAND_IN = f"""{SHEBANG}import pathlib, sys
 words = sys.argv[1:]
 if not pathlib.Path(words[0]).is_file():
     sys.exit("no such model " + words[0])

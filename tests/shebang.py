@@ -1,0 +1,9 @@
+"""The first line of a program in Python that a test writes, wherever this Python lies."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+# A path with a space or other letters must be quoted, which the kernel does not know of and `env -S` does.
+SHEBANG = f"#!/usr/bin/env -S {shlex.quote(sys.executable)}\n"
