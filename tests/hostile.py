@@ -103,7 +103,8 @@ _UNSEEN = re.compile(
 _COMMAND = re.compile(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]*")
 _OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "main", "nav", "h1", "h2", "p", "strong", "table", "thead",
     "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "figure", "figcaption", "svg", "rect",
-    "line", "circle", "polyline", "div", "caption", "h3", "details", "summary"))  # fmt: skip
+    "line", "circle", "polyline", "div", "caption", "h3", "details", "summary", "section", "dl", "dt", "dd", "ol", "a",
+    "text"))  # fmt: skip
 _OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<br>|<!-- pipeprof-gate:[\w.-]* -->")
 
 
@@ -201,7 +202,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
+        # a link within the page leads nowhere else
+        self.attributes |= {name for name, value in attrs if name != "href" or not re.fullmatch("#[a-z-]+", value)}
 
 
 def check_html(text):

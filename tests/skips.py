@@ -65,6 +65,7 @@ SKIPS = (
     Skip("could not import 'cv2'.*", "of the extra `real`", lacks_module("cv2")),
     *(Skip(f"{name} is not installed: make test-real", "of the extra `real`", lacks_module(name))
       for name in ("mindcv", "mindone", "mindyolo")),
+    Skip("torchvision is not installed: make test-torch", "of the extra `torch`", lacks_module("torchvision")),
     Skip("takes minutes: PIPEPROF_LABEL=1 runs it", "labels of real trainings", lacks_variable("PIPEPROF_LABEL")),
     Skip("PIPEPROF_E2E_OTHER_PYTHON names no other MindSpore", "a second environment with another MindSpore",
          lacks_variable("PIPEPROF_E2E_OTHER_PYTHON")),

@@ -125,7 +125,12 @@ def problem_of(run: Run, table: str) -> str | None:
 
 def stored(run: Run) -> dict[str, Path]:
     """The Parquet files of a run by their names in it, `step/rep=0/rank=0/part-00000.parquet`."""
-    return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
+    try:
+        folders = {path.name for path in run.path.iterdir()}
+    except OSError:
+        folders = set()
+    tables = [table.name for table in TABLES if table.name in folders]  # most runs have few of them
+    return {path.relative_to(run.path).as_posix(): path for table in tables for path in run.files(table)}
 
 
 def _changes(run: Run, paths: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:

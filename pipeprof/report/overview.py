@@ -49,18 +49,15 @@ class Overview(msgspec.Struct):
 def overview(run: Run) -> Overview:
     """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
     try:
-        rollup = stored(run)
-    except PipeprofError as error:
-        return Overview(problem=error.message)
-    if rollup is not None:
-        return _of_rollup(rollup)
-    try:
         return cached("overviews", _made_of(run), Overview, lambda: _asked(run))
     except PipeprofError as error:
         return Overview(problem=error.message)
 
 
 def _asked(run: Run) -> Overview:
+    rollup = stored(run)
+    if rollup is not None:
+        return _of_rollup(rollup)
     found = verdict_of(run)
     return Overview(found.verdict, found.diagnosis["verdict"], median_step_ns(found.summary))
 
@@ -76,9 +73,9 @@ def _of_rollup(rollup: pa.Table) -> Overview:
 def _made_of(run: Run) -> bytes:
     """The run's content and the version that judges: a moved run is known again."""
     parts = [__version__.encode(), msgspec.json.encode(run.manifest)]
-    for name, path in sorted(checksums.stored(run).items()):
+    for name in sorted(checksums.stored(run) if run.manifest.parts is None else run.manifest.parts):
         with contextlib.suppress(OSError):  # one that is gone; whoever asks the run tells
-            about = path.stat()
+            about = run.path.joinpath(name).stat()
             text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
             parts.append(text.encode("utf-8", "surrogateescape"))
     return b"".join(parts)

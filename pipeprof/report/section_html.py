@@ -8,33 +8,36 @@ from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
 from pipeprof.report.charts import MISSING, can_draw
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import CHARTS, SORTABLE, page, table
+from pipeprof.report.page import page, shortened, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pipeprof.report.sections import Block, Section
 
-STYLE = (
-    SORTABLE
-    + """
-p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
-td.tree { white-space: pre; } summary { cursor: pointer; font-weight: 600; margin: .5em 0; }
-.wide td:first-child:not(.number) { min-width: 10em; }
-.sortable td:not(.number) { min-width: 6em; max-width: 24em; overflow-wrap: anywhere; }
-.sortable td:first-child:not(.number) { min-width: 14em; }
-.bold { font-weight: bold; } .red, .magenta { color: var(--bad); } .green { color: var(--good); }
-.yellow { color: var(--unsure); }
-"""
-)
+MANY_COLUMNS = 4  # from which on the rows of a table are cards on a narrow page
 
 
 def page_of(title: str, sections: Iterable[Section], style: str = "") -> str:
     """The page; every name and sentence in it is escaped. `style` is that of the title."""
     shown = [one for one in sections if one.says_something or one.charts]
     drawn = any(one.charts for one in shown) and can_draw()
-    body = [line for one in shown for line in section_lines(one)]
-    return page(title, body, CHARTS + STYLE, bundle() if drawn else "", look=style)
+    body = [line for one in _cards(shown) for line in one]
+    return page(title, body, bundle() if drawn else "", look=style)
+
+
+def _cards(sections: Iterable[Section]) -> list[list[str]]:
+    """The lines of each part of the page; sections without a title belong to what stands above them."""
+    cards: list[list[str]] = []
+    for section in sections:
+        lines = section_lines(section)
+        if section.folded:
+            cards.append(lines)
+        elif lines and (section.title or not cards or cards[-1][-1] != "</section>"):
+            cards.append(["<section>", *lines, "</section>"])
+        elif lines:
+            cards[-1][-1:] = [*lines, "</section>"]
+    return cards
 
 
 def section_lines(section: Section) -> list[str]:
@@ -58,15 +61,16 @@ def section_lines(section: Section) -> list[str]:
 
 
 def block_lines(block: Block) -> list[str]:
-    """A table that is scrolled by itself where the page is narrower, below its caption."""
+    """A table below its caption; on a narrow page the rows of many columns become cards, a few are scrolled."""
     caption = [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
     body = [
         f"<tr>{''.join(_cell(block, cell, at, index) for index, cell in enumerate(row))}</tr>"
         for at, row in enumerate(block.rows)
     ]
     lines = table(block.head, body, block.right)
-    if block.numbers:
-        lines[0] = '<table class="sortable">'
+    kinds = [*(["rows"] if len(block.head) >= MANY_COLUMNS else []), *(["sortable"] if block.numbers else [])]
+    if kinds:
+        lines[0] = f'<table class="{" ".join(kinds)}">'
     return [*caption, '<div class="wide" tabindex="0">', *lines, "</div>"]
 
 
@@ -76,4 +80,6 @@ def _cell(block: Block, cell: str, row: int, column: int) -> str:
     numbers = block.numbers.get(block.head[column])
     order = f' data-value="{numbers[row]}"' if numbers and numbers[row] is not None else ""
     lines = cell.split("\n") if block.tall else [cell]
-    return f"<td{look}{order}>{'<br>'.join(map(words, lines))}</td>"
+    titled = column and len(block.head) >= MANY_COLUMNS and block.head[column]
+    of = f' data-of="{escape(block.head[column])}"' if titled else ""
+    return f"<td{look}{order}{of}>{'<br>'.join(map(shortened, lines))}</td>"

@@ -58,7 +58,7 @@ def diagnose(
     wait_share = next((row.data_wait_share for row in steady if (row.rep, row.rank) == key), None)
     diagnosis["doubts"] = _doubts(chosen, agree, len(decided), wait_share)
     diagnosis["confidence"] = graded(diagnosis["doubts"])
-    diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rank, rows[0].pipeline_key
+    diagnosis["rep"], diagnosis["rank"], diagnosis["pipeline_key"] = chosen.rep, chosen.rank, rows[0].pipeline_key
     diagnosis["repetitions"] = {"agree": agree, "of": len(decided)}
     diagnosis["severity"] = _severity(chosen)
     diagnosis["data_wait_share_all_steps"] = wait_share
@@ -221,6 +221,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "severity": None,
+        "rep": None,
         "rank": None,
         "pipeline_key": None,
         "op_id": None,

@@ -70,3 +70,30 @@ def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded
     assert (lead.code, lead.stage.op_type, lead.detail) == ("input_bound", stage, "wait")
     waits = float(re.search(r"waited ([\d.]+)", recorded(*command).done.stdout)[1])
     assert lead.share == pytest.approx(waits, abs=0.1)
+
+
+@pytest.mark.skipif(find_spec("torchvision") is None, reason="torchvision is not installed: make test-torch")
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is_as_it_was(recorded, workers):
+    command = script("image_folder.py", workers)
+    plain = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment(), cwd=WORKLOADS)
+    recording = recorded("image_folder.py", workers)
+    assert recording.done.stdout == plain.stdout
+    assert len(recording.training()) == 40
+    chain = {
+        row["op_id"]: (row["op_type"], row["name"]) for row in recording.rows("pipeline_op") if not row["pipeline_id"]
+    }
+    transforms = ["RandomErasing", "ToTensor", "Slow", "Resize"]
+    assert [chain[number] for number in sorted(chain)] == [
+        ("Collate", "default_collate"), *(("Transform", name) for name in transforms), ("Dataset", "Subset"),
+        ("Sampler", "BatchSampler"),
+    ]  # fmt: skip
+    rows = dict.fromkeys(range(1, 6), 0)
+    spent = dict.fromkeys(range(1, 6), 0)
+    for row in recording.rows("op_service"):
+        if row["op_id"] in rows:
+            rows[row["op_id"]] += row["rows"]
+            spent[row["op_id"]] += row["rows"] * row["avg_ns"]
+    (counted,) = set(rows.values())  # those after the last timed one are in no figure
+    assert 160 <= counted <= 2 * 160
+    assert max(spent, key=spent.get) == 3  # Slow

@@ -10,9 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
-from pipeprof.verdict.compatible import verdicts
+from pipeprof.verdict import compatible
+
+verdicts = of_dicts(compatible.verdicts)
 
 pytestmark = pytest.mark.slow  # starts MindSpore
 

@@ -6,9 +6,12 @@ import json
 
 import pytest
 from captured import outside, own
+from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
-from pipeprof.verdict.compatible import verdicts
+from pipeprof.verdict import compatible
+
+verdicts = of_dicts(compatible.verdicts)
 
 OUTSIDE = [
     "mi231_on_ms210_slow_leaf_cpu", "mi231_on_ms210_slow_leaf_io", "mi231_on_ms210_slow_map_cpu",

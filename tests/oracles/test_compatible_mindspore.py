@@ -12,10 +12,13 @@ from random import Random
 import pytest
 from captured import outside, own
 from minddata_record import tables_from
+from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
 from pipeprof.report.words.compatible import worded
-from pipeprof.verdict.compatible import verdicts
+from pipeprof.verdict import compatible
+
+verdicts = of_dicts(compatible.verdicts)
 
 pytestmark = pytest.mark.slow  # starts MindSpore
 

@@ -15,6 +15,7 @@ import weakref
 from . import delay, gil, recorder, sizes, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
+FLUSHES = 4
 TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
 
 _building = threading.local()
@@ -34,7 +35,9 @@ class Cell:
         self.rows = 0
         self.every = 1
         self.stages = 1  # that run one after the other in this thread, and share the bound on what is timed
-        self.batches = 0
+        self.batches = 0  # since the last flush
+        self.fetches = 0
+        self.untold = 0  # calls before the last flush, which told of none
         self.timed = []
 
     def skips(self):
@@ -43,10 +46,16 @@ class Cell:
 
     def takes(self, rows):
         """Whether the rows of the next batch, which are counted here, are timed."""
+        timed = not recorder.REC.off and self.fetches % self.every == 0
+        self.batches += 1
+        self.fetches += 1
+        self.count(rows, timed)
+        return timed
+
+    def count(self, rows, _timed):
+        """Count rows: those that are timed, too."""
         first = next(self.counter)
         self.counter = itertools.count(first + rows)
-        self.batches += 1
-        return not recorder.REC.off and (self.batches - 1) % self.every == 0
 
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
@@ -68,12 +77,16 @@ class Cell:
         timed, self.timed = self.timed, []
         count = next(self.counter) - 1
         self.counter = itertools.count(1)
+        self.every = workers.stride(count * self.stages)
+        count, self.untold = count + self.untold, 0
+        if self.batches:  # whole batches are timed: one in four flushes at least, however many rows it has
+            self.every, self.batches = min(self.every, FLUSHES * self.batches), 0
+        if not timed:  # they are told with those that follow
+            self.untold = count
+            return None
         tree = self.tree()
         rows = tree.rows if tree is not None else self.rows
         batches, self.rows = rows - self.rows, rows
-        self.every = workers.stride(count * self.stages)
-        if not timed:
-            return None
         walls, cpus, waits, reads, given, made = zip(*timed)
         return {
             "pipeline": self.number,

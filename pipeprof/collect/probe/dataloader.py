@@ -1,16 +1,20 @@
 """The DataLoaders of PyTorch and MindSpore, which are of one shape: described for `loaders`, and where they work.
 
-Their classes are hooked, no object of the user's is. A fetch whose rows are timed sees the dataset and the function
-that collates through objects that live as long as the fetch. Worker processes that are forked inherit the hooks with
-memory that both sides share; those that are spawned are only known by their number.
+Their classes are hooked, no object of the user's is. A fetch whose rows are timed sees the dataset, its transforms and
+the function that collates through objects that live as long as the fetch. Worker processes that are forked inherit the
+hooks with memory that both sides share; those that are spawned are only known by their number.
 """
 
 import functools
 import weakref
+from itertools import islice
 
 from . import callables, loaders, recorder, workers
 
-SAMPLER, DATASET, COLLATE = "Sampler", "Dataset", "Collate"
+SAMPLER, DATASET, TRANSFORM, COLLATE = "Sampler", "Dataset", "Transform", "Collate"
+COMPOSE = "torchvision.", "Compose"  # module and class of what has a list of `transforms`
+HOLDERS = ("dataset", "datasets", "transform", "transforms", "target_transform")  # of what may hold one
+MOST_TRANSFORMS, DEPTH = 16, 4
 SETTINGS = ("num_workers", "prefetch_factor", "persistent_workers", "in_order", "pin_memory", "batch_size", "drop_last")
 
 _of_iterators = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, loaders.Feed]
@@ -113,15 +117,49 @@ def _describe(names, loader):
 
     count = loader.num_workers
     collate = loader.collate_fn if loader.collate_fn is not None else _default(loader)
+    composed = list(_composed(loader.dataset, set(), DEPTH))
+    transforms = _numbered(composed)
     stages = [
         loaders.Stage(COLLATE, collate),
+        *(loaders.Stage(TRANSFORM, _function(own), key=key) for key, own in reversed(transforms)),
         loaders.Stage(DATASET, loader.dataset),
         loaders.Stage(SAMPLER, getattr(loader, names.sampler), is_alone=True),
     ]
     batch = getattr(loader.batch_sampler, "batch_size", None)
     settings = {name: getattr(loader, name, None) for name in SETTINGS}
     ahead = count * (loader.prefetch_factor or 0)
-    return loaders.Description(loader, stages, count, ahead, describe._integer(batch), settings)
+    return loaders.Description(loader, stages, count, ahead, describe._integer(batch), settings, composed)
+
+
+def _composed(thing, seen, depth):
+    """The objects of a dataset that compose transforms, in the order in which they are found."""
+    if id(thing) in seen or not depth:
+        return
+    seen.add(id(thing))
+    held = getattr(thing, "__dict__", None) or {}
+    if _composes(thing) and isinstance(held.get("transforms"), list):
+        yield thing
+    for name, value in list(held.items()):
+        if name in HOLDERS or _composes(value):
+            for one in islice(value, MOST_TRANSFORMS) if isinstance(value, (list, tuple)) else (value,):
+                yield from _composed(one, seen, depth - 1)
+
+
+def _composes(thing):
+    kind = type(thing)
+    return kind.__name__ == COMPOSE[1] and str(kind.__module__).startswith(COMPOSE[0])
+
+
+def _numbered(composed):
+    """(key of the stage, the transform) of each that does no composing itself."""
+    known = {id(one) for one in composed}
+    transforms = {id(own): own for one in composed for own in one.__dict__["transforms"] if id(own) not in known}
+    return [((TRANSFORM, number), own) for number, own in enumerate(islice(transforms.values(), MOST_TRANSFORMS))]
+
+
+def _function(transform):
+    """What a transform calls, where it only calls that."""
+    return (getattr(transform, "__dict__", None) or {}).get("lambd", transform)
 
 
 def _default(loader):
@@ -194,13 +232,13 @@ def _made(original, attribute, proxy):
         try:
             return original(self, indices)
         finally:
-            recorder.guarded("loader", _put_back, self, replaced)
+            recorder.guarded("loader", _put_back, replaced)
 
     return fetch
 
 
 def _replace(fetcher, indices, attribute, proxy):
-    """Put what is timed in the place of the fetcher's own; what was there comes back."""
+    """Put what is timed in the place of what is there: (where, name, what was there, what is now) of each."""
     try:
         count = len(indices) if fetcher.auto_collation else 1
     except TypeError:  # a sampler of the user's
@@ -208,22 +246,41 @@ def _replace(fetcher, indices, attribute, proxy):
     rows = _timer(fetcher, _of_fetchers, DATASET, count)
     collate = _timer(fetcher, _of_fetchers, COLLATE, 1)
     before = fetcher.__dict__
-    replaced = {}
+    replaced = []
+    within = _within(_of_fetchers.get(fetcher), count, rows is not None, replaced)
     if rows is not None:
-        replaced[attribute] = before[attribute], proxy(before[attribute], rows)
+        replaced.append((before, attribute, before[attribute], proxy(before[attribute], rows, within)))
     if collate is not None:
-        replaced["collate_fn"] = (
-            before["collate_fn"],
-            functools.partial(loaders.timed, collate, before["collate_fn"]),
-        )
-    fetcher.__dict__.update({name: timed for name, (_, timed) in replaced.items()})
+        own = before["collate_fn"]
+        replaced.append((before, "collate_fn", own, functools.partial(loaders.timed, collate, own)))
+    for holder, name, _, timed in replaced:
+        holder[name] = timed
     return replaced
 
 
-def _put_back(fetcher, replaced):
-    for name, (own, timed) in replaced.items():
-        if fetcher.__dict__.get(name) is timed:
-            fetcher.__dict__[name] = own
+def _within(feed, count, timed, replaced):
+    """Have the transforms of a dataset timed, or only counted."""
+    composed = () if feed is None else feed.description.composed
+    if not composed:
+        return None
+    timers = {id(own): feed.timer(key) for key, own in _numbered(composed)}
+    for timer in timers.values():
+        if timer is not None:
+            timer.count(count, timed)
+    if not timed:
+        return None
+    within = loaders.Within()
+    for one in composed:
+        own = one.__dict__["transforms"]
+        parts = [_Part(part, within, timers[id(part)]) if timers.get(id(part)) else part for part in own]
+        replaced.append((one.__dict__, "transforms", own, parts))
+    return within
+
+
+def _put_back(replaced):
+    for holder, name, own, timed in replaced:
+        if holder.get(name) is timed:
+            holder[name] = own
 
 
 def _timer(owner, feeds, kind, count):
@@ -236,33 +293,52 @@ def _timer(owner, feeds, kind, count):
 class _Rows:
     """A dataset for the time of one fetch."""
 
-    __slots__ = ("_own", "_timer")
+    __slots__ = ("_own", "_timer", "_within")
 
-    def __init__(self, own, timer):
+    def __init__(self, own, timer, within):
         self._own = own
         self._timer = timer
+        self._within = within
 
     def __getitem__(self, index):
-        return loaders.timed(self._timer, self._own.__getitem__, index)
+        return loaders.timed_together(self._timer, 1, self._within, self._own.__getitem__, index)
 
     def __getattr__(self, name):  # of those that have it: all rows of a batch at once
         own = getattr(self._own, name)
         if name != "__getitems__" or not own:
             return own
-        return lambda indices: loaders.timed_together(self._timer, len(indices), own, indices)
+        return lambda indices: loaders.timed_together(self._timer, len(indices), self._within, own, indices)
 
 
 class _Next:
     """The iterator of a dataset for the time of one fetch."""
 
-    __slots__ = ("_own", "_timer")
+    __slots__ = ("_own", "_timer", "_within")
 
-    def __init__(self, own, timer):
+    def __init__(self, own, timer, within):
         self._own = own
         self._timer = timer
+        self._within = within
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return loaders.timed(self._timer, next, self._own)
+        return loaders.timed_together(self._timer, 1, self._within, next, self._own)
+
+
+class _Part:
+    """A transform for the time of one fetch."""
+
+    __slots__ = ("_own", "_place", "_within")
+
+    def __init__(self, own, within, timer):
+        self._own = own
+        self._within = within
+        self._place = within.place(timer)
+
+    def __call__(self, *args, **kwargs):
+        return self._within.timed(self._place, self._own, args, kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self._own, name)

@@ -22,12 +22,16 @@ _feeds = weakref.WeakSet()  # type: weakref.WeakSet[Feed]
 
 
 class Stage:
-    """One kind of work on a batch. `is_alone`: it runs in the training's own thread, also where there are workers."""
+    """One kind of work on a batch. `is_alone`: it runs in the training's own thread, also where there are workers.
 
-    def __init__(self, kind, function, is_alone=False):
+    `key` tells it from others of its kind.
+    """
+
+    def __init__(self, kind, function, is_alone=False, key=None):
         from . import describe
 
         self.kind = kind
+        self.key = kind if key is None else key
         self.is_alone = is_alone
         self.facts = {"name": describe.callable_name(function), "code": describe.code_of(function)}
 
@@ -35,13 +39,14 @@ class Stage:
 class Description:
     """A loader: its stages from the loop to the index order, worker processes, and what it was made with."""
 
-    def __init__(self, owner, stages, count, ahead, batch, settings):
+    def __init__(self, owner, stages, count, ahead, batch, settings, composed=()):
         self.site, self.callers = callables.origin_of(owner)
         self.stages = stages
         self.count = count
         self.ahead = ahead
         self.batch = batch
         self.settings = settings
+        self.composed = composed  # objects of the dataset whose `transforms` are stages
 
     def graph(self):
         """As `describe.describe` gives a dataset's."""
@@ -78,18 +83,18 @@ class Feed:
         self._written = 0
         for node, stage in enumerate(description.stages):
             apart = description.count > 0 and not stage.is_alone
-            cell = self.cells[stage.kind] = workers.Workers(self) if apart else callables.Cell(self)
+            cell = self.cells[stage.key] = workers.Workers(self) if apart else callables.Cell(self)
             cell.node, cell.part, cell.stages = node, 0, 2 * len(description.stages)
             if apart:
                 cell.pool = workers.Pool(description.count)
         callables._cells.extend(self.cells.values())
         _feeds.add(self)
 
-    def timer(self, kind):
+    def timer(self, key):
         """What counts the rows of a stage in this process; None where that is not to be known."""
         if WORKER is not None:
-            return WORKER[1].get(kind) if WORKER[0] is self else None
-        cell = self.cells.get(kind)
+            return WORKER[1].get(key) if WORKER[0] is self else None
+        cell = self.cells.get(key)
         return None if recorder.REC.off or isinstance(cell, workers.Workers) else cell
 
     def note(self, depth, held, tasks):
@@ -239,11 +244,14 @@ def _handed_out(feed, row, end, readiness):
 
 def timed(timer, original, *args):
     """Call a stage, and count its time for one row."""
-    return timed_together(timer, 1, original, *args)
+    return timed_together(timer, 1, None, original, *args)
 
 
-def timed_together(timer, rows, original, *args):
-    """Call a stage, and count its time for so many rows, each with its part of the time."""
+def timed_together(timer, rows, within, original, *args):
+    """Call a stage, and count its time for so many rows, each with its part of the time.
+
+    `within`: stages that run inside it, whose time is theirs (`Within`); None for none.
+    """
     spent = None
     try:
         spent = timer.spent()
@@ -258,11 +266,70 @@ def timed_together(timer, rows, original, *args):
         try:
             if spent is not None and rows:
                 wall, spent, size = recorder.now() - begin, timer.since(spent), sizes.of(result)
-                each = tuple(None if part is None else part // rows for part in spent)
-                for _ in range(rows):
-                    timer.add(wall // rows, each, None, None if size is None else size // rows)
+                if within is not None:
+                    wall, spent = within.taken_from(wall, spent, rows)
+                _add(timer, rows, wall, spent, None if size is None else size // rows)
         except Exception:
             recorder.REC.failed("loader")
+
+
+def _add(timer, rows, wall, spent, made):
+    each = tuple(None if part is None else part // rows for part in spent)
+    for _ in range(rows):
+        timer.add(wall // rows, each, None, made)
+
+
+class Within:
+    """What the stages inside of another one take of its time, row by row: of the thread that made this."""
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+        self.timers = []
+        self._sums = []
+
+    def place(self, timer):
+        """A stage more; the number to call `timed` with."""
+        self.timers.append(timer)
+        self._sums.append((0, (0, 0, 0)))
+        return len(self.timers) - 1
+
+    def timed(self, place, call, args, kwargs):
+        """Call such a stage, once or more for a row."""
+        timer = spent = None
+        try:
+            if threading.get_ident() == self.thread:
+                timer = self.timers[place]
+                spent = timer.spent()
+                begin = recorder.now()
+        except Exception:
+            recorder.REC.failed("loader")
+        try:
+            return call(*args, **kwargs)
+        finally:
+            try:
+                if spent is not None:
+                    wall, more = self._sums[place]
+                    took = recorder.now() - begin
+                    self._sums[place] = wall + took, _pairs(int.__add__, more, timer.since(spent))
+            except Exception:
+                recorder.REC.failed("loader")
+
+    def taken_from(self, wall, spent, rows):
+        """Count them for the rows that are done, and give what is left of the time around them."""
+        for place, timer in enumerate(self.timers):
+            own, more = self._sums[place]
+            self._sums[place] = 0, (0, 0, 0)
+            wall, spent = max(0, wall - own), _pairs(_left, spent, more)
+            _add(timer, rows, own, more, None)
+        return wall, spent
+
+
+def _pairs(combine, some, others):
+    return tuple(None if None in (one, other) else combine(one, other) for one, other in zip(some, others))
+
+
+def _left(whole, part):
+    return max(0, whole - part)
 
 
 def leave_out_frames(error):
@@ -295,8 +362,8 @@ def _forked():
     global WORKER
     feed, _starting.feed, _starting.depth = getattr(_starting, "feed", None), None, 0
     if feed is not None and 0 < feed.forks <= feed.description.count:
-        apart = {kind: cell for kind, cell in feed.cells.items() if isinstance(cell, workers.Workers)}
-        WORKER = (feed, {kind: workers.Slot(cell, cell.pool.memory, feed.forks - 1) for kind, cell in apart.items()})
+        apart = {key: cell for key, cell in feed.cells.items() if isinstance(cell, workers.Workers)}
+        WORKER = (feed, {key: workers.Slot(cell, cell.pool.memory, feed.forks - 1) for key, cell in apart.items()})
 
 
 recorder.at_fork(before=_forking, after_in_child=_forked)

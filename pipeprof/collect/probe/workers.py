@@ -69,11 +69,15 @@ class Slot:
         """Whether the rows of the next batch are timed; else they are counted here."""
         (_, every) = ORDERS.unpack_from(self._memory, 0)
         self._batches += 1
-        if (self._batches - 1) % every == 0:
-            return True
-        self._rows += rows
-        self._write()
-        return False
+        timed = (self._batches - 1) % every == 0
+        self.count(rows, timed)
+        return timed
+
+    def count(self, rows, timed):
+        """Count rows that are not timed: the others are counted when they are done."""
+        if not timed:
+            self._rows += rows
+            self._write()
 
     def begin(self):
         """A row has arrived."""
@@ -129,7 +133,7 @@ class Pool:
         self.memory = mmap.mmap(-1, ORDERS.size + count * FIGURES.size)
         self.count = count
         self._before = [(0,) * SUMMED] * count
-        self._readings = 0
+        self._readings = self._rows = 0
         self._order(1)
 
     def slot(self, workers):
@@ -146,11 +150,13 @@ class Pool:
             sum(figures[field] - before[field] for figures, before in zip(all_figures, self._before))
             for field in range(SUMMED)
         ]
+        rows = sum(figures[0] for figures in all_figures)
+        self._order(stride(rows - self._rows))
+        self._rows = rows
         changed = [figures for figures, before in zip(all_figures, self._before) if figures[1] > before[1]]
         if not changed:
             return None
         self._before = [figures[:SUMMED] for figures in all_figures]
-        self._order(stride(sums[0]))
         return (*sums, max(figures[SUMMED] for figures in changed), min(figures[SUMMED + 1] for figures in changed))
 
     def _order(self, every):

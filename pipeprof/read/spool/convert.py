@@ -377,12 +377,12 @@ def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
     def stage(name: str, begin: int, end: int) -> None:
         out.add("stage", stage=name, start_ns=out.at(begin), dur_ns=max(0, end - begin))
 
-    imports = [event for event in process.imported().values() if event.get("begin") and event.get("end")]
-    ready = max((int(event["end"]) for event in imports), default=int(process.about["started"]))
+    imports = process.import_times()
+    ready = max((end for _, end in imports), default=int(process.about["started"]))
     if not process.about.get("inprocess"):
         stage("start", out.zero, int(process.about["started"]))
-    for event in imports:
-        stage("import", int(event["begin"]), int(event["end"]))
+    for begin, end in imports:
+        stage("import", begin, end)
     training = [step for step in steps if step.kind != "eval"]
     if training:
         stage("build", ready, training[0].start)

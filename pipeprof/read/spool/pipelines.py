@@ -390,11 +390,23 @@ def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
 
 
 def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
-    """Tell the rank's rows which operator a worker process belongs to."""
+    """Tell the rank's rows whose a worker process is; of several stages that share it the one that computes most."""
+    spent: Counter[tuple[int, int]] = Counter()
+    for event in process.all("calls"):
+        number, node, cpu, calls, timed = map(event.get, ("pipeline", "node", "cpu", "calls", "timed"))
+        if number is not None and node is not None and cpu and calls and timed:
+            spent[number, node] += cpu * calls // timed
     for event in process.all("workers"):
-        pipeline = pipelines.get(int(event["pipeline"]))
-        op_id = pipeline.op_ids.get(event["node"]) if pipeline else None
-        if pipeline is not None and op_id is not None:
+        number, node = event.get("pipeline"), event.get("node")
+        if number is None or node is None or number not in pipelines:
+            continue
+        pipeline = pipelines[number]
+        stages = [one for one in pipeline.nodes if one.get("inlined") and one.get("processes")]
+        shared = [(spent[number, own], -own) for one in stages if (own := one.get("node")) is not None]
+        if any(-own == node for _, own in shared):
+            node = -max(shared)[1]
+        op_id = pipeline.op_ids.get(node)
+        if op_id is not None:
             out.workers.update((int(pid), (pipeline.pipeline_id, op_id)) for pid in event["pids"])
 
 

@@ -65,6 +65,11 @@ class Process:
         """The imports of MindSpore and PyTorch, by library."""
         return {event.get("library", "mindspore"): event for event in reversed(self.all("import"))}
 
+    def import_times(self) -> list[tuple[int, int]]:
+        """When each of these began and ended, where both are known."""
+        times = ((event.get("begin"), event.get("end")) for event in self.imported().values())
+        return [(int(begin), int(end)) for begin, end in times if begin and end]
+
     @property
     def ended_normally(self) -> bool:
         """Whether the interpreter's exit handlers ran."""

@@ -165,10 +165,7 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
 
 def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """What the process did besides its steps."""
-    for imported in process.imported().values():
-        if not (imported.get("begin") and imported.get("end")):
-            continue
-        yield Stretch(int(imported["begin"]), int(imported["end"]), "import")
+    yield from (Stretch(begin, end, "import") for begin, end in process.import_times())
     for event in process.all("iterator"):
         if not event.get("again"):
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipeprof.query.answers import Answers
     from pipeprof.record.run import Run
     from pipeprof.report.charts.chart import Chart
     from pipeprof.report.charts.facts import Facts
+    from pipeprof.report.charts.overtime import Panel
 
     Rows = list[dict[str, Any]]
 
@@ -67,6 +71,7 @@ def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:
 
 
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
+    from pipeprof.report.answer.shape import stage_names
     from pipeprof.report.answer.since import course_of
     from pipeprof.report.charts import overtime, samples, steps
     from pipeprof.report.ops.groups import OWN
@@ -76,18 +81,27 @@ def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
     shown = (course.get("rep"), course.get("rank")) == focus_of(content) and course["at_ns"] is not None
     slower_ns = course["at_ns"] - facts.origin_ns if shown else None
     parts = {} if content["run"]["source"] in OWN else steps.curves(facts.steps, facts.communication)
+    names = {
+        (row["pipeline_key"], op_id): name
+        for row in _of(content["pipeline"]["pipelines"], *focus_of(content))
+        for op_id, name in stage_names(row["ops"]).items()
+    }
+    queues = partial(samples.queues, names=names)
     panels = {
         "Steps": steps.panel(facts.steps, facts.communication, slower_ns),
         **parts,
         "Waits for a batch": samples.waits(facts.steps),
-        "Queues": samples.queues(facts.fills),
+        "Queues": queues(facts.fills),
         "Queues to the device": samples.sink(facts.sink),
         "CPU": samples.cpu(facts.cpu),
         "Memory": samples.memory(facts.memory),
     }
     outside = overtime.without_those_outside(panels, facts.steps)
-    sampled = {"Queues": (samples.queues, facts.fills), "Queues to the device": (samples.sink, facts.sink),
-               "Memory": (samples.memory, facts.memory)}  # fmt: skip
+    sampled: dict[str, tuple[Callable[..., Panel | None], Rows]] = {
+        "Queues": (queues, facts.fills),
+        "Queues to the device": (samples.sink, facts.sink),
+        "Memory": (samples.memory, facts.memory),
+    }
     panels |= {name: draw(rows, apart=True) for name, (draw, rows) in sampled.items() if name in outside}
     why = {item["what"]: item["why"] for item in content["not_measured"]}
     absent = [f"{STEPS[:-1]}: {why['step']}." if "step" in why else STEPS] if not facts.steps else []

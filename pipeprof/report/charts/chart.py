@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 SPECS = Path(__file__).with_name("specs")
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
-COLOURS = ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#1f78b4", "#888888")
+# Told apart by people who are colour-blind too (after Okabe and Ito), on white and on black.
+COLOURS = ("#0f7ab8", "#d55e00", "#009e73", "#cc79a7", "#56a8d8", "#c98a00", "#7a68b3", "#888888")
+PHASES = {  # of a step; the wait alone is warm
+    "data_wait": COLOURS[1], "launch": COLOURS[7], "before_forward": COLOURS[7], "forward": COLOURS[0],
+    "backward": COLOURS[4], "forward_backward": "#3a91c6", "compute": "#7f9fbf", "whole": "#7f9fbf",
+    "gradients": COLOURS[5], "optimizer": COLOURS[2], "after": COLOURS[3], "tail": "#63b89d", "other": "#a9b7c6",
+    "communication_exposed": COLOURS[6], "communication_tail": "#9c8dc9", "host_gap": "#b98a3c",
+    "other_loader": "#e39a5f",
+}  # fmt: skip
 
 
 class Chart(NamedTuple):
@@ -86,6 +94,12 @@ def cut(text: str, most: int, *, end: bool = False) -> str:
     if len(text) <= most:
         return text
     return f"\u2026{text[-most + 1 :]}" if end else f"{text[: most - 1]}\u2026"
+
+
+def middle_cut(text: str, most: int) -> str:
+    """Its first and last letters, at most so many: both ends of a name or a path tell what it is."""
+    front = (most - 1) // 3
+    return text if len(text) <= most else f"{text[:front]}\u2026{text[front + 1 - most :]}"
 
 
 def sentence(text: str) -> str:

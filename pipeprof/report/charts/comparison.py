@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-SIDES = {"base": COLOURS[6], "new": COLOURS[1]}
+SIDES = {"base": COLOURS[7], "new": COLOURS[0]}
 MOST_CHANGES = 20
 _NOT_MEASURED = "Nothing inside a step was measured on both sides."
 KINDS = {
-    "phase": ("phase of the step", COLOURS[2]),
+    "phase": ("phase of the step", COLOURS[6]),
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
     "op": ("network, own time per step", COLOURS[0]),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, Chart, coloured, cut, filled, sentence, time_unit
+from pipeprof.report.charts.chart import PHASES as COLOUR_OF
 from pipeprof.report.charts.steps import PHASES
 from pipeprof.report.section_html import block_lines
 from pipeprof.report.sections import Block
@@ -22,7 +23,7 @@ MOST = 20
 SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
 LETTERS = 26  # of a name in its legend, which a narrow page has room for
 UNKNOWN = "not known"
-OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
+OTHERS = {"mixed": COLOUR_OF["compute"], "communication": COLOUR_OF["communication_exposed"]}
 INSTANCES = 500
 _WORDS = (("operator", "name"), ("type", "type"), ("phase", "phase"), ("shapes", "in_shapes"), ("called from", "site"))
 _NUMBERS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (

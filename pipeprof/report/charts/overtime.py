@@ -34,6 +34,7 @@ class Panel(NamedTuple):
     said: str  # what it shows
     notes: Sequence[str] = ()  # how it is drawn
     times: Sequence[tuple[float, float]] = ()  # of the first and last sample of what must be seen, s
+    params: Sequence[Row] = ()  # that it is drawn by: switches below the chart
 
 
 def seconds(ns: float) -> float:
@@ -90,7 +91,8 @@ def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Row:
          "height": HEIGHT_OF_STEPS if at == 0 and title.startswith("Steps") else HEIGHT}
         for at, (title, panel) in enumerate(panels.items())
     ]  # fmt: skip
-    return {**below, "vconcat": [*charts, *below["vconcat"]]}
+    params = [*below["params"], *(param for panel in panels.values() for param in panel.params)]
+    return {**below, "params": params, "vconcat": [*charts, *below["vconcat"]]}
 
 
 def _all(steps: Sequence[Row], top: float) -> dict[str, list[Row]]:

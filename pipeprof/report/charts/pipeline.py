@@ -6,7 +6,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import Chart, alone, cut, filled, sentence
+from pipeprof.report.answer.shape import stage_names
+from pipeprof.report.charts.chart import Chart, alone, cut, filled, middle_cut, sentence
 from pipeprof.report.charts.overtime import seconds
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -67,7 +68,7 @@ def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
 
     `code`: `file:line` by operator.
     """
-    by_id = {op["op_id"]: op for op in ops}
+    by_id, names = {op["op_id"]: op for op in ops}, stage_names(ops)
     level: dict[int, int] = {}
     for op_id in _consumers_first(by_id):
         level[op_id] = max((level[other] + 1 for other in by_id[op_id]["consumers"] if other in level), default=0)
@@ -77,7 +78,7 @@ def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
         {
             "op": op_id, "row": deepest - depth, "top": deepest - depth, "bottom": round(deepest - depth + 1 - ENDS, 4),
             "left": round((at + 0.02) / len(own), 4), "right": round((at + 0.98) / len(own), 4),
-            **_written(by_id[op_id], code.get(op_id), len(own)),
+            **_written(by_id[op_id], names[op_id], code.get(op_id), len(own)),
         }
         for depth, own in beside.items()
         for at, op_id in enumerate(own)
@@ -93,7 +94,7 @@ def _consumers_first(by_id: Mapping[int, Row]) -> list[int]:
         return sorted(by_id)
 
 
-def _written(op: Row, place: str | None, columns: int) -> Row:
+def _written(op: Row, name: str, place: str | None, columns: int) -> Row:
     most = 46 // columns
     queue, service = op["queue"] or {}, op["service"] or {}
     fill, work = queue.get("mean_ratio"), service.get("work_per_batch_ns")
@@ -103,11 +104,11 @@ def _written(op: Row, place: str | None, columns: int) -> Row:
         f"{format_ns(work)} a batch" if work else "",
     ]
     said = ", ".join(fact for fact in facts if fact) or ("no queue" if op["inlined"] else "not measured")
-    name = f"{line(op['op_type'])} {op['op_id']}"
+    kind = f"{line(op['op_type'])} {op['op_id']}{workers}"
     return {
         "name": name,
-        "text": [cut(name + workers, most), cut(said, most),
-                 cut(line(op["name"] or ""), most) or " ", cut(line(place or ""), most, end=True) or " "],
+        "text": [middle_cut(name, most), cut(kind, most), cut(said, most),
+                 cut(line(place or ""), most, end=True) or " "],
         "fill": fill, "work": work,
     }  # fmt: skip
 

@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled
+from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled, middle_cut
 from pipeprof.report.charts.overtime import ALONG, OWN, Panel
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.cpu import PARTS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     Row = dict[str, Any]
 
 POINTS = 300
 MOST = 8  # lines of a panel
+MOST_LETTERS = 40  # of the name of one
 _BELOW = "a line of the queues to the device is the mean of several batches, the band below it reaches to the least"
 _NOTICED = 0.05  # cores
 CONSUMERS = {
     "trainer": ("training process", COLOURS[0]),
     "pipeline": (PARTS["dataset_thread"], COLOURS[1]),
-    "worker": (PARTS["worker"], "#e6ab02"),
+    "worker": (PARTS["worker"], COLOURS[5]),
     "other": ("everything else on the machine", COLOURS[7]),
 }
 
@@ -46,9 +47,10 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     return Panel(bands(bars, {"wait": COLOURS[1]}, "ms"), said, notes)
 
 
-def queues(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
+def queues(rows: Sequence[Row], names: Mapping[tuple[str, int], str], *, apart: bool = False) -> Panel | None:
     """The fill of the queues of the training, from rows of queue/curve; None when none was sampled.
 
+    `names` of operators by pipeline and number.
     `apart`, here and below: on an axis of its own, where all samples are from before the first or after the last step.
     """
     of_training = [row for row in rows if row["role"] == "train"] or list(rows)
@@ -61,13 +63,13 @@ def queues(rows: Sequence[Row], *, apart: bool = False) -> Panel | None:
     fullest = sorted(by_queue, key=lambda queue: (_fill(by_queue[queue]), queue[1]))
     emptiest = by_queue[fullest[0]]
     shown = {queue: own for queue, own in by_queue.items() if queue in fullest[:MOST]}
-    said = f"the emptiest on average is that behind {queue_name(emptiest[0])}, {format_ratio(_fill(emptiest))} full"
+    said = f"the emptiest on average is that behind `{_name(emptiest[0], names)}`, {format_ratio(_fill(emptiest))} full"
     several = len({key for key, _ in shown}) > 1
     points = [
         {
             "t": _s(row["t_ns"]),
             "fill": round(row["mean_ratio"], 4),
-            "of": queue_name(row, several=several),
+            "of": _name(row, names, several=several),
             **_reach(row),
         }
         for own in shown.values()
@@ -119,10 +121,11 @@ def _reach(row: Row) -> Row:
     return {end: round(row[f"{end}_depth"] / row["capacity"], 4) for end in ("low", "high")}
 
 
-def queue_name(row: Row, *, several: bool = False) -> str:
-    """`MapOp 2`, with the pipeline where there are several."""
+def _name(row: Row, names: Mapping[tuple[str, int], str], *, several: bool = False) -> str:
+    """An operator by its name in the user's code, with the pipeline where there are several."""
     of = f" of {line(row['pipeline_key'])[:6]}" if several else ""
-    return f"{line(row['op_type'] or 'operator')} {row['op_id']}{of}"
+    name = names.get((row["pipeline_key"], row["op_id"])) or f"{line(row['op_type'] or 'operator')} {row['op_id']}"
+    return f"{middle_cut(name, MOST_LETTERS)}{of}"
 
 
 def cpu(rows: Sequence[Row]) -> Panel | None:

@@ -56,9 +56,9 @@ def _own() -> str:
     return javascript("page") + javascript("tables")
 
 
-def figure(chart: Chart) -> list[str]:
-    """A chart's place, caption and data; no name in it can end the element that holds it."""
-    lines = [f"<h3>{escape(chart.title)}</h3>"]
+def figure(chart: Chart, below: str = "") -> list[str]:
+    """A chart's place, caption and data; no name in it can end the element that holds it. `below`: the title above."""
+    lines = [f"<h3>{escape(chart.title)}</h3>"] if chart.title != below else []
     if chart.drawn is None:
         return [*lines, f"<p>{words(chart.caption)}</p>", *chart.table]
     spec = json.dumps(chart.spec, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -6,7 +6,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, filled
+from pipeprof.report.charts.chart import PHASES as COLOUR_OF
+from pipeprof.report.charts.chart import filled
 from pipeprof.report.charts.overtime import ALONG, MOST, Panel
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.phases import COMMUNICATION as WORDS
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
 
 POINTS = 600
 PHASES = {  # from below; what is not told apart has the colour of its first part
-    "data_wait": (INTERVALS["data_wait"], COLOURS[1]),
-    "forward": (title("forward"), COLOURS[0]),
-    "backward": (title("backward"), COLOURS[4]),
-    "gradients": (title("gradients"), "#e6ab02"),
-    "optimizer": (title("optimizer"), COLOURS[2]),
-    "after": (title("after"), COLOURS[5]),
-    "forward_backward": (INTERVALS["forward_backward"], "#2fbf95"),
-    "tail": (INTERVALS["tail"], "#a29ed0"),
-    "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
-    "whole": ("whole step: no part was recorded", "#8fb8a9"),
+    code: (name, COLOUR_OF[code])
+    for code, name in {
+        "data_wait": INTERVALS["data_wait"],
+        **{part: title(part) for part in ("forward", "backward", "gradients", "optimizer", "after")},
+        "forward_backward": INTERVALS["forward_backward"],
+        "tail": INTERVALS["tail"],
+        "compute": "the rest of the step: its parts were not recorded",
+        "whole": "whole step: no part was recorded",
+    }.items()
 }
 COMMUNICATION = {  # drawn as parts of the phases below that they are taken out of
-    "overlapped": (WORDS["communication_overlapped"], "#f1b6da"),
-    "exposed": (WORDS["communication_exposed"], "#c51b7d"),
-    "unknown": (WORDS["communication"], "#e78ac3"),
+    "overlapped": (WORDS["communication_overlapped"], "#c3b8e3"),
+    "exposed": (WORDS["communication_exposed"], COLOUR_OF["communication_exposed"]),
+    "unknown": (WORDS["communication"], COLOUR_OF["communication_tail"]),
 }
 _HOLDS = ("forward_backward", "backward", "gradients", "tail", "compute", "whole", "forward", "after", "optimizer")
+WARM = "warmup"  # the parameter of the switch
 FAR = 2  # times the median: a step that is marked
 
 
@@ -55,8 +56,12 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     )
     together = max(row["steps"] for row in rows)
     notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []
-    if _top(rows) < slowest["max_ns"] / NS_PER_MS:
-        notes.append(f"steps are cut off at {format_ns(_top(rows) * NS_PER_MS)}")
+    steady = _top(_steady(rows))
+    if steady < slowest["max_ns"] / NS_PER_MS:
+        notes.append(f"steps are cut off at {format_ns(steady * NS_PER_MS)}")
+    switch = _switch(rows)
+    if switch:
+        notes.append("the scale is that of the steps behind the warm-up, unless the switch is on")
     if far:
         notes.append(f"a diamond is a step of more than {FAR} times the usual length")
     if any(row["warmup_steps"] for row in rows):
@@ -67,7 +72,7 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int
     if slower_ns is not None:
         said += f"; slower from {format_ns(slower_ns)} on"
         notes.append("from the dashed line on steps are slower")
-    return Panel(_drawn(rows, far, communication, slower_ns), said, notes)
+    return Panel(_drawn(rows, far, communication, slower_ns), said, notes, params=switch)
 
 
 def curves(rows: Sequence[Row], communication: Sequence[Row] = ()) -> dict[str, Panel]:
@@ -164,10 +169,29 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]
 
     return bands(
         list(bars(rows, communication)), dict(names_of(rows).values()), "step, ms",
-        {"domain": [0, top], "nice": False, "zero": True, "clamp": True},
+        {"domainMin": 0, "domainMax": _end(rows), "nice": False, "zero": True, "clamp": True},
         far=marked(far), warmup=marked([row for row in rows if row["warmup_steps"]]),
         slower=[] if slower_ns is None else [{"at": _s(slower_ns)}],
     )  # fmt: skip
+
+
+def _steady(rows: Sequence[Row]) -> Sequence[Row]:
+    """The steps behind the warm-up; all of them where there are no others."""
+    return [row for row in rows if not row["warmup_steps"]] or rows
+
+
+def _switch(rows: Sequence[Row]) -> list[Row]:
+    """What chooses between both ends of the axis, where the warm-up is higher than all other steps."""
+    if _top(rows) <= _top(_steady(rows)):
+        return []
+    return [{"name": WARM, "value": False, "bind": {"input": "checkbox", "name": "scale to the warm-up "}}]
+
+
+def _end(rows: Sequence[Row]) -> float | Row:
+    """Where the axis ends, in ms, by the switch where there is one."""
+    if not _switch(rows):
+        return _top(rows)
+    return {"expr": f"{WARM} ? {_top(rows)} : {_top(_steady(rows))}"}
 
 
 def _top(rows: Sequence[Row]) -> float:

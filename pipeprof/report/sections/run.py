@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOOKS = {"compiled": "C", "python": "Python"}  # which of the recorder's two were used
+LIBRARIES = {"mindspore": "MindSpore", "torch": "PyTorch"}
 MOST_NUMBERS = 8  # ranks or repetitions that a warning names
 
 
@@ -24,8 +25,7 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         section.notes.append("command: " + escape.command(run["command"]))
     machine = run["fingerprint"]
     facts = [
-        f"MindSpore {machine['mindspore']}" if machine.get("mindspore") else None,
-        f"PyTorch {machine['torch']}" if machine.get("torch") else None,
+        *(f"{title} {machine.get(name)}" for name, title in LIBRARIES.items() if machine.get(name)),
         machine.get("device"),
         f"{machine['mode']} mode" if machine.get("mode") else None,
         f"Python {machine['python']}" if machine.get("python") else None,

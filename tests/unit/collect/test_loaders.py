@@ -136,6 +136,35 @@ def test_rows_that_are_not_timed_are_counted(loader, probe):
     assert 0 < told["timed"] < 8
 
 
+def test_rows_of_flushes_without_a_timed_one_are_told_with_the_next_and_no_stage_goes_untimed(loader, probe):
+    one = loader()
+    feed = one.begin().feed
+    rows, wide = feed.timer("Rows"), 5_000
+    for flush in range(12):
+        for _ in range(2):
+            if rows.takes(wide):
+                rows.add(1, (1, 1, 1))
+        probe.loaders.callables.flush()
+        assert rows.every <= 8, flush
+    told = [fields for name, fields in one.told if name == "calls" and fields["node"] == 1]
+    assert len(told) >= 3
+    assert sum(fields["calls"] for fields in told) >= wide * (24 - 8)
+
+
+def test_how_many_rows_of_workers_are_timed_comes_from_the_last_flush_alone(probe):
+    pool = probe.loaders.workers.Pool(1)
+    slot = probe.loaders.workers.Slot(None, pool.memory, 0)
+    strides = []
+    for _ in range(8):
+        for _ in range(2):
+            if slot.takes(512):
+                slot.add(1, (1, 1, 1))
+                slot.count(511, timed=False)
+        pool.take()
+        strides.append(probe.loaders.workers.ORDERS.unpack_from(pool.memory, 0)[1])
+    assert strides == [11] * 8  # 1,024 rows in a flush
+
+
 def test_an_error_keeps_its_traceback_but_for_one_frame_of_ours(loader):
     one = loader()
     iterator = one.begin()

@@ -209,8 +209,8 @@ def test_html_fetches_nothing_and_runs_nothing():
 def test_a_page_has_verdicts_in_their_colours():
     page = FORMS["html"](comparison(metrics=[metric(verdict="regressed"), metric("peak_memory", "improved")]))
     assert '<h1 class="bold red">Regressed' in page
-    assert '<td class="bold red">regressed</td>' in page
-    assert '<td class="green">improved</td>' in page
+    assert '<td class="bold red" data-of="verdict">regressed</td>' in page
+    assert '<td class="green" data-of="verdict">improved</td>' in page
 
 
 @pytest.mark.parametrize("form", ["markdown", "comment"])

@@ -21,12 +21,15 @@ WIDE = 4000  # columns, in which nothing is wrapped or left out
 
 
 class Words(HTMLParser):
-    """The text of a page."""
+    """The text of a page, and the titles that have in full what is cut in its middle."""
 
     def __init__(self, page):
         super().__init__()
         self.found = ""
         self.feed(page)
+
+    def handle_starttag(self, _tag, attrs):
+        self.found += dict(attrs).get("title", "")
 
     def handle_data(self, data):
         self.found += data

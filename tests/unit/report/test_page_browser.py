@@ -97,7 +97,7 @@ def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width)
         "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
     }), width)  # fmt: skip
     wide = page.eval_on_selector_all("table.sortable th", "all => all.map((one) => one.getBoundingClientRect().width)")
-    assert wide[0] == max(wide)
+    assert wide[0] == max(wide) or width == 400  # where there is no room for columns titles are a list
     hidden = page.eval_on_selector("table.sortable", "one => one.scrollWidth - one.parentElement.clientWidth")
     assert hidden <= 0 or width < 1400
     colours = page.eval_on_selector_all(
@@ -202,6 +202,28 @@ def test_a_long_first_step_is_cut_marked_and_can_be_brushed_over(make_run, show)
     assert brush(page, before[0])["height"] > 30
 
 
+def test_the_steps_have_the_scale_of_those_behind_the_warmup_unless_a_switch_is_on(make_run, show):
+    ends = [0, 2000, *range(2010, 2200, 10)]
+    rows = [
+        {"step": n, "kind": "warmup" if n == 0 else "train", "start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
+        for n, (start, end) in enumerate(pairwise(ends))
+    ]
+    page = show(make_run({"step": rows}))
+
+    def highest():
+        upright = "#chart-time g.role-axis:not(:has(g.role-axis-title)) g.role-axis-label, #chart-time g.role-axis g.role-axis-label"
+        found = page.eval_on_selector_all(
+            upright, "all => all.map((one) => [...one.children].map((t) => t.textContent))"
+        )
+        return max(float(label) for label in found[1])
+
+    before = highest()
+    assert before <= 11
+    page.get_by_label("scale to the warm-up").check()
+    page.wait_for_function("() => true")
+    assert highest() > 2 * before
+
+
 def test_the_keyboard_narrows_them_too(normal, show):
     page = show(normal)
     before = labels(page)
@@ -222,7 +244,7 @@ def test_a_click_on_an_operator_and_the_menu_show_its_queue(normal, show):
     place = box.bounding_box()
     page.mouse.click(place["x"] + place["width"] * 0.6, place["y"] + place["height"] * 0.4)
     page.wait_for_function(f"(old) => {line} !== old", arg=first)
-    page.locator("#chart-pipeline select").select_option("BatchOp 0")
+    page.locator("#chart-pipeline select").select_option("batch")
     page.wait_for_function(f"(old) => {line} === old", arg=first)
 
 

@@ -43,7 +43,7 @@ def test_steps_that_become_slower_at_once_have_a_place_and_a_mark(trained):
         "the median step rises from 10.0 ms to 20.0 ms, mostly in what follows the fetch."
     )
     assert rules(run, content) == [1.2]
-    assert f"Since</th><td>{since(content)}" in html.of_run(run, content)
+    assert f"<dt>Since</dt><dd>{since(content)}" in html.of_run(run, content)
 
 
 def test_a_clock_that_counts_from_the_start_of_the_machine_gives_no_time(trained):

@@ -136,6 +136,31 @@ def test_the_list_shows_what_runs_shows(served, recorded, tmp_path):
     assert "damaged" in rows[0]
 
 
+def test_runs_of_one_command_are_one_workload_with_its_step_times_and_its_newest_verdict(served, recorded):
+    for minute in range(3):
+        recorded(f"run{minute}", minute, 10 * (minute + 1))
+    other = recorded("other", 5)
+    other.manifest.command = ["python", "other.py"]
+    other.save()
+    text = served()("/")[2]
+    lines = re.findall(r'<li><a href="/\?search=([^"]*)">.*?</a> <span class="soft">(.*?)</span>(.*?)</li>', text)
+    assert [(unescape(search), about) for search, about, _ in lines] == [
+        ("python%20train.py", "3 runs, 30.0 ms"), ("python%20other.py", "1 run, 10.0 ms"),
+    ]  # fmt: skip
+    assert 'points="2.0,18.0 60.0,10.0 118.0,2.0"' in lines[0][2]
+    assert "<svg" not in lines[1][2]
+
+
+def test_a_run_that_is_recorded_now_is_named_first(served, recorded, monkeypatch):
+    monkeypatch.setattr("pipeprof.report.runs.is_running", lambda _run: True)
+    recorded("done", 1)
+    run = recorded("now", 2)
+    run.manifest.state = "running"
+    run.save()
+    text = served()("/")[2]
+    assert text.index("Recorded now") < text.index('href="/run/now"') < text.index("<h2>Runs</h2>")
+
+
 def test_a_run_is_shown_as_its_report_with_a_way_home(served, recorded):
     run = recorded("first")
     status, headers, text = served()("/run/first")
@@ -367,7 +392,11 @@ def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recor
     assert names() == ["slow", "other", "fast"]
     page.get_by_role("searchbox").fill("SLO")
     assert names() == ["slow"]
+    page.reload()
+    assert names() == ["slow"]  # what is searched for is a part of the address, and so is the order
     page.get_by_role("searchbox").fill("")
+    assert names() == ["slow", "other", "fast"]
+    assert "sort=step" in page.url
     page.get_by_label("compare slow").check()
     page.get_by_label("compare fast").check()
     follow("button", "Compare the two ticked runs")

@@ -47,6 +47,7 @@ const drawNext = () => {
   const spec = JSON.parse(data.textContent);
   widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
   if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
+  spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
   return vegaEmbed(place, spec, options).then(() => {
     unlabelled(place);
     reachable(place);
@@ -59,3 +60,12 @@ const drawAll = () => {
 };
 addEventListener("beforeprint", () => { while (waiting.length) drawNext(); });
 requestAnimationFrame(() => setTimeout(drawAll));
+// The part of the page that is looked at is marked in its contents.
+const entries = new Map([...document.querySelectorAll(".contents a")].map((one) => [one.hash.slice(1), one]));
+const seen = new Set();
+const watch = new IntersectionObserver((changes) => {
+  for (const {target, isIntersecting} of changes) isIntersecting ? seen.add(target.id) : seen.delete(target.id);
+  const here = [...entries.keys()].find((id) => seen.has(id));
+  for (const [id, link] of entries) id === here ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
+}, {rootMargin: "-10% 0px -60% 0px"});
+for (const id of entries.keys()) watch.observe(document.getElementById(id));

@@ -1,17 +1,27 @@
-// Tables that are sorted and searched; a row whose number is not known is the last.
+// Tables that are sorted and searched; a row whose number is not known is the last. On a site both are kept in the address.
+const asked = new URLSearchParams(location.search);
+const keep = (names) => {
+  if (!location.protocol.startsWith("http")) return;
+  for (const [name, value] of Object.entries(names)) value ? asked.set(name, value) : asked.delete(name);
+  const query = asked.toString();
+  history.replaceState(null, "", location.pathname + (query && `?${query}`));
+};
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, at) => {
+    if (body.querySelector(`td:nth-child(${at + 1}) input`)) return;  // boxes to tick have no order
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
+    const title = button.textContent;
     button.addEventListener("click", () => {
       const numbers = head.classList.contains("number");
       const down = head.ariaSort ? head.ariaSort === "ascending" : numbers;
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      keep({sort: title, order: head.ariaSort});
       const known = [...body.rows].some((row) => row.cells[at].dataset.value !== undefined);
       const value = ({cells}) => known ? Number(cells[at].dataset.value) : cells[at].textContent;
       const rows = [...body.rows].sort((one, two) => {
@@ -21,6 +31,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
       });
       body.append(...rows);
     });
+    if (asked.get("sort") === title) {
+      const order = asked.get("order");
+      button.click();
+      if (order && head.ariaSort !== order) button.click();
+    }
   });
   const label = document.createElement("label");
   const input = document.createElement("input");
@@ -28,15 +43,22 @@ for (const table of document.querySelectorAll("table.sortable")) {
   label.append("search ", input);
   const count = document.createElement("span");
   count.setAttribute("role", "status");
-  input.addEventListener("input", () => {
+  const search = () => {
     const wanted = input.value.toLowerCase();
     let shown = 0;
     for (const row of body.rows) {
-      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      const whole = [...row.querySelectorAll("[title]")].map((one) => one.title).join(" ");
+      row.hidden = !`${row.textContent} ${whole}`.toLowerCase().includes(wanted);
       shown += row.hidden ? 0 : 1;
     }
     count.textContent = ` ${shown} of ${body.rows.length} rows`;
-  });
+    keep({search: input.value});
+  };
+  input.addEventListener("input", search);
+  if (asked.get("search")) {
+    input.value = asked.get("search");
+    search();
+  }
   const line = document.createElement("p");
   line.className = "search";
   line.append(label, count);

@@ -1,0 +1,102 @@
+"""The data pipeline as a flow: its stages from the source to the training, how busy each is, and which one limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.escape import line
+from pipeprof.report.answer import verdict_in
+from pipeprof.report.answer.shape import KINDS, stage_names
+from pipeprof.report.charts.chart import middle_cut
+from pipeprof.report.sections.pipeline import below_consumers
+from pipeprof.verdict.capacity import CONSUMER
+from pipeprof.verdict.data_cause import CODES as DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+MOST_STAGES = 8  # with the training
+MOST_LETTERS = 34  # of a name
+
+
+class Stage(NamedTuple):
+    """An operator of the pipeline, or the training, which is the last; `busy` is 0..1, None where it was not timed.
+
+    `fill` (0..1) is of the queue behind it. `feeds` names the reader of that queue where it is not the next stage.
+    """
+
+    name: str
+    kind: str
+    place: str
+    workers: int | None
+    busy: float | None
+    work_ns: float | None
+    fill: float | None
+    capacity: int | None
+    limits: bool
+    feeds: str = ""
+
+    @property
+    def short(self) -> str:
+        """The name, cut in its middle where it is long."""
+        return middle_cut(self.name, MOST_LETTERS)
+
+
+def stages_of(content: dict[str, Any]) -> list[Stage]:
+    """The stages of the pipeline that the diagnosis is about, source first; none where there is no such pipeline."""
+    diagnosis = content["diagnosis"]
+    at = (diagnosis["rep"], diagnosis["rank"], diagnosis["pipeline_key"])
+    found = [row for row in content["pipeline"]["pipelines"] if _key(row) == at]
+    if not found or not found[0]["ops"]:
+        return []
+    ops = found[0]["ops"]
+    loads = {row["op_id"]: row for row in content["pipeline"]["load"] if _key(row) == at}
+    limits, names = _limiting(content), stage_names(ops)
+    order = [op for op, _, before in below_consumers(ops) if not before][::-1]
+    following = [*(op["op_id"] for op in order[1:]), CONSUMER]
+    stages = [
+        _stage(op, loads.get(op["op_id"], {}), names, limits, reader)
+        for op, reader in zip(order, following, strict=True)
+    ]
+    loop = loads.get(CONSUMER, {})
+    training = Stage(
+        "training", "", line(found[0]["site"] or ""), None, loop.get("utilisation"), loop.get("work_ns"), None, None,
+        limits == CONSUMER,
+    )  # fmt: skip
+    return [*stages, training]
+
+
+def _key(row: Row) -> tuple[int, int, str]:
+    return row["rep"], row["rank"], row["pipeline_key"]
+
+
+def _limiting(content: dict[str, Any]) -> int | None:
+    """The operator, or the training, that is marked: what the verdict says first, and nothing else."""
+    diagnosis, lead = content["diagnosis"], verdict_in(content).lead
+    if lead.code in DATA:
+        limiting: int | None = diagnosis["op_id"]
+        return limiting
+    return CONSUMER if diagnosis["verdict"] == "consumer_bound" else None
+
+
+def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, following: int) -> Stage:
+    queue = op["queue"] or {}
+    readers = op["consumers"] or [CONSUMER]
+    elsewhere = [names[reader] for reader in readers if reader != following and reader in names]
+    place = line(load.get("code") or load.get("site") or "")
+    return Stage(
+        names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
+        None if op["inlined"] else op["workers"], load.get("utilisation"), load.get("work_ns"),
+        queue.get("mean_ratio"), op["capacity"], op["op_id"] == limits, ", ".join(elsewhere),
+    )  # fmt: skip
+
+
+def busiest(stages: Sequence[Stage]) -> list[Stage]:
+    """At most MOST_STAGES of them in their order: the one that limits, the training, and the busiest others."""
+    last = len(stages) - 1
+    ranked = sorted(
+        range(len(stages)), key=lambda at: (not stages[at].limits, at != last, -(stages[at].busy or 0.0), at)
+    )
+    return [stages[at] for at in sorted(ranked[:MOST_STAGES])]

@@ -1,0 +1,127 @@
+"""What a step, or the whole run, is made of: the parts of a bar, and which of them limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.report.answer import verdict_in
+from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.chart import PHASES as COLOUR_OF
+from pipeprof.report.charts.whole_run import parts_of
+from pipeprof.report.sections.block import focus_of, rows_at
+from pipeprof.report.words import loop
+from pipeprof.report.words.phases import COMMUNICATION, INTERVALS, TRACE, title
+from pipeprof.report.words.run_account import PARTS
+from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.network import LIMIT_OF
+from pipeprof.verdict.network import PARTS as SHARES
+from pipeprof.verdict.ranking import COSTS, PART, WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+LEAST = 0.0005  # of the bar: a part that is narrower cannot be seen, and is none
+MOST_PARTS = 7  # of the whole run
+
+
+class Part(NamedTuple):
+    """A part of a bar: `share` (0..1) of the whole; `ns` where its length is known."""
+
+    name: str
+    ns: float | None
+    share: float
+    colour: str
+    limits: bool
+
+
+class Bar(NamedTuple):
+    """Parts that add up to what the title names."""
+
+    title: str
+    parts: Sequence[Part]
+
+
+def bar_of(content: dict[str, Any]) -> Bar | None:
+    """The bar that shows what leads the verdict; None where fewer than two parts are known."""
+    lead = verdict_in(content).lead
+    bar = _whole_run(content, lead.detail) if lead.code == PART else None
+    if bar is None and lead.code in (*COSTS, *WORK):
+        bar = _shares(content, lead.code)
+    bar = bar or _step(content, waits=lead.code in DATA)
+    return bar if bar is not None and len(bar.parts) > 1 else None
+
+
+def _shares(content: dict[str, Any], limit: str) -> Bar | None:
+    """The step by what the verdict on the network weighs."""
+    shares = content["diagnosis"]["network"]["shares"]
+    if not shares:
+        return None
+    parts = [
+        Part(_worded(content, code), None, shares[code], COLOUR_OF[code], LIMIT_OF.get(code) == limit)
+        for code in ("data_wait", *(code for code in SHARES if code != "data_wait"))
+        if shares[code] >= LEAST
+    ]
+    return Bar(f"Mean {loop.unit(content['run'])}", parts)
+
+
+def _worded(content: dict[str, Any], code: str) -> str:
+    name = COMMUNICATION.get(code) or title(code)
+    return loop.wording(content["run"])(name)
+
+
+def _step(content: dict[str, Any], *, waits: bool) -> Bar | None:
+    """The mean step by its phases, of the repetition and rank that the diagnosis is about."""
+    diagnosis = content["diagnosis"]
+    at = focus_of(content) if diagnosis["rep"] is None else (diagnosis["rep"], diagnosis["rank"])
+    rows, names = _phases(content, at)
+    total = sum(row["mean_ns"] for row in rows)
+    if not total:
+        return None
+    worded = loop.wording(content["run"])
+    waiting = bool(rows_at(content["steps"]["data_wait"], at))
+    parts = [
+        Part(
+            worded(title("data_wait") if row["phase"] == "data_wait" and waiting else names[row["phase"]]),
+            row["mean_ns"], row["mean_ns"] / total, COLOUR_OF[row["phase"]], waits and row["phase"] == "data_wait",
+        )
+        for row in sorted(rows, key=lambda row: list(COLOUR_OF).index(row["phase"]))
+        if row["mean_ns"] / total >= LEAST
+    ]  # fmt: skip
+    return Bar(f"Mean {loop.unit(content['run'])}", parts)
+
+
+def _phases(content: dict[str, Any], at: tuple[int, int]) -> tuple[list[Row], dict[str, str]]:
+    """Rows that add up to the step, and what their phases are called."""
+    traced = rows_at(content["steps"]["trace"], at)
+    if any(not row["measured"] for row in traced):
+        return traced, TRACE
+    rows = [row for row in rows_at(content["steps"]["phases"], at) if row["phase"] in COLOUR_OF]
+    if any(row["phase"] == "compute" for row in rows):  # its parts are those of other steps
+        rows = [row for row in rows if row["phase"] in ("data_wait", "compute")]
+    return rows, INTERVALS
+
+
+def _whole_run(content: dict[str, Any], limiting: str) -> Bar | None:
+    """The run from the launch to the end; the largest parts by themselves."""
+    account = content["run_account"]
+    leading = account.get("leading") or {}
+    at = (leading["rep"], leading["rank"]) if "rep" in leading else focus_of(content)
+    parts = parts_of(rows_at(account["parts"], at))
+    total = sum(part["ns"] for part in parts)
+    if not total:
+        return None
+    named = PARTS.get(limiting, limiting)
+    largest = sorted(parts, key=lambda part: (part["part"] != named, -part["ns"]))[:MOST_PARTS]
+    shown = [part for part in parts if part in largest]
+    rest = total - sum(part["ns"] for part in shown)
+    colours = iter(colour for colour in (*COLOURS[2:], *COLOURS[:1]) if colour != COLOURS[1])
+    bar = [
+        Part(part["part"], part["ns"], part["ns"] / total, COLOURS[1] if part["part"] == named else next(colours),
+             part["part"] == named)
+        for part in shown if part["ns"] / total >= LEAST
+    ]  # fmt: skip
+    if rest / total >= LEAST:
+        bar.append(Part("all other parts", rest, rest / total, COLOUR_OF["other"], limits=False))
+    return Bar("The whole run", bar)

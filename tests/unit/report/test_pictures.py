@@ -1,0 +1,74 @@
+"""The picture beside the answer: what limits is marked, by its name in the user's code, and the numbers are the answer's."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from pipeprof.report import html
+from pipeprof.report.build import build
+from pipeprof.report.page import MOST_LETTERS, STYLE, digest, shortened
+from pipeprof.report.pictures import picture_of
+from pipeprof.report.pictures.flow import MOST_STAGES, Stage, busiest, stages_of
+from pipeprof.report.pictures.parts import LEAST, bar_of
+from pipeprof.verdict.data_cause import CODES as DATA
+
+
+@pytest.fixture
+def late(normal):
+    """A report whose verdict begins with the data pipeline."""
+    content = build(normal)
+    lead = next(cause for cause in content["verdict"]["causes"] if cause["code"] in DATA)
+    content["verdict"]["causes"] = [lead, *content["verdict"]["causes"]]
+    return content
+
+
+def test_the_stage_that_the_verdict_names_is_the_one_that_is_marked(late):
+    content = late
+    stages = stages_of(content)
+    assert [stage.name for stage in stages if stage.limits] == [content["diagnosis"]["op_name"]]
+    assert stages[-1].name == "training"
+    limiting = next(stage for stage in stages if stage.limits)
+    assert limiting.busy == content["diagnosis"]["facts"]["utilisation"]
+    assert limiting.work_ns == content["diagnosis"]["facts"]["work_ns"]
+
+
+def test_the_parts_of_a_step_add_up_and_the_wait_is_marked_where_data_is_late(late):
+    bar = bar_of(late)
+    assert abs(sum(part.share for part in bar.parts) - 1) < len(bar.parts) * LEAST
+    assert [part.name for part in bar.parts if part.limits] == ["waiting for data"]
+
+
+def test_where_nothing_was_measured_there_is_no_picture(empty):
+    assert picture_of(build(empty)) == []
+
+
+def test_the_stage_that_limits_and_the_training_are_shown_of_however_many(normal):
+    plain = Stage("s", "map", "", 1, 0.5, 1.0, None, None, limits=False)
+    many = [
+        *(plain._replace(name=str(n), busy=n / 100) for n in range(20)), plain._replace(name="slow", busy=0.0, limits=True),
+        plain._replace(name="training", busy=None),
+    ]  # fmt: skip
+    shown = [stage.name for stage in busiest(many)]
+    assert shown == [str(n) for n in range(20 - MOST_STAGES + 2, 20)] + ["slow", "training"]
+
+
+def test_every_part_of_the_page_is_in_its_contents(normal):
+    text = html.text(build(normal))
+    assert re.findall(r'<a href="#([a-z-]+)">', text) == re.findall(r'<section id="([a-z-]+)">', text)
+
+
+def test_a_page_allows_its_one_style_and_nothing_else(normal):
+    assert f"content=\"default-src 'none'; style-src {digest(STYLE)}\"" in html.text(build(normal))
+
+
+def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title():
+    name = "Default/network-WithLossCell/<_backbone>/1-Dense/MatMul-op0"
+    found = re.fullmatch(r'<span class="short" title="([^"]*)">(.*)</span>', shortened(name))
+    assert found[1] == name.replace("<", "&lt;").replace(">", "&gt;")
+    assert found[2].startswith("Default/")
+    assert found[2].endswith("/1-Dense/MatMul-op0")
+    assert len(unescape(found[2])) == MOST_LETTERS
+    assert shortened("a sentence of many words that is long") == "a sentence of many words that is long"
