@@ -1,4 +1,4 @@
-"""The companion of the check: keeps one comment on the pull request up to date.
+"""The companion of the check: keeps the one comment on the pull request up to date, a part of it for each workload.
 
 Runs in a `workflow_run` workflow, on the default branch's code and with a token that may write comments. What it is
 given comes from a run of anybody's code, so nothing of it is trusted: the pull request must have the run's commit as
@@ -34,7 +34,7 @@ MOST_PAGES = 30  # of 100 files: GitHub lists no more than 3,000 of a pull reque
 MOST_ARTIFACTS = 20  # workloads of one run
 UNEXPECTED = (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError)
 # Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
-POLICY, PROJECT = "pipeprof.toml", "pyproject.toml"
+POLICY, PROJECT, ALERTS = "pipeprof.toml", "pyproject.toml", "pipeprof-alerts.jsonl"
 BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
 CHECKS = re.compile(
     r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
@@ -45,7 +45,7 @@ WORKFLOWS = Path(".github/workflows")  # of the default branch, where this runs
 LOCAL_ACTION = re.compile(rb"\buses[\"']?\s*:\s*[\"']?\./([^\s\"'#,}]*)")
 POSSIBLE = "possible_policy"  # a file that may be one, or hold one
 NOT_LISTED = "not_listed"  # files beyond those that GitHub lists of a pull request
-KINDS = ("policy", "baseline", POSSIBLE, NOT_LISTED, "ci")
+KINDS = ("policy", "baseline", "alerts", POSSIBLE, NOT_LISTED, "ci")
 TABLE = re.compile(r"\s*\[\[?([^\[\],#]+)\]\]?\s*(#.*)?")
 # In a changed line, or in the name of its table: the gate's own, or what may hide it: escapes, and texts over lines.
 GATE = re.compile(r"pipeprof|\\|\"\"\"|'''")
@@ -202,6 +202,8 @@ def kind_of(path: str, patch: object, actions: set[str]) -> str:
         return "policy"
     if name in BASELINES:
         return "baseline"
+    if path == ALERTS:
+        return "alerts"
     if (CHECKS.fullmatch(path) and not FOR_PEOPLE.fullmatch(path)) or any(
         path == one or path.startswith(one + "/") for one in actions
     ):
@@ -268,24 +270,45 @@ def finish(text: str, run: dict[str, Any]) -> str:
     return text[: MOST_BODY - len(link)] + link
 
 
-def own_comment(api: Api, number: int, mark: str, login: str) -> dict[str, Any] | None:
-    """The first comment that this bot wrote and that begins with the mark."""
+def own_comment(api: Api, number: int, login: str) -> dict[str, Any] | None:
+    """The first comment that this bot wrote and that begins with a mark."""
     for page in range(1, MOST_PAGES + 1):
         found = api.ask(f"issues/{number}/comments?per_page=100&page={page}")
         for comment in found:
-            if (comment.get("user") or {}).get("login") == login and str(comment.get("body")).startswith(mark):
+            if (comment.get("user") or {}).get("login") == login and str(comment.get("body")).startswith(MARK):
                 return dict(comment)
         if len(found) < 100:
             return None
     raise Refused(f"more than {MOST_PAGES * 100} comments")
 
 
-def post(api: Api, number: int, body: str, login: str, *, quiet: bool) -> str:
-    """Creates, updates or leaves the comment; says which. `quiet`: there is nothing to say where there is none yet."""
-    mark = body.partition("\n")[0]
-    old = own_comment(api, number, mark, login)
-    if old is None and quiet:
+def parts_of(body: str) -> dict[str, str]:
+    """The parts of a comment by their marks: one for each workload."""
+    parts: dict[str, str] = {}
+    mark = ""
+    for line in body.replace("\r\n", "\n").splitlines(keepends=True):
+        mark = line.strip() if line.startswith(MARK) else mark
+        parts[mark] = parts.get(mark, "") + line
+    return parts
+
+
+def whole(parts: dict[str, str]) -> str:
+    """One body of all parts; where they do not fit, the longest lose what is folded away."""
+    shown = {mark: parts[mark].strip() + "\n" for mark in sorted(parts)}
+    for mark in sorted(shown, key=lambda mark: len(shown[mark]), reverse=True):
+        if len("\n".join(shown.values())) > MOST_BODY:
+            shown[mark] = shown[mark].partition("<details>")[0] + "All numbers are in the artifacts of the run.\n"
+    return "\n".join(shown.values())[:MOST_BODY]
+
+
+def post(api: Api, number: int, parts: dict[str, str], quiet: set[str], login: str) -> str:
+    """Creates, updates or leaves the one comment; says which. A `quiet` part is left out where there is none yet."""
+    old = own_comment(api, number, login)
+    before = parts_of(str(old["body"])) if old else {}
+    after = before | {mark: text for mark, text in parts.items() if mark not in quiet or mark in before}
+    if not after:
         return "nothing to say: unchanged, and there is no comment"
+    body = whole(after)
     if old is None:
         api.ask(f"issues/{number}/comments", "POST", {"body": body})
         return "created the comment"
@@ -295,40 +318,43 @@ def post(api: Api, number: int, body: str, login: str, *, quiet: bool) -> str:
     return "updated the comment"
 
 
-def comment_on(api: Api, run: dict[str, Any], artifact: int, login: str) -> str:
-    """Writes the comment of one artifact; says what it did."""
+def part(api: Api, run: dict[str, Any], artifact: int) -> tuple[int, str, bool]:
+    """(number of the pull request, text, whether it has nothing to say) of one artifact."""
     given, comparison = read_artifact(api, artifact)
     number = pull_request(api, given, run)
     text, quiet = body_of(with_edits(comparison, edited(api, number)))
-    return post(api, number, finish(text, run), login, quiet=quiet)
+    return number, finish(text, run), quiet
 
 
 def main() -> int:
-    """The exit code: 0 when each comment is as it should be, or when there is nothing to say."""
+    """The exit code: 0 when the comment is as it should be, or when there is nothing to say."""
     env = dict(os.environ)
+    found: dict[int, dict[str, str]] = {}
+    quiet: set[str] = set()
+    codes = [0]
     try:
         run = read_run(env)
         api = Api(env)
-        found = artifacts(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate"))
-    except Refused as refused:
-        return told(refused.message, refused.code)
-    except UNEXPECTED as error:
+        for artifact in artifacts(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate")):
+            try:
+                number, text, silent = part(api, run, artifact)
+            except (Refused, *UNEXPECTED) as error:  # another workload has its say all the same
+                codes.append(told(*meant(error)))
+                continue
+            mark = text.partition("\n")[0].strip()
+            found.setdefault(number, {})[mark] = text
+            quiet |= {mark} if silent else set()
+        for number, parts in found.items():
+            told(post(api, number, parts, quiet, env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")), 0)
+    except (Refused, *UNEXPECTED) as error:
         return told(*meant(error))
-    return max(one_comment(api, run, artifact, env) for artifact in found)
-
-
-def one_comment(api: Api, run: dict[str, Any], artifact: int, env: dict[str, str]) -> int:
-    """The exit code of one artifact's comment."""
-    try:
-        return told(comment_on(api, run, artifact, env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")), 0)
-    except Refused as refused:
-        return told(refused.message, refused.code)
-    except UNEXPECTED as error:
-        return told(*meant(error))
+    return max(codes)
 
 
 def meant(error: Exception) -> tuple[str, int]:
     """What an error is called, and its exit code."""
+    if isinstance(error, Refused):
+        return error.message, error.code
     if isinstance(error, urllib.error.HTTPError):
         return f"GitHub answered {error.code} to {error.url}", 1
     return f"unexpected error: {type(error).__name__}", 1

@@ -233,7 +233,8 @@ def _change(
     good = [at for at in here if at < change.earliest][-1:]
     entry = _cause([measured[at] for at in old], [measured[at] for at in new], metric, change.ratio)
     return {
-        "position": here.index(change.index), "at": change.at, "revision": change.revision, "ratio": change.ratio,
+        "position": here.index(change.index), "earliest": here.index(change.earliest),
+        "latest": here.index(change.latest), "at": change.at, "revision": change.revision, "ratio": change.ratio,
         "before": change.before, "after": change.after, "points_before": change.points_before,
         "points_after": change.points_after, "p_value": change.p_value,
         "range": _commits(measured[good[0]] if good else None, measured[change.latest]),
@@ -282,7 +283,7 @@ def _side(entries: Sequence[Entry], label: str) -> Measures:
                 values.setdefault(name, {})[number] = value
     latest = entries[-1]
     return Measures(
-        label=label, kind="baseline", workload=latest.workload, values=values, facts=latest.facts,
+        label=label, kind="baseline", workload=latest.workload, values=values, facts=latest.facts, places=latest.places,
         reps={number: Repetition(order=number, job=_TOGETHER) for number in range(len(entries))},
         fingerprint=msgspec.to_builtins(latest.conditions),
     )  # fmt: skip

@@ -15,6 +15,7 @@ import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is_tracked, policy_after
+from pipeprof.record.alert_decisions import FILE as ALERTS
 from pipeprof.record.git import Repository
 from pipeprof.record.text import printable
 from pipeprof.verdict.gate.policy_diff import Departure, departures
@@ -22,8 +23,8 @@ from pipeprof.verdict.gate.policy_diff import Departure, departures
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Kind = Literal["policy", "baseline", "ci", "workload"]
-KINDS: tuple[Kind, ...] = ("policy", "baseline", "ci", "workload")
+Kind = Literal["policy", "baseline", "alerts", "ci", "workload"]
+KINDS: tuple[Kind, ...] = ("policy", "baseline", "alerts", "ci", "workload")
 # Files of a baseline that are read back, and where the words of the check itself usually stand.
 BASELINE_FILES = frozenset(
     ["baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl"]
@@ -109,6 +110,11 @@ def edits_of(change: Change, settings: FoundPolicy) -> list[Edit]:
     files = change.repository.changed(change.base, change.new)
     edits = [*_policy_edits(change, settings, files), *_baseline_edits(change, files)]
     actions = _local_actions(change)
+    edits += [
+        Edit(kind="alerts", path=ALERTS, change=_word(letter))
+        for path, letter in files.items()
+        if path == PurePosixPath(ALERTS)
+    ]
     edits += [
         Edit(kind="ci", path=printable(str(path)), change=_word(letter))
         for path, letter in files.items()

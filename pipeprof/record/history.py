@@ -29,7 +29,8 @@ class Entry(msgspec.Struct, kw_only=True):
     `fingerprint_hash`: points of different ones are never compared; `conditions` are its hard facts.
 
     `parts` and `facts` say why a level changed: medians of phases, pipeline stages and of the `MOST_OPS` operators with
-    the most time, and the settings of the stages. Lines of before these were kept have none.
+    the most time, and the settings of the stages; `places` are file:line of these. Lines of before these were kept have
+    none.
     """
 
     schema_version: int = HISTORY_VERSION
@@ -48,6 +49,7 @@ class Entry(msgspec.Struct, kw_only=True):
     conditions: dict[str, Any] = {}
     parts: dict[str, float] = {}
     facts: dict[str, str] = {}
+    places: dict[str, str] = {}
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -77,6 +79,7 @@ def entry_of(measures: Measures, machine: str, tag: str | None, anchor: Measures
         ratios={name: value / base[name] for name, value in medians.items() if base.get(name)},
         conditions=hard_fields(measures.fingerprint), parts=_parts(measures),
         facts={name: text for name, text in measures.facts.items() if name.startswith("stage ")},
+        places={name: place for name, place in measures.places.items() if name.startswith("stage ")},
     )  # fmt: skip
 
 
@@ -144,7 +147,7 @@ def series(history: Sequence[Entry], metric: str) -> list[Mark]:
 def _run(entry: Entry) -> bytes:
     """What tells runs apart: when, where and of what they were measured; not where the run lies now."""
     return msgspec.json.encode(
-        msgspec.structs.replace(entry, label="", tag=None, conditions={}, parts={}, facts={}), order="sorted"
+        msgspec.structs.replace(entry, label="", tag=None, conditions={}, parts={}, facts={}, places={}), order="sorted"
     )
 
 

@@ -71,18 +71,19 @@ def _policy(policy: dict[str, Any], base: str | None) -> str:
 
 def _edit(edit: dict[str, Any]) -> str:
     verb, name = _VERBS.get(str(edit.get("change")), "edits"), _named(edit.get("path"))
-    if edit.get("kind") == "policy":
-        return f"this change {verb} the policy {name}{_what_changes(edit)}: that counts once it is merged"
-    if edit.get("kind") == "baseline":
-        return f"this change {verb} the baseline in {name}: that counts once it is merged"
-    if edit.get("kind") == "possible_policy":
-        return f"this change {verb} {name}, which may hold settings of the gate: they count once it is merged"
-    if edit.get("kind") == "not_listed":
+    kind = edit.get("kind")
+    if kind == "not_listed":
         listed = clean(edit.get("path"), LONGEST_NAME)
         return f"GitHub lists only {listed} files of this change: it may edit more than is told here"
-    if edit.get("kind") == "ci":
-        return f"this change {verb} {name}, which may say what is measured and how"
-    return f"this change {verb} {name}, which the measured command names"
+    merged = "that counts once it is merged"
+    said = {
+        "policy": f"the policy {name}{_what_changes(edit)}: {merged}",
+        "baseline": f"the baseline in {name}: {merged}",
+        "alerts": f"what was decided about alerts, {name}: {merged}",
+        "possible_policy": f"{name}, which may hold settings of the gate: they count once it is merged",
+        "ci": f"{name}, which may say what is measured and how",
+    }
+    return f"this change {verb} {said.get(str(kind), f'{name}, which the measured command names')}"
 
 
 def _what_changes(edit: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The few paths of GitHub's REST interface that ci/comment.py asks, with a store of comments."""
+"""The few paths of GitHub's REST interface that ci/comment.py and ci/alerts.py ask, with stores of comments and issues."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class GitHub:
 
     def __init__(self):
         self.comments = []
+        self.issues = []
         self.artifact = b""
         self.artifacts = [{"id": 5, "name": "pipeprof-gate", "expired": False}]
         self.pull = {"state": "open", "base": {"repo": {"full_name": REPOSITORY}}, "head": {"sha": HEAD}}
@@ -64,12 +65,24 @@ class GitHub:
         if path in ("issues/7/comments", "pulls/7/files"):
             start = 100 * (int(query["page"][0]) - 1)
             return 200, (self.files if path == "pulls/7/files" else self.comments)[start : start + 100]
+        if path == "issues":
+            start = 100 * (int(query["page"][0]) - 1)
+            labelled = [one for one in self.issues if query["labels"][0] in one["labels"]]
+            return 200, labelled[start : start + 100]
         return 404, {"message": "Not Found"}
 
     def write(self, method, path, body):
         if method == "POST" and path == "issues/7/comments":
             self.say(BOT, body["body"])
             return 201, {}
+        if method == "POST" and path == "issues":
+            of = {"number": 1 + len(self.issues), "state": "open", "user": {"login": BOT}}
+            self.issues.append(of | body)
+            return 201, {}
+        issues = [one for one in self.issues if path == f"issues/{one['number']}"]
+        if method == "PATCH" and issues:
+            issues[0].update(body)
+            return 200, {}
         found = [one for one in self.comments if path == f"issues/comments/{one['id']}"]
         if method == "PATCH" and found:
             found[0]["body"] = body["body"]

@@ -193,10 +193,35 @@ def test_old_alarm_is_taken_back(comment, github):
 
 def test_only_the_bots_own_comment_is_touched(comment, github):
     github.say("octocat", f"{MARK}\nmine")
-    github.say(BOT, "<!-- pipeprof-gate:other -->\nanother workload")
     github.say(BOT, f"a quote: {MARK}")
     assert comment(comparison("regressed"))[0] == 0
     assert github.written() == [("POST", f"/repos/{REPOSITORY}/issues/7/comments")]
+
+
+def test_a_pull_request_has_one_comment_with_a_part_for_each_workload(comment, github):
+    for name in ("resnet", "bert", "quiet", "resnet"):
+        assert comment(comparison("unchanged" if name == "quiet" else "regressed", workload=name))[0] == 0
+    (one,) = github.comments
+    heads = re.findall(r"^(?:<!-- pipeprof-gate:.*|### Performance of `\w+`)", one["body"], re.MULTILINE)
+    assert heads == [
+        "<!-- pipeprof-gate:bert -->", "### Performance of `bert`",
+        "<!-- pipeprof-gate:resnet -->", "### Performance of `resnet`",
+    ]  # fmt: skip
+    assert github.written()[-1][0] == "PATCH"
+    assert comment(comparison("unchanged", workload="bert"))[0] == 0
+    assert "### Performance of `bert`: no slower than before" in one["body"]
+    assert "### Performance of `resnet`: slower than before" in one["body"]
+
+
+def test_parts_that_do_not_fit_lose_what_is_folded_away(comment, github):
+    many = [metric(f"m{n}" * 30, "regressed") for n in range(2000)]
+    for name in ("one", "two", "three"):
+        assert comment(comparison("regressed", metrics=many, workload=name))[0] == 0
+    (one,) = github.comments
+    assert len(one["body"]) <= 65_000
+    assert one["body"].count("### Performance of `") == 3
+    assert one["body"].count("All numbers are in the artifacts of the run.") == 2
+    assert one["body"].count("<details>") == one["body"].count("</details>")
 
 
 def test_comment_on_a_later_page_is_found(comment, github):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
-from workflow_steps import WORKFLOWS, Forge
+from fake_github import GitHub
+from workflow_steps import TRAINING, WORKFLOWS, Forge
 
 pytestmark = pytest.mark.slow
 
-BASELINE, AGAINST_IT, IN_TURN, SELF_TEST = (
-    "gate-baseline.yml", "gate-self-hosted.yml", "gate-hosted.yml", "gate-self-test.yml",
+BASELINE, AGAINST_IT, IN_TURN, SELF_TEST, ALERTS = (
+    "gate-baseline.yml", "gate-self-hosted.yml", "gate-hosted.yml", "gate-self-test.yml", "gate-alerts.yml",
 )  # fmt: skip
 FOLD = "<details>"
 
@@ -19,13 +22,20 @@ def forge(tmp_path):
     return Forge(tmp_path)
 
 
+@pytest.fixture
+def github():
+    found = GitHub()
+    yield found
+    found.close()
+
+
 def above(job):
     return job.comment().partition(FOLD)[0]
 
 
 def test_each_workflow_is_played_here():
     assert {path.name for path in WORKFLOWS.glob("*.yml")} == {
-        BASELINE, AGAINST_IT, IN_TURN, SELF_TEST, "gate-comment.yml",  # of the last one: test_gate_comment.py
+        BASELINE, AGAINST_IT, IN_TURN, SELF_TEST, ALERTS, "gate-comment.yml",  # of the last one: test_gate_comment.py
     }  # fmt: skip
 
 
@@ -146,3 +156,50 @@ def test_a_fork_is_red_where_it_is_not_measured(forge):
     assert not job.green
     assert any(level == "error" and "A fork's code does not run" in text for level, _, text in job.annotations)
     assert "gate" not in job.steps
+
+
+PLANTED = {5: {"decode": 13.0}, 10: {"decode": 13.0, "compute": 12.0}, 15: {"decode": 16.0, "compute": 12.0}}
+
+
+def grown(forge):
+    """Twenty commits on main, each measured, three of them slower; gives those."""
+    times, slow = {}, []
+    for number in range(20):
+        times = PLANTED.get(number, times)
+        files = {"train.py": TRAINING.format(**{"compute": 10.0, "decode": 10.0} | times), f"docs/{number}.md": "new\n"}
+        forge.main = forge.origin.commit(files, f"change {number}")
+        slow += [forge.main] if number in PLANTED else []
+        job = forge.push(BASELINE)
+        assert job.green, job.log
+    return slow
+
+
+def test_three_planted_changes_are_three_issues_and_what_was_accepted_stays_silent(forge, github):
+    forge.env = {"GITHUB_API_URL": github.url}
+    forge.origin.commit({".github/CODEOWNERS": "/train.py @data-team\n"}, "owners")
+    slow = grown(forge)
+    job = forge.push(ALERTS)
+    assert job.green, job.log
+    found = {issue["body"].partition("commit ")[2][:10]: issue for issue in github.issues}
+    assert sorted(found) == sorted(commit[:10] for commit in slow)
+    for issue in found.values():
+        assert "- file train.py" in issue["body"]
+        assert "For @data-team" in issue["body"]
+    assert job.summary.count("- new: ") == 3
+    log = forge.origin.git("show", "performance-baselines:alerts-train.md")
+    assert (log.count("- new: "), "- 3 open" in log) == (3, True)
+
+    written = len(github.written())
+    assert forge.push(ALERTS).green
+    assert len(github.written()) == written
+    decision = {"alert": f"train-{slow[1][:10]}", "state": "acknowledged", "by": "Ann", "why": "meant", "on": "2026-01-05",
+                "places": [slow[1][:10]]}  # fmt: skip
+    forge.main = forge.origin.commit({"pipeprof-alerts.jsonl": json.dumps(decision) + "\n"}, "accepted")
+    assert forge.push(ALERTS).green
+    assert [issue["state"] for _, issue in sorted(found.items(), key=lambda pair: pair[0] != slow[1][:10])] == [
+        "closed", "open", "open",
+    ]  # fmt: skip
+    github.issues.clear()
+    assert forge.push(ALERTS).green
+    assert len(github.issues) == 2
+    assert not any(slow[1][:10] in issue["body"] for issue in github.issues)

@@ -144,6 +144,7 @@ class Forge:
     def _checkout(self, given, commit):
         if "repository" in given:
             assert given["repository"] == "OWNER/pipeprof"
+            (self.work / given["path"]).symlink_to(ROOT)
             return
         subprocess.run(["git", "clone", "--quiet", str(self.origin.root), str(self.work)], check=True)
         subprocess.run(["git", "-C", str(self.work), "checkout", "--quiet", "--detach", commit], check=True)

@@ -1,0 +1,117 @@
+"""Alerts: one for each change of level for the worse, the same one again however often it is looked at. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.verdict.gate.policy import Rule
+
+State = Literal["new", "acknowledged", "fixed", "wrong"]
+SHORT = 10  # digits of a commit in a name
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change of level of one series. `places`: commits (or times) that it may lie at; `now`: the series' level today.
+
+    `key` says which series and which of its changes it is; `at`: the first measurement at the new level.
+    """
+
+    key: tuple[int, int]
+    workload: str
+    metric: str
+    before: float
+    after: float
+    now: float
+    at: str
+    place: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Changes of level that are one change of the code: `shifts`, the one that says most first."""
+
+    name: str
+    workload: str
+    places: tuple[str, ...]
+    shifts: tuple[Shift, ...]
+
+
+def counts(shift: Shift, rule: Rule) -> bool:
+    """Whether a change is one for the worse of a metric that decides, and as large as the gate asks for."""
+    worse = shift.after > shift.before if rule.direction == "lower" else shift.after < shift.before
+    least = 1 + rule.min_effect
+    large = max(shift.after / shift.before, shift.before / shift.after) >= least
+    return worse and large and rule.family == "primary" and abs(shift.after - shift.before) >= rule.floor
+
+
+def is_over(shift: Shift, rule: Rule) -> bool:
+    """Whether the level of today is again what it was before the change, within the margin of "unchanged"."""
+    if rule.direction == "lower":
+        return shift.now <= max(shift.before * (1 + rule.margin), shift.before + rule.floor)
+    return shift.now >= min(shift.before / (1 + rule.margin), shift.before - rule.floor)
+
+
+def alerts(shifts: Sequence[Shift], known: Mapping[str, Sequence[str]]) -> list[Alert]:
+    """One for each place of the code at which something of a workload changed, in the order of the shifts.
+
+    Shifts of a workload that may lie at the same commit are one. `known`: names given before, with the places that they
+    had then: an alert that may be at the same place keeps its name, so that nobody is told twice.
+    """
+    found: list[Alert] = []
+    for shift in shifts:
+        same = [one for one in found if _is_same(one, shift)]
+        if same:
+            at = found.index(max(same, key=lambda one: _alike(one.places, shift.places)))
+            both = tuple(place for place in found[at].places if place in shift.places)
+            found[at] = replace(found[at], places=both, shifts=(*found[at].shifts, shift))
+        else:
+            found.append(Alert(_name(shift), shift.workload, shift.places, (shift,)))
+    return _named(found, known)
+
+
+def _is_same(alert: Alert, shift: Shift) -> bool:
+    """Whether a shift may be of the same commit; two changes of one series never are."""
+    series = {one.key[0] for one in alert.shifts}
+    shared = set(alert.places) & set(shift.places)
+    return alert.workload == shift.workload and shift.key[0] not in series and bool(shared)
+
+
+def _named(found: Sequence[Alert], known: Mapping[str, Sequence[str]]) -> list[Alert]:
+    """The alerts with the names that they were told by, each name given once; the most alike first."""
+    pairs = [
+        (one.name == name, _alike(one.places, places), at, name)
+        for at, one in enumerate(found)
+        for name, places in known.items()
+        if workload_of(name) == workload_of(one.name) and (one.name == name or _alike(one.places, places))
+    ]
+    names: dict[int, str] = {}
+    for _, _, at, name in sorted(pairs, key=lambda pair: (pair[0], pair[1]), reverse=True):
+        if at not in names and name not in names.values():
+            names[at] = name
+    return [replace(one, name=names.get(at, one.name)) for at, one in enumerate(found)]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> float:
+    """Places in both over places in any."""
+    return len(set(one) & set(other)) / max(1, len(set(one) | set(other)))
+
+
+def _name(shift: Shift) -> str:
+    """`WORKLOAD-COMMIT`; where there is no commit, a hash of the time stands for it."""
+    workload = re.sub(r"[^A-Za-z0-9._]+", "-", shift.workload).strip("-") or "workload"
+    if re.fullmatch(r"[0-9a-f]{10,64}", shift.place):
+        return f"{workload}-{shift.place[:SHORT]}"
+    return f"{workload}-{hashlib.sha256(shift.place.encode()).hexdigest()[:SHORT]}"
+
+
+def workload_of(name: str) -> str:
+    """The workload in the name of an alert."""
+    return name.rpartition("-")[0]
