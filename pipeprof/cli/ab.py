@@ -103,13 +103,14 @@ def ab(
     """  # noqa: D301
     from pipeprof.experiment.ab import AbWish, run_ab
     from pipeprof.experiment.base_revision_policy import judged_arms
+    from pipeprof.report.compare.limits import of_session
 
     wish = AbWish(
         _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,
         to_the_end=to_the_end, planted=planted, workload=workload,
     )  # fmt: skip
     judged = judged_arms(wish, policy_file)
-    answer(run_ab(wish, judged.policy, say_named, trust=judged.trust), form)
+    answer(of_session(run_ab(wish, judged.policy, say_named, trust=judged.trust)), form)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

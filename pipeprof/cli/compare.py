@@ -63,11 +63,12 @@ def compare(
     3 could not be judged, 4 inconclusive.
     """  # noqa: D301
     from pipeprof.experiment.compare import compare_places
+    from pipeprof.report.compare.limits import with_limits
 
     content = compare_places(
         base, new, base_ref=base_ref, policy_file=policy_file, allow_cross_machine=allow_cross_machine
     )
-    answer(content, form, output)
+    answer(with_limits(content, new), form, output)
 
 
 def answer(content: dict[str, Any], form: str, output: Path | None = None) -> NoReturn:

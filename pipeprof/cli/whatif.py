@@ -80,7 +80,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     "--workers",
     type=click.IntRange(1),
     metavar="K",
-    help="New num_parallel_workers of the operator.  [default: if nothing else changes, the fewest that are enough]",
+    help="New num_parallel_workers of the operator.  [default: as it is]",
 )
 @click.option(
     "--prefetch",
@@ -111,7 +111,8 @@ def whatif(
       pipeprof whatif RUN --op rotate --workers 2 --budget 10m
 
     Runs the command (by default that of RUN) alternately without and with the new settings, until it is clear whether
-    they are faster. The script needs no change, and only step times are recorded.
+    they are faster. Without a setting it tries the one that promises most of those that `tune` would try at this
+    operator. The script needs no change, and only step times are recorded.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import whatif as room

@@ -13,8 +13,6 @@ from typing import Any
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
-from pipeprof.report.words import suggestions
-from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.units import format_ns, format_ratio, percent
 
 PLANTED = "mask_from_storage"
@@ -43,12 +41,12 @@ def run_demo(folder: Path, seconds: int) -> int:
     )
     slow = _train(folder / "slow", "1/4  Train with the planted bottleneck", "map", seconds * 0.4)
     _head("2/4  What pipeprof sees")
-    _explain(slow)
+    _explain(folder / "slow", slow)
     spent = time.monotonic() - began
     left = max(SHORTEST_S, seconds - spent - _outside_training(slow))
     fixed = _train(folder / "fixed", "3/4  Apply the fix: read the mask once, keep it in memory", "none", left)
     _head("4/4  Side by side")
-    named = slow["diagnosis"]["op_name"] == PLANTED
+    named = (slow["verdict"]["causes"][0]["stage"] or {}).get("name") == PLANTED
     confirmed = _compare(slow, fixed)
     _farewell(folder, time.monotonic() - began)
     if not named:
@@ -89,27 +87,17 @@ def _report(path: Path) -> dict[str, Any]:
     return content
 
 
-def _explain(content: dict[str, Any]) -> None:
-    diagnosis, stages = content["diagnosis"], _stages(content)
-    _fact("Median step", format_ns(_step(content, "median_ns")))
-    _aside("from the end of the step before to its own end; half of the steps take longer")
-    _fact("Waiting for data", of_the_time(diagnosis, format_ratio))
-    _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
-    print("\n  Each operator, from the source on, with the fill of the queue behind it:")
+def _explain(path: Path, content: dict[str, Any]) -> None:
+    """What the operators did, then what the report says of it."""
+    stages = _stages(content)
+    print("  Each operator, from the source on, with the fill of the queue behind it:")
     print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'utilisation':>13}")
     for row in sorted(stages, key=lambda row: -row["op_id"]):
         cells = (format_ratio(row["output_ratio"]), format_ns(row["work_ns"]), row["workers"])
         print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_utilisation(row)):>13}")
     _aside("utilisation: work per batch x batches per second / workers; the one nearest 100 % limits")
-    print()
-    name = f"`{_bottleneck(diagnosis)}`" if diagnosis["op_id"] is not None else "no operator"
-    _fact("Bottleneck", f"{name} ({diagnosis['confidence']} confidence)")
-    for row in stages:
-        if row["op_id"] == diagnosis["op_id"] and row["work_ns"] and row["loop_rate"]:
-            _aside(f"{format_ns(row['work_ns'])} of work per batch x {row['loop_rate']:.1f} batches per second")
-    for item in diagnosis["suggestions"]:
-        lead = f"  {suggestions.lead(item)}: "
-        print(textwrap.fill(item["text"], WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)))
+    print(f"\n$ pipeprof report {shell_word(str(path))}", flush=True)
+    subprocess.run([*OURS, "report", str(path)], check=True)
 
 
 def _stages(content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -197,10 +185,6 @@ def _head(title: str) -> None:
 
 def _say(text: str) -> None:
     print("\n" + textwrap.fill(text, WIDTH), flush=True)
-
-
-def _fact(name: str, text: str) -> None:
-    print(f"  {name + ':':<18}{text}")
 
 
 def _aside(text: str) -> None:

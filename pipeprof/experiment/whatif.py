@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from pipeprof.record.trials import trials_of
 from pipeprof.report.words import predictions
 from pipeprof.report.words.speedup import prediction_lines
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, as_predicted
-from pipeprof.verdict.options import options, settings_of
+from pipeprof.verdict.options import options
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
 
@@ -140,17 +140,16 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
 
 
 def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
-    """The change; without one asked for, the number of workers that promises most. Raises UsageError."""
+    """The change; without one asked for, the one that promises most. Raises UsageError."""
     name, limit = op["name"] or op["op_type"], os.cpu_count() or 1
-    workers = wish.workers
-    if workers is None and wish.prefetch is None and wish.processes is None:
-        possible = [one for one in options(loop, op["op_id"]) if settings_of(one) == {"workers"} and not one.is_unknown]
-        workers = possible[0].changes[0].workers if possible and possible[0].may_pay else None
-        if workers is None:
+    if wish.workers is None and wish.prefetch is None and wish.processes is None:
+        best = next((one.changes[0] for one in options(loop, op["op_id"]) if not one.is_unknown and one.may_pay), None)
+        if best is None:
             raise UsageError(
-                f"no number of workers is predicted to be better for `{name}`",
-                "name a setting to try, such as --workers 2",
+                f"no setting is predicted to be better for `{name}`", "name a setting to try, such as --workers 2"
             )
+        wish = replace(wish, workers=best.workers, prefetch=best.prefetch, processes=best.processes)
+    workers = wish.workers
     if workers is not None and not 1 <= workers <= limit:
         raise UsageError(
             f"--workers {workers}: MindSpore takes 1 to {limit} on this machine", "it allows one worker for each CPU"

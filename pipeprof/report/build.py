@@ -12,6 +12,7 @@ from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
 from pipeprof.query.rows import JudgedStage, StorageUse, typed
+from pipeprof.record.trials import trials_of
 from pipeprof.report import kept
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, in_words
@@ -20,6 +21,7 @@ from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.run_verdict import find
 from pipeprof.report.sections.block import focus_of
+from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import with_kinds, with_stages
 from pipeprof.verdict.storage import storage_of
 
@@ -49,6 +51,7 @@ def build(
         found = find(engine, run)
         load = with_kinds(engine.rows("diagnose/load"))
         cores = run.manifest.fingerprint.get("cpu_cores") or 0
+        trials = [Trial(**one) for one in trials_of(run)] if load else []
         content = {
             "schema_version": REPORT_VERSION,
             "run": _run_facts(run),
@@ -81,7 +84,7 @@ def build(
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,
             },
-            "storage": storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores)),
+            "storage": storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),

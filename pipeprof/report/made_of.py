@@ -15,7 +15,7 @@ from pipeprof.version import __version__
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
-VERSION = 2  # of what the columns of the rollup mean; the version of pipeprof stands for the rules
+VERSION = 3  # of what the columns of the rollup mean; the version of pipeprof stands for the rules
 
 
 def of_rollup(run: Run) -> str | None:

@@ -86,15 +86,15 @@ def keep(run: Run) -> bool:
 
 
 def _judged(found: Findings) -> dict[str, Any]:
-    """The columns of the verdict; what it does not say is None. Advice and gain are those of the data pipeline."""
+    """The columns of the verdict; what it does not say is None. Stage, advice and gain are of the data pipeline."""
     diagnosis, lead = found.diagnosis, found.verdict.lead
     cause = found.verdict.find(CODES)
-    advice = cause.advice if cause else None
+    stage, advice = (cause.stage, cause.advice) if cause else (None, None)
     gain = advice.gain if advice and advice.gain and advice.gain.origin in ("predicted", "measured") else None
-    bound, place = bound_of(diagnosis), diagnosis["place"] or {}
+    bound, place = (bound_of(diagnosis), diagnosis["place"] or {}) if stage else (None, {})
     return {
-        "verdict": diagnosis["verdict"], "verdict_rank": diagnosis["rank"], "op_type": diagnosis["op_type"],
-        "op_name": diagnosis["op_name"], "op_kind": diagnosis["kind"],
+        "verdict": diagnosis["verdict"], "verdict_rank": diagnosis["rank"], "op_type": stage and stage.op_type,
+        "op_name": stage and stage.name, "op_kind": diagnosis["kind"] if stage else None,
         "call": place.get("call"), "code": place.get("code"), "advice": advice and advice.code,
         "parameter": advice and advice.parameter, "gain": gain and gain.times, "gain_low": gain and gain.low,
         "gain_high": gain and gain.high, "gain_most": bound and bound["gain_high"],

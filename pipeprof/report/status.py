@@ -86,5 +86,7 @@ def run_sentence(content: dict[str, Any]) -> str:
         return f"the recording of `{path}` was cut off: `pipeprof report` makes what can be made of it"
     before = "; before its end it stood still" if content["hang"] else ""
     repetitions = format_count(content["run"]["repetitions"], "repetition")
-    said = f"`{path}` is {state}: nothing runs, {repetitions} recorded{before}"
+    said = (
+        f"`{path}` {'has failed' if state == 'failed' else f'is {state}'}: nothing runs, {repetitions} recorded{before}"
+    )
     return f"{said}; verdict: {content['verdict']['text']}" if content.get("verdict") else said

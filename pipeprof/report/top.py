@@ -201,9 +201,8 @@ def _verdict(verdict: dict[str, Any] | None) -> list[str]:
     if screen is None:
         said = f"{steps} in {format_ns(verdict['training_ns'])}; a verdict needs {EARLY_S} s of them"
         return ["", f"Too early to tell what limits the training: {said}"]
-    known = {name: value for name, value in screen.items() if value is not None}
     return [
         "",
         f"So far ({steps}): {screen['sentence']}",
-        *(f"  {label}: {text}" for label, text in labelled(Answer(**known))),
+        *(f"  {label}: {text}" for label, text in labelled(Answer.of(screen))),
     ]

@@ -12,10 +12,10 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
 from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.sections.storage import CHANGES, operator
+from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, operator
 from pipeprof.report.words import run_account, setting
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
-from pipeprof.verdict.candidate import CACHE_BYTES
+from pipeprof.verdict.storage import CACHE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -399,7 +399,10 @@ def _process(contention: dict[str, Any]) -> str:
 def _cache(one: Mapping[str, Any]) -> str:
     size = "size not known" if one["bytes"] is None else format_bytes(one["bytes"])
     site = f" ({one['site']})" if one["site"] else ""
-    said = "at most" if one.get("untimed") else "predicted"  # what comes behind it and was not timed may limit as well
+    # What comes behind it and was not timed may limit as well.
+    said = (
+        MEASURED_BEFORE.format(one["trial"]) if one.get("trial") else "at most" if one.get("untimed") else "predicted"
+    )
     gains = f"{said} x{one['ratio']:.2f} in memory"
     if one["disk_ratio"] is not None:
         gains += f", x{one['disk_ratio']:.2f} on the same storage"

@@ -17,6 +17,7 @@ from pipeprof.record.text import printable
 from pipeprof.report import html, runs
 from pipeprof.report.build import build
 from pipeprof.report.compare import sections as compare_sections
+from pipeprof.report.compare.limits import with_limits
 from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
@@ -78,7 +79,7 @@ class Site:
             if one.run is not None and not one.run.is_settled():  # what compares them would recover it
                 raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(as_argument(str(one.path)))}")
         places = str(older.path), str(newer.path)
-        return self._page("compare", (older, newer), lambda: compare_sections.text(compare_places(*places), "html"))
+        return self._page("compare", (older, newer), lambda: _comparison(*places))
 
     def history(self) -> str:
         """All runs of the folder as series."""
@@ -114,6 +115,10 @@ class Site:
             while len(self._cache) > MOST_KEPT:
                 del self._cache[next(iter(self._cache))]
             return self._cache[key]
+
+
+def _comparison(older: str, newer: str) -> str:
+    return compare_sections.text(with_limits(compare_places(older, newer), newer), "html")
 
 
 def _changed(folder: Path) -> tuple[int, int]:

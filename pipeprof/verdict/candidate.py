@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, because
-from pipeprof.verdict.predict import MARGIN, Prediction
-from pipeprof.verdict.storage import best_point
+from pipeprof.verdict.predict import MARGIN, Prediction, tried
+from pipeprof.verdict.storage import CACHE_BYTES, best_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,6 @@ Cache = Mapping[str, Any]  # a point of verdict/storage
 
 WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
 KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
-CACHE_BYTES = 2 << 30  # that a cache may take at most
 LARGE_ROW = 256 << 10  # bytes that a process hands over with a row: from here on memory that is kept may pay
 ROOM = 1.5  # times the mean row that has to fit into that memory
 MIB = 1 << 20
@@ -115,10 +114,13 @@ def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
     return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
 
 
-def cached(point: Cache) -> Candidate:
-    """Builds the candidate for a cache."""
+def cached(point: Cache, loop: Loop) -> Candidate:
+    """Builds the candidate for a cache, with what was measured of it before, else with what is predicted."""
     change = Change(point["op_id"], cache=CACHE_BYTES)
     ratio = point["ratio"]
+    measured = tried(loop, change)
+    if measured is not None:
+        return Candidate(key_of(change), (change,), prediction=measured)
     prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
     if point["untimed"]:
         prediction = Prediction(None, 1.0, prediction.high, reason=because("others_may_limit"))

@@ -214,12 +214,11 @@ def as_predicted(change: Change, row: Mapping[str, Any]) -> Change:
 
 def trial_of(loop: Loop, stage: Stage, change: Change) -> Trial | None:
     """The trial of this very change of this operator as it is now; None without one."""
-    if change.maps_after or change.cache or change.max_rowsize:
-        return None
     alike = [one for one in loop.stages if (one.op_type, one.name) == (stage.op_type, stage.name)]
     if len(alike) > 1:  # nobody can tell of which of them it was
         return None
-    now = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
+    now: dict[str, Any] = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
+    now |= {"maps_after": 0, "cache": None, "max_rowsize": None}  # as what a tuning changes has them before
     wanted = {name: value for name in now if (value := getattr(change, name)) is not None}
     for trial in loop.trials:
         is_of = (trial.op_type, trial.name) == (stage.op_type, stage.name) and not set(trial.new) - set(now)

@@ -42,6 +42,7 @@ def data_cause(diagnosis: Row) -> Cause | None:
     if code is None:
         return None
     freed = _fact(diagnosis, "freed")
+    few = few_steps(_doubts(diagnosis), LEAST_STEPS)
     return Cause(
         code,
         detail=diagnosis["stage"] or diagnosis["kind"] or "",
@@ -49,9 +50,9 @@ def data_cause(diagnosis: Row) -> Cause | None:
         confidence=diagnosis["confidence"],
         rank=diagnosis["rank"],
         stage=stage_of(diagnosis),
-        advice=_advice(diagnosis),
+        advice=_advice(diagnosis, few),
         evidence=tuple(_evidence(diagnosis, freed)),
-        few=few_steps(_doubts(diagnosis), LEAST_STEPS),
+        few=few,
     )
 
 
@@ -162,11 +163,15 @@ def _share(code: str, diagnosis: Row) -> float | None:
     return waiting
 
 
-def _advice(diagnosis: Row) -> Advice | None:
+def _advice(diagnosis: Row, few: Few | None) -> Advice | None:
+    """The advice; of too few steps its gain is only known where it was measured."""
     item = chosen(diagnosis)
     if item is None:
         return None
-    return Advice(item["code"], item["op_id"], item["parameter"], item["old"], item["new"], gain_of(diagnosis, item))
+    gain = gain_of(diagnosis, item)
+    if few is not None and gain is not None and gain.origin != "measured":
+        gain = None
+    return Advice(item["code"], item["op_id"], item["parameter"], item["old"], item["new"], gain)
 
 
 def gain_of(diagnosis: Row, item: Row) -> Gain | None:

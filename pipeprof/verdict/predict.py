@@ -67,10 +67,9 @@ def predict(loop: Loop, change: Change) -> Prediction:
     nothing and what these workers could make: measured predictions were off by up to 2x there.
     """
     stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
-    tried = None if stage is None else trial_of(loop, stage, change)
-    if tried is not None:
-        rests_on = because("measured", verb=tried.verb)
-        return Prediction(tried.times, tried.low, tried.high, (rests_on,), trial=tried.verb)
+    measured = tried(loop, change)
+    if measured is not None:
+        return measured
     refusal = _refusal(stage, change)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
@@ -95,6 +94,15 @@ def predict(loop: Loop, change: Change) -> Prediction:
         found = replace(found, ratio=None, low=min(found.low or 1.0, 1.0), reason=because("polled_less"))
     in_turn = any(one.below_concat and rate_now(loop, one) < fast for one in loop.stages)
     return _in_turn(found, loop) if in_turn else found
+
+
+def tried(loop: Loop, change: Change) -> Prediction | None:
+    """What was measured of this change before, in place of a prediction; None where nothing was."""
+    stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
+    trial = None if stage is None else trial_of(loop, stage, change)
+    if trial is None:
+        return None
+    return Prediction(trial.times, trial.low, trial.high, (because("measured", verb=trial.verb),), trial=trial.verb)
 
 
 def with_rates(loop: Loop, rates: Mapping[int, tuple[float, float]], basis: Basis) -> Prediction:

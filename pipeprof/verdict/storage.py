@@ -12,20 +12,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.capacity import CHEAP, SOURCE, Loop, Stage, rate_now, rate_with
+from pipeprof.verdict.capacity import CHEAP, SOURCE, Change, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.loop import loop_of
-from pipeprof.verdict.predict import is_cheap
+from pipeprof.verdict.predict import is_cheap, tried
 from pipeprof.verdict.rules import LOCK_HELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeprof.query.rows import JudgedStage, StorageUse
+    from pipeprof.verdict.capacity import Trial
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 READS_BYTES = 64  # a row's calls that read less than this from files do not read data
 LEAST_WORK = 1e-3  # of a row's time that is left at least when it is not read any more
 MEMORY_ROW_NS = 35e3  # CPU time of a Python source for a row that it holds, of any size: lab/notes/storage.md
+CACHE_BYTES = 2 << 30  # that a cache may take at most where it is tried
 WORTH = 1.02  # a cache that brings less is not recommended; of those within it of the best the smallest is
 KEEPS_ROWS = CHEAP | {"EpochCtrlOp"}  # operators that hand on the rows that they get
 NO_POINT = frozenset(["EpochCtrlOp", "RepeatOp"])  # nothing can be cached after these that could not be before
@@ -42,15 +44,18 @@ class _Op:
     bytes: float | None  # of one of them
 
 
-def storage_of(load: Sequence[JudgedStage], facts: Sequence[StorageUse], cores: float) -> list[dict[str, Any]]:
+def storage_of(
+    load: Sequence[JudgedStage], facts: Sequence[StorageUse], cores: float, trials: Sequence[Trial] = ()
+) -> list[dict[str, Any]]:
     """The advice for each training pipeline of each rank.
 
+    `trials`: what was measured of changes before; a cache among them has what was measured in place of a prediction.
     Pipelines whose pace or whose operators' times are not known are left out.
     """
     advice = []
     for pipeline in dict.fromkeys(_pipeline(row) for row in facts):
         mine = [row for row in load if _pipeline(row) == pipeline]
-        loop = loop_of(mine, cores)
+        loop = loop_of(mine, cores, trials)
         if loop.rate and loop.consumer and any(stage.rate for stage in loop.stages):
             about = [row for row in facts if _pipeline(row) == pipeline]
             names = ("rep", "rank", "pipeline_key")
@@ -170,11 +175,20 @@ def _points(
             "row_bytes": op.bytes,
             "bytes": None if rows is None or op.bytes is None else rows * op.bytes,
             **memory,
+            **_tried(loop, op_id),
             "untimed": any(stage.rate is None and not is_cheap(stage) for stage in rest),
             "disk_ratio": None if disk is None else disk["ratio"],
             "changes": changes,
             "python": any(one in load_of and bool(load_of[one].is_python) for one in gone - {ops[0].row.op_id}),
         }
+
+
+def _tried(loop: Loop, op_id: int) -> dict[str, Any]:
+    """`trial`, the verb that measured such a cache before, with its `ratio` and interval; else only that none did."""
+    measured = tried(loop, Change(op_id, cache=CACHE_BYTES))
+    if measured is None:
+        return {"trial": None, "low": None, "high": None}
+    return {"trial": measured.trial, "ratio": measured.ratio, "low": measured.low, "high": measured.high}
 
 
 def _source(op: _Op, row_ns: float) -> Stage:

@@ -91,7 +91,7 @@ def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> l
     possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)
     possible += [one for stage in loop.stages for one in _reordered(stage, loop)]
-    possible += [cached(point) for point in kept_rows(recorded.caches)]
+    possible += [cached(point, loop) for point in kept_rows(recorded.caches)]
     possible += beside(loop, recorded)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         possible += _one_thread(environment)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from html import unescape
+from statistics import median
 
 import pytest
 from click.testing import CliRunner
@@ -16,15 +18,19 @@ from test_reports_golden import CAPTURES
 
 from pipeprof.cli import cli
 from pipeprof.report import document, top
+from pipeprof.report.answer.shape import expected, times
 from pipeprof.report.compare import github
+from pipeprof.report.compare.content import read
 from pipeprof.report.compare.sections import document as compared
 from pipeprof.report.summary import median_step_ns
+from pipeprof.report.words import suggestions
 from pipeprof.report.words.comparison import COUNTED, METRICS
 from pipeprof.report.words.phases import INTERVALS, PHASES
 from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
 from pipeprof.report.words.verdict import phrase
 from pipeprof.serve.site import Site
-from pipeprof.verdict.cause import RunVerdict
+from pipeprof.verdict.cause import Cause, Gain, RunVerdict
+from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.ranking import CODES
 from pipeprof.verdict.rules import VERDICTS
 
@@ -119,6 +125,46 @@ def test_every_screen_says_the_verdict_the_advice_and_the_gain_of_the_report(fol
     look = {"state": "recording", "ranks": [{"text": "", "pace": None, "queues": []}], "machine": None}
     live = look | {"verdict": {"training_steps": 1, "training_ns": 2e9, "first_screen": screen}}
     for shown in (said(folder, monkeypatch, "report", run), site.run(run), "\n".join(top.lines(live))):
+        assert [name for name in SCREEN if screen[name] and bare(screen[name]) not in bare(shown)] == []
+
+
+def test_a_fleet_says_the_verdict_the_stage_the_advice_and_the_gain_of_each_report(folder, monkeypatch):
+    reports = {run: json.loads(said(folder, monkeypatch, "report", run, "--format", "json")) for run in RUNS}
+    asked = said(folder, monkeypatch, "fleet", ".", "--sql", "SELECT * FROM fleet_run", "--format", "json")
+    rows = {row["run"]: row for row in json.loads(asked)}
+    assert sorted(rows) == RUNS
+    shown = bare(said(folder, monkeypatch, "fleet", ".", "--top", "99", "--format", "markdown"))
+    fixes = defaultdict(list)
+    for run, row in rows.items():
+        report, verdict = reports[run], convert(reports[run]["verdict"], RunVerdict)
+        lead, data = verdict.lead, verdict.find(DATA)
+        assert (row["cause"], row["cause_detail"] or "", row["cause_share"]) == (lead.code, lead.detail, lead.share)
+        assert bare(phrase(Cause(lead.code, lead.detail))) in shown
+        stage, advice = (data.stage, data.advice) if data else (None, None)
+        assert (row["op_type"], row["op_name"]) == ((stage.op_type, stage.name) if stage else (None, None))
+        assert (row["advice"], row["parameter"]) == ((advice.code, advice.parameter) if advice else (None, None))
+        gain = advice and advice.gain
+        gain = gain if gain and gain.origin in ("predicted", "measured") else Gain("bound")
+        assert (row["gain"], row["gain_low"], row["gain_high"]) == (gain.times, gain.low, gain.high)
+        if lead is data and gain.times and gain.times > 1:
+            fixes[suggestions.title(advice.code, stage.name or stage.op_type)].append(gain.times)
+            assert expected(gain.times, gain.low, gain.high) in report["first_screen"]["gain"]
+    assert fixes
+    for title, gains in fixes.items():
+        assert bare(title) in shown
+        assert bare(f"| {len(gains)} | {times(median(gains))} |") in shown
+
+
+def test_comment_and_summary_say_the_verdict_the_advice_and_the_gain_of_the_new_run(folder, monkeypatch):
+    pair = PAIRS[-1]
+    report = json.loads(said(folder, monkeypatch, "report", pair[1], "--format", "json"))
+    screen, lead = report["first_screen"], convert(report["verdict"], RunVerdict).lead
+    made = said(folder, monkeypatch, "compare", *pair, "--format", "json")
+    content = read(made.encode(), "compare.json")  # as the job that comments reads it
+    limits = content["limits"]
+    assert (limits["code"], limits["text"], limits["share"]) == (lead.code, phrase(lead), lead.share)
+    forms = [document.text(compared(content), form) for form in FORMS]
+    for shown in (github.comment(content), github.summary(content), *forms):
         assert [name for name in SCREEN if screen[name] and bare(screen[name]) not in bare(shown)] == []
 
 

@@ -11,6 +11,7 @@ from . import files, recorder
 
 MOST_LINES, MOST_CHARACTERS = 12, 400
 NAME = "failed.jsonl"
+TRACEBACK = "Traceback (most recent call last):"
 MINDSPORES_OWN = "Refer to 'Dataset Pipeline Error Message'"
 # To import one of these runs text as code, and then Python forgets that an interrupt ended it: its status would change.
 NEEDED = {"json", "re", "traceback"}
@@ -33,21 +34,43 @@ def tell(root):
 
     hide = hider()
     frames = [hide(line) for line in "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]]
-    said = [hide(line) for line in words(value)[:MOST_LINES]]
+    said = [hide(line) for line in words(value)]
+    inner = _of_dataset(said)
+    shown = inner[-MOST_LINES:] if inner else said[:MOST_LINES]
     facts = {
         "pid": os.getpid(),
         "t": recorder.now(),
-        "error": _error(type(value).__name__, said)[:MOST_CHARACTERS],
+        "error": (inner[-1] if inner else _error(type(value).__name__, said))[:MOST_CHARACTERS],
         "place": None,
         "code": None,
-        "lines": [line[:MOST_CHARACTERS] for line in frames + said],
+        "lines": [line[:MOST_CHARACTERS] for line in frames + shown],
     }
     if isinstance(value, SyntaxError) and value.filename:
         facts["place"], facts["code"] = "%s:%s" % (value.filename, value.lineno), hide((value.text or "").strip())
     for frame in traceback.extract_tb(trace):
         if _is_own(frame.filename):
             facts["place"], facts["code"] = "%s:%s" % (frame.filename, frame.lineno), hide(frame.line or "")
+    facts.update(_own_frame(inner))
     files.write_once(os.path.join(root, NAME), (json.dumps(facts) + "\n").encode())
+
+
+def _of_dataset(lines):
+    """The traceback of a dataset's Python that MindSpore puts into its own error, to the line with the exception."""
+    starts = [number for number, line in enumerate(lines) if line.rstrip().endswith(TRACEBACK)]
+    inner = lines[starts[-1] :] if starts else []
+    ends = [number for number, line in enumerate(inner) if number and line[:1].strip()]
+    return inner[: ends[0] + 1] if ends and ": " in inner[ends[0]] else []
+
+
+def _own_frame(lines):
+    """Place and code of the last frame in the program's own files, of a traceback as text; empty without one."""
+    found = {}
+    for number, line in enumerate(lines):
+        path, _, rest = line.strip().partition('", line ')
+        if path.startswith('File "') and rest and _is_own(path[6:]):
+            code = lines[number + 1].strip() if number + 1 < len(lines) else ""
+            found = {"place": "%s:%s" % (path[6:], rest.partition(",")[0]), "code": code}
+    return found
 
 
 def hider():

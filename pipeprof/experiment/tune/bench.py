@@ -288,7 +288,8 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     ops = [{**asdict(stage), **origins.get(stage.op_id, {})} for stage in pipeline.load if stage.node is not None]
     place = {(stage.rep, stage.rank, stage.pipeline_key) for stage in pipeline.load[:1]}
     own = [use for use in storage if (use.rep, use.rank, use.pipeline_key) in place]
-    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
+    loop = loop_of(pipeline, trials)
+    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1), loop.trials)
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
@@ -301,7 +302,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")
     return Recording(
-        loop_of(pipeline, trials), ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
+        loop, ops, pipeline.site, seconds, others, recorded, outside, len(epochs), process, small,
         ended, waits_elsewhere=_wait_share(pipelines[0]) > max(_wait_share(pipeline), MODERATE_WAIT),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from pipeprof.report.answer.shape import (
     about,
     at_most,
     capital,
+    expected,
     has_several_ranks,
     limit_label,
     of_call,
@@ -255,7 +256,7 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
         given.action = capital(best["action"]) + "."
     if best is not None and gain is not None and gain.origin in ("predicted", "measured"):
         measured = f", as `{best['trial']}` measured" if best["trial"] else ""
-        given.gain = f"The training would run {_predicted(gain)}{measured}"
+        given.gain = f"The training would run {expected(gain.times, gain.low, gain.high)}{measured}"
         given.then = _then(content, best["then"])
         _beside_whole(given, diagnosis, gain, best["then"])
     elif best is not None and lead.stage is not None and gain is None:
@@ -285,15 +286,6 @@ def _beside_whole(given: Answer, diagnosis: dict[str, Any], gain: Gain, then: in
         said = f"; without the whole data pipeline it would run {about(whole)}, by estimate"
         given.then = f"{given.then}{said}" if given.then and then != "consumer" else ""
         given.gain += "" if given.then else said
-
-
-def _predicted(gain: Gain) -> str:
-    """`about 1.34 times as fast (1.21 to 1.47)`; an interval alone where no number could be predicted."""
-    if gain.times is None:
-        return f"{gain.low:.2f} to {gain.high:.2f} times as fast"
-    low, high = gain.low or gain.times, gain.high or gain.times
-    apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 and gain.times < MANY_TIMES else ""
-    return f"{about(gain.times)}{apart}"
 
 
 def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None:

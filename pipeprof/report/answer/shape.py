@@ -13,7 +13,7 @@ from pipeprof.report.words.modes import lengths
 from pipeprof.units import format_ns, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -23,6 +23,7 @@ KINDS = {
 TRAINING = "the training itself"
 MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
 MANY_TIMES = 100  # as fast: from here on a number says nothing
+CLOSE = 1.05  # times the low end of an interval: one that ends before is as good as a number
 _MANY = f"possibly more than {MANY_TIMES} times as fast"
 LONG_NAME = 30  # letters of an operator's name that lists transforms
 
@@ -56,6 +57,11 @@ class Answer:
     def propose(self, command: str, purpose: str) -> None:
         """What to run next, and what that does."""
         self.next_command, self.next_purpose = command, purpose
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Answer:
+        """What `as_dict` gave."""
+        return cls(**{name: value for name, value in facts.items() if value is not None})
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""
@@ -138,19 +144,33 @@ def sentence(text: str) -> str:
     return capital(text).rstrip(".") + "." if text else ""
 
 
-def faster(times: float) -> str:
+def faster(gain: float) -> str:
     """`1.8 times as fast`."""
-    return f"{times:.3g} times as fast"
+    return f"{times(gain)} times as fast"
 
 
-def at_most(times: float) -> str:
+def times(gain: float) -> str:
+    """`1.8`, as in `1.8 times as fast`; beyond a hundred a number says nothing."""
+    return f"{gain:.3g}" if gain < MANY_TIMES else f"more than {MANY_TIMES}"
+
+
+def at_most(gain: float) -> str:
     """`at most 1.8 times as fast`; a part that takes nearly all of the time bounds nothing to a digit."""
-    return f"at most {faster(times)}" if times < MANY_TIMES else _MANY
+    return f"at most {faster(gain)}" if gain < MANY_TIMES else _MANY
 
 
-def about(times: float) -> str:
+def about(gain: float) -> str:
     """`about 1.8 times as fast`; without a number where at_most() has none."""
-    return f"about {faster(times)}" if times < MANY_TIMES else _MANY
+    return f"about {faster(gain)}" if gain < MANY_TIMES else _MANY
+
+
+def expected(gain: float | None, low: float | None, high: float | None) -> str:
+    """`about 1.34 times as fast (1.21 to 1.47)`; an interval alone where no number could be predicted."""
+    if gain is None:
+        return f"{low:.2f} to {high:.2f} times as fast"
+    low, high = low or gain, high or gain
+    apart = f" ({low:.2f} to {high:.2f})" if high / low > CLOSE and gain < MANY_TIMES else ""
+    return f"{about(gain)}{apart}"
 
 
 def measured(content: dict[str, Any], rep: int | None = None) -> str:

@@ -178,6 +178,30 @@ class Session(_Part):
     stopped: str | None = None
 
 
+class Screen(_Part):
+    """What the report on a run opens with; null where it has nothing to say."""
+
+    sentence: str = ""
+    cause: str | None = None
+    place: str | None = None
+    action: str | None = None
+    gain: str | None = None
+    then: str | None = None
+    also: str | None = None
+    confidence: str | None = None
+    confidence_reason: str | None = None
+
+
+class Limits(_Part):
+    """What limits the new side by itself, as the report on its run says."""
+
+    run: str
+    code: str
+    first_screen: Screen
+    text: str = ""
+    share: Number = None
+
+
 class Check(_Part):
     """What the check made of the verdict: whether it is red, and the verdicts that it was told to fail on."""
 
@@ -206,6 +230,7 @@ class Comparison(_Part):
     next_look: int | None = None
     trust: Trust | None = None
     session: Session | None = None
+    limits: Limits | None = None
     check: Check | None = None
 
 

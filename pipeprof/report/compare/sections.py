@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.compare import rows, trust, why
+from pipeprof.report.compare import limits, rows, trust, why
 from pipeprof.report.compare.rows import FAMILIES, LONGEST_NAME, ORDER, clean
 from pipeprof.report.document import Document
 from pipeprof.report.document import text as text_of
@@ -56,6 +56,7 @@ def document(content: Content, most: int | None = None) -> Document:
             Section("", blocks=metrics),
             *_differences(rows.differences(content)),
             Section(why.title(content), blocks=_explanation(content)),
+            Section("What limits it now", notes=[*map(clean, limits.sentences(content.get("limits")))]),
             Section("Charts", charts=lambda: _charts(content)),
             Section("Notes", notes=_notes(content, _reasons([*primary, *informing])), unbroken=True),
             *(_folded(family, found, most) for family, found in families.items()),

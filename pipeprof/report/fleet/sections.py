@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.shape import times
 from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
+from pipeprof.report.words import suggestions
 from pipeprof.report.words.pipeline import KINDS
 from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
@@ -19,11 +21,6 @@ if TYPE_CHECKING:
 MOST_LEFT_OUT = 10
 SHORT = 10  # digits of a revision
 STATES = ("complete", "partial", "failed", "running", "damaged")
-ADVICE = {
-    "workers": "more workers", "workers_together": "more workers of several operators",
-    "to_processes": "worker processes", "whole_batches": "map after batch",
-    "deeper_queue": "longer queue", "faster_reading": "faster reading",
-}  # fmt: skip
 
 
 def document(content: Row) -> Document:
@@ -58,7 +55,7 @@ def _runs(content: Row) -> Section:
     if trained is not None:
         waiting = ""
         if waited is not None and trained:
-            waiting = f", {format_ratio(waited / trained)} of them waiting for data: {hours(waited)}"
+            waiting = f", {format_ratio(waited / trained)} of it waiting for data: {hours(waited)}"
         section.strong.append(f"{format_count(measured, 'run')} trained for {hours(trained)} of rank time{waiting}")
     return section
 
@@ -130,20 +127,16 @@ def _fixes(content: Row, top: int) -> Section:
     section.strong.append(f"{hours(fixes[0]['all_hours'])} of rank time, as predicted for each run")
     rows = [
         [
-            _change(row), row["code"] or "-", f"{row['runs']:,}", f"x{row['median_gain']:.2f}",
+            suggestions.title(row["advice"], _operator(row)), row["code"] or "-", f"{row['runs']:,}",
+            times(row["median_gain"]),
             hours(row["saved_hours"]), _bounds(row),
         ]
         for row in fixes[:top]
     ]  # fmt: skip
-    head = ("change", "where", "runs", "gain", "saved", "at least to at most")
+    head = ("change", "where", "runs", "times as fast", "saved", "at least to at most")
     section.blocks.append(Block(head, rows, frozenset({2, 3, 4, 5}), spare=(5, 3)))
     section.notes += _more(fixes, top)
     return section
-
-
-def _change(row: Row) -> str:
-    what = row["parameter"] or ADVICE.get(row["advice"], str(row["advice"]).replace("_", " "))
-    return f"{what} of {_operator(row)}"
 
 
 def _bounds(row: Row) -> str:

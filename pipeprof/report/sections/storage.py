@@ -24,6 +24,7 @@ DOUBTS = {
     "no_core": "No core was idle: what a cache takes off the CPU may bring more than is shown",
     "not_timed": "Not every operator is timed: the speeds are as stated only if those others keep up",
 }
+MEASURED_BEFORE = "measured before, by `{}`:"
 HOW = (
     "MindSpore's DatasetCache (dataset-cache --start) holds rows of native sources and of maps behind them, not of a"
     " GeneratorDataset: there, let the source keep its rows, or write them once, as MindRecord for instance"
@@ -90,7 +91,8 @@ def _best(pipeline: dict[str, Any]) -> str:
         return "No cache that leaves the data as it is would bring 2 % or more"
     size = "of unknown size" if best["bytes"] is None else f"of {format_bytes(best['bytes'])}"
     site = f" ({best['site']})" if best["site"] else ""
-    return f"Best cache: {size}, in memory, after {operator(best)}{site}: predicted x{best['ratio']:.2f}"
+    origin = MEASURED_BEFORE.format(best["trial"]) if best["trial"] else "predicted"
+    return f"Best cache: {size}, in memory, after {operator(best)}{site}: {origin} x{best['ratio']:.2f}"
 
 
 def _points(points: list[dict[str, Any]]) -> Block:
@@ -100,7 +102,7 @@ def _points(points: list[dict[str, Any]]) -> Block:
             operator(one),
             "-" if one["rows"] is None else f"{one['rows']:.0f}",
             "-" if one["bytes"] is None else format_bytes(one["bytes"]),
-            f"x{one['ratio']:.2f}",
+            f"x{one['ratio']:.2f}{' (measured)' if one['trial'] else ''}",
             "-" if one["disk_ratio"] is None else f"x{one['disk_ratio']:.2f}",
             CHANGES.get(one["changes"], "no sign of it"),
         ]

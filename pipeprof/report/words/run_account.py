@@ -65,6 +65,10 @@ _ADVICE = {
     "ending": ("See what the script does after its last step, and whether its data pipeline ends with it."),
     "compile": "Keep compiled graphs: `set_context(enable_compile_cache=True)`.",
 }
+_COMPILED_ONCE = (
+    "It is compiled only once, and of a longer training that is a smaller part; "
+    "`set_context(enable_compile_cache=True)` keeps it for the next one."
+)
 _ADVICE_BY_CAUSE = {
     "short_batch": "Drop the short last batch: `dataset.batch(..., drop_remainder=True)`.",
     "new_object": "Make the network once, and call that object in each epoch.",
@@ -106,4 +110,6 @@ def advice(row: Row) -> str:
     """What to do about it; empty where nothing can be said, as of an ending that is no longer than any other."""
     if row["part"] == "ending" and row["loop_share"] is None:
         return ""
+    if row["part"] == "compile_eval" and row["count"] == 1:
+        return _COMPILED_ONCE
     return _ADVICE_BY_CAUSE.get(row["cause"]) or _ADVICE.get(row["part"], "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.shape import expected
 from pipeprof.report.words import setting
 from pipeprof.units import format_count
 from pipeprof.verdict.speedup import LEVEL, MOST_PAIRS, PARTS
@@ -95,7 +96,7 @@ def _limit(limit: int | str, changed: int) -> str:
 
 
 def _gain(predicted: Mapping[str, Any]) -> str:
-    interval = "" if predicted["low"] is None else f"{predicted['low']:.2f} to {predicted['high']:.2f}"
-    if predicted["ratio"] is not None:
-        return f"{predicted['ratio']:.2f} times as fast" + (f" ({interval})" if interval else "")
-    return f"{interval} times as fast: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"
+    ratio, low, high = (predicted[name] for name in ("ratio", "low", "high"))
+    if ratio is None and low is None:
+        return f"not possible: {predicted['reason']}"
+    return expected(ratio, low, high) + ("" if ratio is not None else f": {predicted['reason']}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer.shape import TRAINING, op_label
+from pipeprof.report.answer.shape import TRAINING, expected, op_label
 from pipeprof.report.words import joined, predictions
 from pipeprof.units import format_count, format_ns
 
@@ -43,6 +43,11 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def title(code: str, op: str) -> str:
+    """A change of an operator over many runs, in which its numbers differ. `code`: one that a gain is predicted of."""
+    return TITLES[code].format(op=op)
+
+
 def lead(item: dict[str, Any]) -> str:
     """The word in front of a suggestion: some say what to try, one says what can be gained at most."""
     return "Limit" if item["code"] == "bound" else "Try"
@@ -51,17 +56,13 @@ def lead(item: dict[str, Any]) -> str:
 def _gain(prediction: Facts | None) -> str:
     if prediction is None:
         return ""
-    if prediction["trial"]:
-        between = "" if prediction["low"] is None else f" ({prediction['low']:.2f} to {prediction['high']:.2f})"
-        return f"{prediction['ratio']:.2f} times as fast{between}, as `{prediction['trial']}` measured"
-    if prediction["ratio"] is None and prediction["low"] and prediction["high"]:
-        return f"{prediction['low']:.2f} to {prediction['high']:.2f} times as fast ({prediction['reason']})"
-    if prediction["ratio"] is None:
+    ratio, low, high = (prediction[name] for name in ("ratio", "low", "high"))
+    if ratio is None and not (low and high):
         return f"the gain cannot be predicted ({prediction['reason']})"
-    low, high = prediction["low"] or prediction["ratio"], prediction["high"] or prediction["ratio"]
-    if high / low > 1.25:
-        return f"{low:.2f} to {high:.2f} times as fast"
-    return f"about {prediction['ratio']:.2f} times as fast"
+    said = expected(ratio, low, high)
+    if prediction["trial"]:
+        return f"{said}, as `{prediction['trial']}` measured"
+    return said if ratio is not None else f"{said} ({prediction['reason']})"
 
 
 def _bound(facts: Facts) -> tuple[str, str]:
@@ -251,6 +252,18 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     "fewer_bytes": _on_op(
         "transfer fewer bytes, such as smaller types", "the batches are ready on the host but late on the device"
     ),
+}
+
+TITLES = {
+    "workers": "num_parallel_workers of {op}",
+    "workers_together": "num_parallel_workers of {op}, and of others that are as slow",
+    "rows_by_number": "`__getitem__` and workers for {op}",
+    "to_processes": "worker processes for {op}",
+    "stalls_apart": "worker processes for {op}, which stalls",
+    "whole_batches": "whole batches for {op}",
+    "to_cpp": "operations in C++ in place of {op}",
+    "unwrap_source": "the dataset itself in place of {op}",
+    "deeper_queue": "a longer queue behind {op}",
 }
 
 

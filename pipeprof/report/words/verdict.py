@@ -69,4 +69,4 @@ def unknown_gain(few: Few) -> str:
 
 def beside(cause: Cause) -> str:
     """A sentence for a cause that costs about as much as the first."""
-    return f"{phrase(cause)[:1].upper()}{phrase(cause)[1:]}, which costs about as much: {costs(cause)}."
+    return f"{phrase(cause)[:1].upper()}{phrase(cause)[1:]}, at about the same cost: {costs(cause)}."

@@ -57,6 +57,42 @@ def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_co
     assert found.lines[-1].startswith("json.decoder.JSONDecodeError: ")
 
 
+IN_A_DATASET = """\
+TEXT = '''Exception thrown from user defined Python function in dataset.
+
+------------------------------------------------------------------
+- Python Call Stack:
+------------------------------------------------------------------
+FIRSTTraceback (most recent call last):
+  File "/usr/lib/python3/site-packages/mindspore/dataset/datasets.py", line 136, in _sampler
+    val = dataset[i]
+          ~~~~~~~^^^
+  File "%%s", line 21, in __getitem__
+    return rows[i]
+           ~~~~^^^
+  File "/usr/lib/python3/site-packages/rows/of.py", line 7, in __getitem__
+    raise ValueError("bad row")
+ValueError: bad row 700
+
+------------------------------------------------------------------
+- Dataset Pipeline Error Message:
+------------------------------------------------------------------
+[ERROR] Execute user Python code failed, check 'Python Call Stack' above.
+''' %% __file__.replace("train", "data")
+raise RuntimeError(TEXT.replace("FIRST", %r))
+"""
+
+
+@pytest.mark.parametrize("first", ["", "map operation: [PyFunc] failed. "])
+def test_an_error_in_a_dataset_is_the_one_of_its_own_python(ended, first):
+    _, spool = ended(IN_A_DATASET % first)
+    found = failure_of(spool, [], SpoolNotes())
+    assert found.error == "ValueError: bad row 700"
+    assert (found.place.rpartition("/")[2], found.code) == ("data.py:21", "return rows[i]")
+    assert found.lines[-1] == "ValueError: bad row 700"
+    assert "raise RuntimeError(TEXT" in found.lines[1]
+
+
 def test_bytes_that_are_no_text_and_errors_without_text_are_recorded(ended):
     _, spool = ended("raise ValueError('no file \\udcff')")
     found = failure_of(spool, [], SpoolNotes())

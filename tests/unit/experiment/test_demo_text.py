@@ -26,7 +26,6 @@ def report(name, step_ms, work_ms, wait):
     return {
         "diagnosis": {
             "op_id": 1, "op_type": "MapOp", "op_name": name, "confidence": "high", "data_wait_share": wait,
-            "suggestions": [{"code": "workers", "text": "more workers"}],
         },
         "steps": {"summary": [{"kind": "train", "median_ns": step_ms * MS}]},
         "pipeline": {
@@ -39,16 +38,17 @@ def report(name, step_ms, work_ms, wait):
 SLOW = report(demo.PLANTED, 40.0, 36.0, 0.685)
 
 
-def test_each_stage_is_shown_with_the_diagnosis_own_numbers(capsys):
-    demo._explain(SLOW)
+def test_each_stage_is_shown_with_the_diagnosis_own_numbers_and_then_the_report(tmp_path, monkeypatch, capsys):
+    started = []
+    monkeypatch.setattr(demo.subprocess, "run", lambda command, **_how: started.append(command))
+    demo._explain(tmp_path / "slow", SLOW)
     text = capsys.readouterr().out
-    assert "Waiting for data: 68.5 % of the time" in text
+    assert started == [[*demo.OURS, "report", str(tmp_path / "slow")]]
     (line,) = (line for line in text.splitlines() if line.strip().startswith(demo.PLANTED) and "%" in line)
     assert line.split() == [demo.PLANTED, "25.0", "%", "36.0", "ms", "1", "90.0", "%"]
-    assert "36.0 ms of work per batch x 25.0 batches per second" in text
     assert "training loop" not in text
     assert "other" not in text
-    assert max(map(len, text.splitlines())) <= demo.WIDTH
+    assert max(len(line) for line in text.splitlines() if not line.startswith("$")) <= demo.WIDTH
 
 
 def test_both_sides_show_the_work_of_the_same_operator(capsys):

@@ -53,6 +53,13 @@ def test_numbers_gain_and_action_follow():
     assert height(lines(given, "r: 64 training steps.", "More: --full.")) <= 20
 
 
+def test_a_graph_that_is_compiled_once_is_not_advised_to_be_compiled_once():
+    again = answer(PART | {"part": "compile_eval", "detail": "Net", "count": 2}).action
+    assert "one network object and one batch size" in again
+    once = answer(PART | {"part": "compile_eval", "detail": "Net", "count": 1}).action
+    assert once.startswith("It is compiled only once")
+
+
 def test_slower_steps_are_the_answer_with_what_changed():
     given = answer(None, LATE)
     assert given.sentence.startswith("The training gets slower as it runs: the steps become slower at about step 50, ")

@@ -8,7 +8,7 @@ from pipeprof.report.sections.storage import storage_section
 
 POINT = {
     "op_type": "MapOp", "op_id": 2, "name": "decode", "site": "train.py:9", "rows": 240.0, "bytes": 2**20, "ratio": 1.66,
-    "disk_ratio": None, "changes": None, "python": False,
+    "disk_ratio": None, "changes": None, "python": False, "trial": None,
 }  # fmt: skip
 
 
@@ -79,3 +79,10 @@ def test_several_pipelines_are_told_apart_by_their_places():
 
 def test_another_rank_has_a_section_of_its_own():
     assert storage_section({"storage": []}, (0, 0)).strong == []
+
+
+def test_a_cache_that_was_measured_before_is_not_said_to_be_predicted():
+    found = section(points=[POINT | {"trial": "tune"}])
+    assert "predicted" not in found.strong[-1]
+    assert found.strong[-1].endswith("measured before, by `tune`: x1.66")
+    assert found.blocks[-1].rows[0][3] == "x1.66 (measured)"

@@ -96,7 +96,7 @@ def test_a_suggestion_is_an_action_its_reason_and_its_gain():
     found = said("workers", new_workers=1, why=why, prediction=prediction)
     assert found["action"] == "set num_parallel_workers of `decode` to 1 (now 2)"
     assert found["text"].startswith(f"{found['action']}: with several workers a source sleeps 100 ms")
-    assert found["text"].endswith("to 320 rows/s: about 2.00 times as fast")
+    assert found["text"].endswith("to 320 rows/s: about 2 times as fast (1.90 to 2.10)")
 
 
 def test_an_action_that_says_nothing_without_its_reason_has_it():
@@ -110,7 +110,9 @@ def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
     assert "the gain cannot be predicted (it is not known how long its stalls are" in found["text"]
     assert found["facts"]["prediction"]["reason_facts"] == {"code": "stall_not_known"}
     wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None, "trial": None}
-    assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith("(GIL): 1.20 to 1.70 times as fast")
+    assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith(
+        "(GIL): about 1.4 times as fast (1.20 to 1.70)"
+    )
 
 
 @pytest.mark.parametrize(

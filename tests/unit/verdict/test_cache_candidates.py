@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pipeprof.verdict.candidate import CACHE_BYTES, Recorded, cached, kept_rows
-from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.candidate import Recorded, cached, kept_rows
+from pipeprof.verdict.capacity import Loop, Stage, Trial
 from pipeprof.verdict.options import learned
+from pipeprof.verdict.storage import CACHE_BYTES
 from pipeprof.verdict.tuning import candidates
 
 LOOP = Loop(
@@ -47,6 +50,13 @@ def test_workers_that_bring_nearly_as_much_come_first():
     assert first[0] == f"1:cache={CACHE_BYTES}"
 
 
+def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
+    trial = Trial("tune", "MapOp", None, {"cache": None}, {"cache": CACHE_BYTES}, 1.31, 1.21, 1.41)
+    found = cached(point(1, "MapOp", 4.0), replace(LOOP, trials=(trial,))).prediction
+    assert (found.ratio, found.low, found.high, found.trial) == (1.31, 1.21, 1.41, "tune")
+    assert cached(point(1, "MapOp", 4.0), LOOP).prediction.ratio == 4.0
+
+
 def test_a_cache_that_failed_teaches_nothing_of_workers():
     found = candidates(LOOP, {}, "time", Recorded([SOURCE, point(1, "MapOp", 4.0)]))
     cache = next(one for one in found if "cache" in one.key)
@@ -59,7 +69,7 @@ def test_only_speed_asks_for_memory():
 
 
 def test_of_a_cache_in_front_of_what_was_not_timed_only_the_most_is_known():
-    assert cached(MAP).prediction.low == pytest.approx(3.6)
-    doubtful = cached(MAP | {"untimed": True}).prediction
+    assert cached(MAP, LOOP).prediction.low == pytest.approx(3.6)
+    doubtful = cached(MAP | {"untimed": True}, LOOP).prediction
     assert (doubtful.ratio, doubtful.low, doubtful.high) == (None, 1.0, pytest.approx(4.4))
     assert doubtful.reason["code"] == "others_may_limit"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from typed_rows import of_dicts
 
 from pipeprof.verdict import small_files, storage
-from pipeprof.verdict.storage import best_point
+from pipeprof.verdict.capacity import Trial
+from pipeprof.verdict.storage import CACHE_BYTES, best_point
 
 storage_of = of_dicts(storage.storage_of)
 
@@ -53,9 +56,31 @@ def facts(**source):
     return [PLACE | unknown | known | one for one in ops]
 
 
-def advice(rows=None, about=None):
-    (found,) = storage_of(rows or load(), about or facts(), 4.0)
+def advice(rows=None, about=None, trials=()):
+    (found,) = storage_of(rows or load(), about or facts(), 4.0, trials)
     return found
+
+
+KEPT = Trial("tune", "MapOp", "crop", {"cache": None}, {"cache": CACHE_BYTES}, 1.05, 1.01, 1.09)
+
+
+def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
+    points = {one["op_id"]: one for one in advice(trials=[KEPT])["points"]}
+    assert [points[1][name] for name in ("trial", "ratio", "low", "high")] == ["tune", 1.05, 1.01, 1.09]
+    assert points[2] == {one["op_id"]: one for one in advice()["points"]}[2]
+    assert points[2]["trial"] is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(KEPT, name="decode2"),
+        replace(KEPT, new={"cache": 1}),
+        replace(KEPT, new={"cache": CACHE_BYTES, "workers": 4}),
+    ],
+)
+def test_a_trial_of_something_else_is_no_trial_of_the_cache(other):
+    assert advice(trials=[other]) == advice()
 
 
 def test_the_wait_is_for_reading_where_the_loop_limits_without_it():

@@ -1,0 +1,51 @@
+"""Which change `whatif` tries where none is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.errors import UsageError
+from pipeprof.experiment import whatif
+from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.options import options
+
+OP = {
+    "op_id": 1,
+    "op_type": "MapOp",
+    "name": "f",
+    "workers": 1,
+    "capacity": 16,
+    "uses_processes": False,
+    "is_python": True,
+}
+
+
+def loop(kind, rate=50.0):
+    slow = Stage(
+        1,
+        "MapOp",
+        name="f",
+        workers=1,
+        capacity=16,
+        rate=rate,
+        kind=kind,
+        is_python=True,
+        utilisation=1.0,
+        cores=1.0 if kind == "gil" else 0.0,
+    )
+    return Loop(
+        (slow, Stage(2, "GeneratorOp", rate=900.0)), consumer=200.0, rate=min(rate, 200.0), cpu_count=2, free_cores=2.0
+    )
+
+
+@pytest.mark.parametrize("kind", ["wait", "gil"])
+def test_without_a_setting_it_is_the_first_of_the_list_that_reports_and_tunings_choose_from(kind, monkeypatch):
+    monkeypatch.setattr(whatif.os, "cpu_count", lambda: 2)
+    first = next(one.changes[0] for one in options(loop(kind), 1) if not one.is_unknown and one.may_pay)
+    assert whatif._change(whatif.Wish("f"), OP, loop(kind)) == first
+    assert bool(first.processes) == (kind == "gil")
+
+
+def test_where_nothing_is_predicted_to_help_that_is_said():
+    with pytest.raises(UsageError, match="no setting is predicted to be better for `f`"):
+        whatif._change(whatif.Wish("f"), OP, loop("wait", rate=900.0))
