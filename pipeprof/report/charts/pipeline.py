@@ -95,7 +95,7 @@ def _consumers_first(by_id: Mapping[int, Row]) -> list[int]:
 
 
 def _written(op: Row, name: str, place: str | None, columns: int) -> Row:
-    most = 46 // columns
+    most = 40 // columns  # which a box has room for at 400 px
     queue, service = op["queue"] or {}, op["service"] or {}
     fill, work = queue.get("mean_ratio"), service.get("work_per_batch_ns")
     workers = f", {format_count(op['workers'], 'worker')}" if op["workers"] else ""
