@@ -116,7 +116,7 @@ def test_two_causes_of_like_size_are_both_named():
     assert [cause.code for cause in (verdict.lead, *verdict.beside)] == ["input_bound", "host_gap"]
     assert all("at most 1." in costs(cause) for cause in (verdict.lead, *verdict.beside))
     assert words.beside(verdict.beside[0]).startswith(
-        "Host-bound, which costs about as much: 24 % of the time; at most 1.3"
+        "Host-bound, at about the same cost: 24 % of the time; at most 1.3"
     )
     assert rank(data(wait=0.3, network=network("host_gap", 0.3)), account()).beside == ()
 
