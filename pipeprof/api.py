@@ -131,11 +131,13 @@ def compare(
     from pipeprof.experiment.compare import compare_sides
     from pipeprof.query.side import open_base, open_measures
     from pipeprof.record.measures import Measures
+    from pipeprof.report.compare.limits import with_limits
     from pipeprof.report.notebook import Comparison
 
     newer = new if isinstance(new, Measures) else open_measures(str(new))
     older = base if isinstance(base, Measures) else open_base(str(base), newer)
-    return Comparison(compare_sides(older, newer, policy))
+    content = compare_sides(older, newer, policy)
+    return Comparison(content | {"limits": None} if isinstance(new, Measures) else with_limits(content, str(new)))
 
 
 def open(path: str | os.PathLike[str]) -> OpenRun:  # noqa: A001 - `pipeprof.open(path)` is what users expect

@@ -17,6 +17,8 @@ from pipeprof.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+MOST_LOG = 1 << 24  # bytes of a weekly log
+
 
 @click.command()
 @click.argument("source", metavar="WORKLOAD|FOLDER|URL", shell_complete=complete_files)
@@ -82,6 +84,7 @@ def _show_alerts(
     import datetime as dt
 
     from pipeprof.experiment import alerts
+    from pipeprof.record.plain_file import read_file
     from pipeprof.report import document
     from pipeprof.report.history import alerts as rows
     from pipeprof.report.output import write_text
@@ -94,6 +97,6 @@ def _show_alerts(
         click.echo(f"pipeprof: wrote {path}; commit it", err=True)
         found = alerts.alerts_of(content, alerts.judged_by(base_ref, earlier))
     if weekly:
-        log = weekly.read_text(encoding="utf-8") if weekly.exists() else ""
+        log = read_file(weekly, MOST_LOG).decode() if weekly.exists() else ""
         write_text(rows.weekly(found, log, today), weekly)
     document.show(rows.with_issues(found) if form == "json" else found, rows.document, form, output)

@@ -9,11 +9,13 @@ import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "pipeprof-alerts.jsonl"
+MOST = 1 << 24  # bytes of it
 
 
 class Decision(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -47,7 +49,7 @@ def decisions(data: bytes, where: str) -> dict[str, Decision]:
 
 def append(path: Path, decision: Decision) -> None:
     """Add a decision to the file, on a line of its own."""
-    old = path.read_bytes() if path.exists() else b""
+    old = read_file(path, MOST) if path.exists() else b""
     decisions(old, str(path))
     with path.open("ab") as stream:
         stream.write((b"\n" if old and not old.endswith(b"\n") else b"") + msgspec.json.encode(decision) + b"\n")

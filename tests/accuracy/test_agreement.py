@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import unescape
 from pathlib import Path
 
@@ -37,6 +38,7 @@ LABELLED = (
     "batch_wait", "concat_second", "drawn_20261122_27", "loop_model", "map_before_filter", "map_fresh_epochs", "map_py",
     "map_short", "map_wait", "map_wait_two", "source_poll", "source_processes", "zip_after",
 )  # fmt: skip
+SHORT = re.compile(r'<span class="short" title="([^"]*)">.*?</span>')  # a long word, cut in its middle
 BUSY = ("batch_wait", "map_wait", "map_py", "zip_after")
 
 
@@ -105,9 +107,9 @@ def test_markdown_and_html_hold_every_cell_of_every_table(capture):
     tables = [block for section in sections(content) for block in section.blocks]
     assert tables
     page, text = html.text(content), markdown.text(content)
-    cells = [unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
+    cells = [unescape(SHORT.sub(r"\1", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
     shown = [cell for block in tables for row in block.rows for cell in row]
-    assert cells[-len(shown) :] == shown  # in front of them is the answer
+    assert Counter(cells) >= Counter(shown)  # the page has what the answer is about in front
     for block in tables:
         for line in markdown.table(block):
             assert line in text

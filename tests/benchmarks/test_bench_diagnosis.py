@@ -12,9 +12,9 @@ import pytest
 from run_files import write
 
 from pipeprof.query.engine import Engine
-from pipeprof.query.rows import JudgedStage
+from pipeprof.query.rows import JudgedStage, typed
 from pipeprof.record.run import Manifest, Run
-from pipeprof.verdict.decision import decide
+from pipeprof.verdict.decision import decide, with_kinds
 
 MS = 1_000_000
 OPS = 8
@@ -63,7 +63,7 @@ def run(request, tmp_path_factory):
 def test_bottleneck(benchmark, run):
     def ask():
         with Engine.open(run) as engine:
-            rows = engine.typed(JudgedStage)
+            rows = typed(JudgedStage, with_kinds(engine.rows(JudgedStage.query)))
         ranks = [list(found) for _, found in groupby(rows, key=lambda row: row.rank)]
         return [decide(found, 8.0).first.op_id for found in ranks]
 

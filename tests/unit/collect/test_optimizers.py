@@ -40,6 +40,7 @@ def torch(probe, rec, monkeypatch):
     made = SimpleNamespace(Optimizer=Optimizer, compiling=False, __version__="2.13.0")
     made.compiler = SimpleNamespace(is_compiling=lambda: made.compiling)
     monkeypatch.setitem(sys.modules, "torch", made)
+    monkeypatch.delitem(sys.modules, "mindspore", raising=False)  # of another test's: it has a context of its own
     import_module(f"{probe.package.__name__}.optimizers").install(made)
     return made
 

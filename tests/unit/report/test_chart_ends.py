@@ -211,10 +211,10 @@ def test_the_emptiest_queue_is_sought_among_all_and_drawn(drawn):
         "step": steps(2 * MS), "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
         "pipeline_op": ops, "queue": depths,
     })["chart-time"]  # fmt: skip
-    assert "the emptiest on average is that behind MapOp 11, 10.0 % full" in found.caption
+    assert "the emptiest on average is that behind `map (11)`, 10.0 % full" in found.caption
     assert "the 8 emptiest of 12 queues" in found.caption
     assert "queues are drawn from the start, in which they fill" in found.caption
-    assert "MapOp 11" in {row.get("of") for row in values(found.spec)}
+    assert "map (11)" in {row.get("of") for row in values(found.spec)}
 
 
 def test_the_least_memory_of_several_samples_is_drawn(drawn):
