@@ -17,6 +17,7 @@ from pathlib import Path
 import pipeprof.collect
 from pipeprof.collect.launch import ProbeOptions
 
+ROUNDS = 4  # in the first of them most processes end early, since a module of the recorder could not be loaded
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 # What the program itself has asked for, and the probe only passes on: such an error is the program's.
 PASSED_ON = {"super", "original", "execute", "finder.find_spec", "function", "next", "iter"}
@@ -154,7 +155,7 @@ def all_rounds(start, folder, *, at_once, call, later, hooks=("_hooks*.so",)):
         how = {"call": call, "later": later, "options": options}
         return start(inside / "cwd", environment(site, inside / "spool", notes, numbers, **how)), notes
 
-    for number, rounds in enumerate((1, at_once, at_once, at_once)):
+    for number, rounds in enumerate((1, *[at_once] * ROUNDS)):
         wanted = sorted(reached - raised)
         parts = [wanted[place::rounds] for place in range(rounds)]
         with ThreadPoolExecutor(at_once) as pool:
