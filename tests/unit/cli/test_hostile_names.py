@@ -272,7 +272,7 @@ def things(runs, folder, stored_baselines):
 @pytest.fixture
 def no_runs(monkeypatch):
     """Verbs that run trainings give a result at once, in which every text is hostile."""
-    from pipeprof.experiment import ab, headspace, history, judged, whatif
+    from pipeprof.experiment import ab, base_revision_policy, headspace, history, whatif
     from pipeprof.experiment.bisect import search as bisect
     from pipeprof.experiment.qualify import rates as qualify
     from pipeprof.experiment.tune import search as tune
@@ -349,7 +349,9 @@ def no_runs(monkeypatch):
     }  # fmt: skip
     real_history = history.history_of
     monkeypatch.setattr(
-        history, "history_of", lambda source, *rest: told if source == "changed" else real_history(source, *rest)
+        history,
+        "history_of",
+        lambda source, *rest, **how: told if source == "changed" else real_history(source, *rest, **how),
     )
     tuned = tune_state.TuneState(
         tune="abc", command=["python", *NAMES], started_at=MANY, ended="nothing_left", seen=[{"not_worth": [], "other_sites": [MANY]}],
@@ -362,7 +364,7 @@ def no_runs(monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(tune, "run_tune", lambda wish, *_: (wish.folder.mkdir(exist_ok=True), (tuned, wish.folder))[1])
     monkeypatch.setattr(ab, "run_ab", lambda *_, **__: whole)
-    monkeypatch.setattr(judged, "judged_arms", lambda *_: SimpleNamespace(policy=None, trust=None))
+    monkeypatch.setattr(base_revision_policy, "judged_arms", lambda *_: SimpleNamespace(policy=None, trust=None))
     monkeypatch.setattr(whatif, "run_whatif", lambda *_: pairs)
     monkeypatch.setattr(headspace, "run_headspace", lambda *_: pairs)
     monkeypatch.setattr(qualify, "run_qualify", lambda *_: qualified)
