@@ -7,6 +7,7 @@ repetition is decided by the rules (`rules.py`, `decision.py`); here the repetit
 from __future__ import annotations
 
 from collections import Counter
+from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def diagnose(
     """Verdict over all repetitions and ranks.
 
     `decided`: one decision for each repetition; `cores`: of the machine, 0 when not known; `trials`: what was measured
-    of changes before. Repetitions vote; the one in the middle of the winners is shown.
+    of changes before. Repetitions vote; the least disturbed one of the winners is shown, as in the details of a report.
     """
     steady = [row for row in waits if row.kind == "train"]
     if not decided:
@@ -51,7 +52,7 @@ def diagnose(
         late = [row for row in sink if row.stage] if diagnosis["verdict"] == "input_bound" else []
         diagnosis["stage"] = _side(diagnosis, late)
         return diagnosis
-    chosen, agree = _vote(decided)
+    chosen, agree = _vote(decided, _step_means(steady))
     key = (chosen.rep, chosen.rank)
     rows = [row for row in loads if (row.rep, row.rank) == key]
     diagnosis = _empty(chosen.verdict, chosen.facts.wait_share)
@@ -73,12 +74,19 @@ def diagnose(
     return diagnosis
 
 
-def _vote(decided: Sequence[Decision]) -> tuple[Decision, int]:
-    """The repetition to show, and how many say the same."""
+def _vote(decided: Sequence[Decision], steps: Mapping[int, float]) -> tuple[Decision, int]:
+    """The repetition to show, and how many say the same; `steps`: mean step in ns by repetition, where known."""
     said, agree = max(Counter(map(_says, decided)).items(), key=lambda item: item[1])
     same = [one for one in decided if _says(one) == said]
-    same.sort(key=lambda one: (one.facts.wait_share, one.rep, one.rank))
-    return same[(len(same) - 1) // 2], agree
+    return min(same, key=lambda one: (steps.get(one.rep, inf), one.rep, one.rank)), agree
+
+
+def _step_means(steady: Sequence[DataWait]) -> dict[int, float]:
+    """Of the slowest rank of each repetition: what disturbs one makes its steps longer."""
+    means: dict[int, float] = {}
+    for row in steady:
+        means[row.rep] = max(means.get(row.rep, 0.0), row.step_ns / row.steps)
+    return means
 
 
 def _says(one: Decision) -> tuple[str, int]:

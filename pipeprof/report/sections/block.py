@@ -63,8 +63,13 @@ class Section:
 
 
 def focus_of(content: dict[str, Any]) -> tuple[int, int]:
-    """The repetition and rank to show in detail: of the least disturbed repetition the rank with the slowest steps."""
-    shown = in_detail(content["steps"]["summary"])
+    """The repetition and rank to show in detail: of the repetition of the verdict the rank with the slowest steps.
+
+    Where the verdict is about none, of the least disturbed one.
+    """
+    summary, rep = content["steps"]["summary"], content["diagnosis"]["rep"]
+    own = [row for row in summary if row["rep"] == rep]
+    shown = in_detail(own if in_detail(own) else summary)
     if shown is not None:
         return shown
     # no steps, but perhaps something else

@@ -49,8 +49,9 @@ def shown_of(content: dict[str, Any], focus: tuple[int, int]) -> list[str]:
     if len(measured) < 2:
         return []
     reps, ranks = (len({one[place] for one in measured}) for place in (0, 1))
+    why = "which the verdict is about" if content["diagnosis"]["rep"] == focus[0] else "the least disturbed one"
     which = [
-        f"repetition {focus[0]}, the least disturbed of {reps}" if reps > 1 else "",
+        f"repetition {focus[0]} of {reps}, {why}" if reps > 1 else "",
         f"rank {focus[1]}, the slowest of {ranks}" if ranks > 1 else "",
     ]
     return [f"details are of {'; '.join(filter(None, which))}"]

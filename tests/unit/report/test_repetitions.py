@@ -80,9 +80,14 @@ def test_several_repetitions_do_not_multiply_the_lines(stored, words, most):
 
 def test_details_are_those_of_the_least_disturbed_repetition_and_its_slowest_rank():
     assert in_detail(DISTURBED) == (2, 1)
-    assert focus_of({"steps": {"summary": DISTURBED}}) == (2, 1)
+    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": None}}) == (2, 1)
     assert in_detail([step(0, 0, 5.0, "warmup"), step(1, 0, 9.0)]) == (1, 0)
     assert in_detail([]) is None
+
+
+def test_details_are_of_the_repetition_that_the_verdict_is_about():
+    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": 0}}) == (0, 1)
+    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": 7}}) == (2, 1)
 
 
 def op(rep, rank=0, **more):

@@ -18,8 +18,9 @@ diagnose = of_dicts(pipeline.diagnose)
 decisions = of_dicts(decision.decisions)
 
 
-def wait(share, steps=100, rep=0, rank=0, kind="train"):
-    return {"rep": rep, "rank": rank, "kind": kind, "steps": steps, "data_wait_share": share}
+def wait(share, steps=100, rep=0, rank=0, kind="train", step_ms=1):
+    return {"rep": rep, "rank": rank, "kind": kind, "steps": steps, "data_wait_share": share,
+            "step_ns": steps * step_ms * 1_000_000}  # fmt: skip
 
 
 def decided(*ops, verdict="input_bound", share=0.6, rep=0, rank=0, batches=60, doubts=(), rule="busiest", kind="wait"):
@@ -103,12 +104,14 @@ def test_doubts_make_the_verdict_less_sure(doubts, confidence):
     assert (found["confidence"], [doubt["code"] for doubt in found["doubts"]]) == (confidence, doubts)
 
 
-def test_repetitions_vote_and_the_middle_one_of_the_winners_is_shown():
+def test_repetitions_vote_and_the_least_disturbed_one_of_the_winners_is_shown():
     each = [
         decided(op, share=share, rep=rep) for rep, (op, share) in enumerate([(1, 0.9), (2, 0.95), (1, 0.5), (1, 0.7)])
     ]
-    found = diagnose([], each, [load(1, rep=rep) for rep in range(4)])
-    assert (found["op_id"], found["data_wait_share"]) == (1, 0.7)
+    steps = [(0, 0, 9), (1, 0, 3), (2, 0, 4), (2, 1, 8), (3, 0, 5), (3, 1, 7)]  # each as long as its slowest rank's
+    waits = [wait(0.7, rep=rep, rank=rank, step_ms=ms) for rep, rank, ms in steps]
+    found = diagnose(waits, each, [load(1, rep=rep) for rep in range(4)])
+    assert (found["op_id"], found["rep"], found["data_wait_share"]) == (1, 3, 0.7)
     assert found["repetitions"] == {"agree": 3, "of": 4}
     assert found["doubts"] == [{"code": "repetitions_differ", "agree": 3, "of": 4}]
     assert found["confidence"] == "medium"
