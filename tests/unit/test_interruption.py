@@ -18,6 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its back
 def long_query():
     from pipeprof.query.engine import Engine
     with Engine.of_tables({}) as engine:
+        engine.sql("SELECT 1")  # what DuckDB imports for its first statement it imports now
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         engine.sql("SELECT sum(hash(a.range + b.range)) FROM range(10000000) a, range(10000000) b")
 

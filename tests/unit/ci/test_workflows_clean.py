@@ -17,6 +17,8 @@ PINNED = re.compile(r"uses: (?:\./ci|[\w./-]+@[0-9a-f]{40})(?: #.*)?")
 
 
 def tool(name):
+    if name == "zizmor" and sys.version_info < (3, 11):
+        pytest.skip("zizmor has no build for Python 3.10")
     found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
     assert found, f"{name} is not installed; it is part of the extra `test`"
     return found
@@ -55,5 +57,5 @@ def test_checks_find_what_they_are_for(tmp_path):
     bad = folder / "bad.yml"
     bad.write_text("on: pull_request_target\njobs:\n  x:\n    runs-on: ubuntu-24.04\n    steps:\n"
                    "      - run: echo ${{ github.event.pull_request.title }}\n      - uses: actions/checkout@v4\n")  # fmt: skip
-    assert run(tool("zizmor"), "--offline", "--no-config", "-q", str(bad)).returncode != 0
     assert run(tool("actionlint"), "-shellcheck=", str(bad)).returncode == 1
+    assert run(tool("zizmor"), "--offline", "--no-config", "-q", str(bad)).returncode != 0

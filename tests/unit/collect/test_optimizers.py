@@ -78,7 +78,7 @@ def test_a_step_that_raises_is_no_update_and_its_error_has_no_frame_of_ours(torc
     assert [kind for kind, _ in written(rec)[0]] == [OTHER_CALL]
     folder = str(Path(probe.recorder.__file__).parent)
     inside = [str(entry.path) for entry in caught.traceback if str(entry.path).startswith(folder)]
-    assert len(inside) <= 1
+    assert len(inside) <= (1 if sys.version_info >= (3, 11) else 2)  # 3.10 puts that of each hook back
 
 
 def test_what_is_compiled_sees_the_original_alone(torch, rec):
