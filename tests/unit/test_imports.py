@@ -32,7 +32,9 @@ def test_a_report_imports_nothing_slow_that_it_does_without(make_run):
     run.save()
     told = f"print(sorted({SLOW} & sys.modules.keys()))"
     loads = f"import sys; from pipeprof.cli import main\ntry: main()\nfinally: {told}"
-    alone = f"import sys, duckdb; duckdb.sql('SELECT $a', params={{'a': 1}}); {told}"  # for that DuckDB 1.5 imports pandas
+    alone = (
+        f"import sys, duckdb; duckdb.sql('SELECT $a', params={{'a': 1}}); {told}"  # for that DuckDB 1.5 imports pandas
+    )
     done, duckdb = (
         subprocess.run([sys.executable, "-c", *words], capture_output=True, text=True, check=False)
         for words in ([loads, "report", str(run.path)], [alone])
