@@ -14,7 +14,7 @@ VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
     "rep": -1, "rank": -1, "library": "^torch/", "training": "train", "network": "net", "waits": "wait", "every": True,
-    "bounded": False, "ascending": False,
+    "bounded": False, "ascending": False, "made_of": "it", "most_bytes": 1000,
 }  # fmt: skip
 
 
@@ -246,6 +246,9 @@ def add_facts(add, chance):
         for side in ("base", "new"):
             if chance.random() < 0.8:
                 add("side_fact", side=side, name=name, value=chance.choice(["x", "y"]))
+    for place in range(4):
+        for query in "ab":
+            add("kept_answer", made_of=chance.choice(["it", "other"]), query=query, asked="", place=place, row_text="")
 
 
 def shuffled(tables, seed):
