@@ -101,8 +101,7 @@ def tell_modules(executor, args):
         frame = (
             ""
             if code is None
-            else "%s(%d): %s"
-            % (where.short(code.co_filename), code.co_firstlineno, getattr(code, "co_qualname", code.co_name))
+            else "%s(%d): %s" % (where.short(code.co_filename), code.co_firstlineno, where.qualified_name(code))
         )
     if frame or any(own for _, own in named_frames):
         recorder.REC.line("modules", frame=frame, cells=named_frames)

@@ -155,7 +155,7 @@ def _described(frames, index, number):
         stage["name"] = "get"
     if making is not None:
         code = making.f_code
-        stage["name"] = getattr(code, "co_qualname", code.co_name)
+        stage["name"] = where.qualified_name(code)
         if failure._is_own(code.co_filename):
             stage["code"] = "%s:%d" % (code.co_filename, code.co_firstlineno)
     at = recorder.now()

@@ -131,7 +131,7 @@ class Lines:
         number = -1
         for one in reversed(frames):
             code = one.f_code
-            name = getattr(code, "co_qualname", code.co_name)
+            name = where.qualified_name(code)
             site = "%s(%d): %s" % (where.short(code.co_filename), one.f_lineno, name)
             number = self._sites.setdefault((number, site), len(self._sites))
         return number

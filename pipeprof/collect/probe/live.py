@@ -8,10 +8,9 @@ for seconds stops this thread as well: then the file grows old, and its last sta
 
 import _thread
 import os
-import sys
 import threading
 
-from . import failure, files, hooks, recorder, steps
+from . import failure, files, hooks, recorder, steps, where
 
 FILE, WORKER_FILE = "now.json", "worker-%d.json"
 EVERY_NS = 1_000_000_000
@@ -56,7 +55,7 @@ class Whereabouts:
         self._due = at + EVERY_NS
         moved = at if rec.has_marks() else rec.moved
         main = threading.main_thread().ident
-        frames = sys._current_frames()
+        frames = where.frames()
         facts = {"t": at, "moved": moved, "calls": steps.LOOP.calls, "stack": stack(frames.get(main), main)}
         if at - moved >= STILL_NS:
             facts["line"] = _line(facts["stack"])
@@ -204,7 +203,7 @@ def _look(slot, ident, pid):
                     files.remove(path)
                 is_written = False
                 continue
-            entries = stack(sys._current_frames().get(ident), ident)
+            entries = stack(where.frames().get(ident), ident)
             if any(entry[3] for entry in entries):
                 facts = {"t": recorder.now(), "pid": pid, "since": since, "stack": entries, "line": _line(entries)}
                 replace(path, facts)

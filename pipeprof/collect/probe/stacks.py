@@ -7,7 +7,6 @@ Nothing is asked of the program's objects.
 """
 
 import os
-import sys
 import threading
 
 from . import recorder, where
@@ -55,7 +54,7 @@ def _look(rec):
 
     if rec.off:
         return
-    frames = sys._current_frames()
+    frames = where.frames()
     frame = frames.get(steps.LOOP.thread)
     del frames
     if frame is not None:
@@ -83,7 +82,7 @@ class Stacks:
                 if len(self._numbers) >= MOST_SITES:
                     break
                 known = self._numbers[key] = len(self._numbers)
-                name = getattr(code, "co_qualname", code.co_name)
+                name = where.qualified_name(code)
                 self._sites.append((number, "%s(%d): %s" % (where.short(code.co_filename), line, name)))
             number = known
         if number >= 0:

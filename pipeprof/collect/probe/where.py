@@ -1,13 +1,32 @@
 """Finds the user's own line behind a call into MindSpore or PyTorch."""
 
+import gc
 import itertools
+import operator
 import os
 import sys
+import types
 
 OURS = __package__  # however the probe was loaded
 MOST_CALLERS = 8
 LIBRARIES = ("mindspore", "torch")
 _folders = {}  # type: dict[str, str]
+_qualified = {}  # type: dict[tuple[str, int, str], str]
+
+
+def frames():
+    """`sys._current_frames()`, during which no garbage is collected.
+
+    Up to Python 3.11.8 a finalizer that runs there may wait for a lock that the call itself keeps, and then the program
+    stands still for good (CPython issue 106883). No other thread runs between the three calls: they are one for Python.
+    """
+    if not gc.isenabled():
+        return sys._current_frames()
+    try:
+        return list(map(operator.methodcaller("__call__"), (gc.disable, sys._current_frames, gc.enable)))[1]
+    except BaseException:
+        gc.enable()
+        raise
 
 
 def folders():
@@ -36,6 +55,55 @@ def short(path):
         if path.startswith(folder):
             return path[len(os.path.dirname(folder[:-1])) + 1 :]
     return path
+
+
+def qualified_name(code):
+    """`co_qualname`, which Python 3.10 has not: there it is found in the module of the code's file, or is the name."""
+    try:
+        return code.co_qualname
+    except AttributeError:
+        return _known_as(code)
+
+
+def _known_as(code):
+    key = _key(code)
+    if key not in _qualified:
+        for module in list(sys.modules.values()):
+            held = object.__getattribute__(module, "__dict__") if isinstance(module, types.ModuleType) else {}
+            if held.get("__file__") == code.co_filename:
+                _note_names(held)
+    return _qualified.setdefault(key, code.co_name)
+
+
+def _key(code):
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def _note_names(module):
+    """The names of all functions that a module holds, those of its classes and those that others wrap."""
+    todo, seen = list(module.values()), set()
+    while todo:
+        thing = todo.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, type):
+            todo += vars(thing).values() if thing.__module__ == module.get("__name__") else ()
+        elif isinstance(thing, property):
+            todo += thing.fget, thing.fset
+        elif isinstance(thing, (staticmethod, classmethod)):
+            todo.append(thing.__func__)
+        elif isinstance(thing, types.FunctionType):
+            _note_inner(thing.__code__, thing.__qualname__)
+            todo += (cell.cell_contents for cell in thing.__closure__ or () if cell != types.CellType())
+            todo.append(vars(thing).get("__wrapped__"))
+
+
+def _note_inner(code, name):
+    _qualified[_key(code)] = name
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            _note_inner(inner, "%s.<locals>.%s" % (name, inner.co_name))
 
 
 def site(frame):

@@ -14,7 +14,7 @@ import pytest
 from pipeprof.collect import launch
 from pipeprof.read.spool import process as reader
 from pipeprof.read.spool.lines import SpoolNotes
-from tests.unit.collect.conftest import NAME
+from tests.unit.collect.conftest import NAME, PROBE
 
 OWN = b"the program's own\n"
 
@@ -130,29 +130,34 @@ except OSError:
     os.close(own.pop())
 assert files.look()
 
+done, written = threading.Event(), [0]
+
 def write():
-    left = 2000
-    while left:
-        try: left -= kept.write(b"x")
+    while not done.is_set():
+        try: written[0] += kept.write(b"x")
         except OSError: pass  # the program has the last one
 
 writer = threading.Thread(target=write)
 writer.start()
 tries = lost = 0
-while writer.is_alive():
+while tries < 2000 or written[0] < 20000:
     tries += 1
     try: os.close(os.open("own", os.O_CREAT | os.O_RDWR))
     except OSError: lost += 1
-print(os.stat("kept").st_size, tries > 100, lost / tries < 0.001, lost, tries)
+done.set()
+writer.join()
+print(os.stat("kept").st_size == written[0], lost < 0.001 * written[0], lost, tries, written)
 """
 
 
 def test_the_last_descriptor_is_the_programs_when_it_wants_it(script, tmp_path):
     """With the hooks in C; where the recorder opens files in Python, many a try of the program fails."""
+    if not list(PROBE.glob("_hooks*.so")):
+        pytest.skip("no hooks in C: nothing compiled them")
     text = script + LAST_DESCRIPTOR.replace("NAME", repr(NAME))
     done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout.split()[:3] == ["2000", "True", "True"], done.stdout
+    assert done.stdout.split()[:2] == ["True", "True"], done.stdout
 
 
 @pytest.mark.parametrize(("free", "few"), [(200, False), (20, True)])
