@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -24,6 +25,15 @@ class Rate:
 
     per_second: float
     steps: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """A time in which the workers of a loader were started or ended, between two steps of a rank."""
+
+    rank: int
+    begin_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True)
@@ -65,13 +75,24 @@ def sides(pair: int) -> tuple[Side, Side]:
     return ("a", "b") if pair % 2 == 0 else ("b", "a")
 
 
-def steady_rate(steps: Iterable[Mapping[str, Any]]) -> Rate | None:
+def steady_rate(steps: Iterable[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
     """Steps/s from rows of the table `step`: the training steps without warm-up ones and without the first quarter.
 
-    With several ranks that of the slowest. None for fewer than 5 steps.
+    `starts`: what takes time between them. With several ranks that of the slowest. None for fewer than 5 steps.
     """
-    rates = [rate for rows in _timed(steps) if (rate := _rate(rows)) is not None]
+    rates = [rate for rows in _timed(steps) if (rate := _rate(rows, starts)) is not None]
     return min(rates, key=lambda rate: rate.per_second, default=None)
+
+
+def starts_of(pipelines: Iterable[Mapping[str, Any]]) -> list[Start]:
+    """What the training's loaders took to start their workers and to end them, from rows of the table `pipeline`."""
+    starts = []
+    for row in pipelines:
+        if row["role"] == "train" and row["iteration"] is not None:
+            starts.append(Start(row["rank"], row["created_ns"], row["ready_ns"]))
+            if row["closing_ns"] and row["closed_ns"]:
+                starts.append(Start(row["rank"], row["closed_ns"], row["closed_ns"] + row["closing_ns"]))
+    return starts
 
 
 def rates_of_parts(steps: Iterable[Mapping[str, Any]]) -> list[float]:
@@ -103,6 +124,16 @@ def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     return [rows[int(len(rows) * SKIPPED) :] for rows in ordered]
 
 
-def _rate(rows: Sequence[Mapping[str, Any]]) -> Rate | None:
+def _between(rows: Sequence[Mapping[str, Any]], start: Start) -> int:
+    """What of a start lies between two of the steps."""
+    after = bisect_right(rows, start.begin_ns, key=lambda row: int(row["start_ns"]))
+    if not 0 < after < len(rows):
+        return 0
+    begin, end = max(start.begin_ns, int(rows[after - 1]["end_ns"])), min(start.end_ns, int(rows[after]["start_ns"]))
+    return max(0, end - begin)
+
+
+def _rate(rows: Sequence[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
     total = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in rows)
+    total += sum(_between(rows, one) for one in starts if rows and one.rank == rows[0]["rank"])
     return Rate(len(rows) * 1e9 / total, len(rows)) if len(rows) >= LEAST_STEPS and total > 0 else None

@@ -93,6 +93,17 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "stalls_stay": lambda _: "its time goes to rare, long stalls, which more workers do not remove",
     "stalls_may_overlap": lambda _: "its time goes to rare, long stalls, which may overlap if each process has its own",
     "stalls_may_stay": lambda _: "its time goes to rare, long stalls, during which the other workers may have to wait",
+    "loader_not_timed": lambda _: "not all stages of the loader were timed, as of workers that were spawned",
+    "no_epoch_began": lambda _: "no second epoch began with new workers, so it is not known what starting them takes",
+    "queue_of_batches": lambda _: "more batches ahead do not make a stage faster",
+    "in_the_loop": lambda _: "the loop makes each batch itself, and waits for it",
+    "loader_in_proportion": lambda facts: (
+        f"batches in proportion to the workers that make them (num_workers {facts['old']} -> {facts['new']})"
+    ),
+    "starts_saved": lambda facts: (
+        f"starting and ending workers takes {format_ns(facts['start_ns'])} of each epoch of "
+        f"{format_count(round(facts['batches']), 'batch')}"
+    ),
     "in_proportion": lambda facts: (
         f"maximum throughput of {facts['op_type']} in proportion to its workers ({facts['old']} -> {facts['new']})"
     ),
