@@ -5,6 +5,7 @@ Its stages take turns: in the loop itself, or in each worker process, of which e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ MARGIN = 0.10  # of a stage's time, by which a prediction is off
 CORES_ERROR = 0.20  # of what free cores give
 LIKELY, UNEVEN = 8.0, 4.0  # powers of `_beside`: two sides that are alike take 9 % longer, and 19 %
 HANDED_NS = 2e6  # at most, that the loop takes to get a batch from another process and to send it an order
+JUST = 0.85  # of what workers could make, from which on they only just keep up
 STARTED_NS = (10e6, 60e6)  # that a worker takes to be started and ended, where none was: 10 to 25 ms were seen
 KEPT_NS = 5e6  # at most, that an epoch takes to begin whose workers live already: 1 to 3 ms were seen
 
@@ -45,17 +47,17 @@ def refused(loop: Loop, change: Change) -> Basis | None:
     return None
 
 
-def gain(loop: Loop, stage: Stage, change: Change) -> Gain:
+def gain(loop: Loop, change: Change) -> Gain:
     """Speed-up of the loop by other settings of its loader, which `refused` did not refuse."""
     now, wanted = loop.loader_workers, loop.loader_workers if change.workers is None else change.workers
     batch = 1e9 / (loop.rate or 1.0)
     before = [batch + start for start in _starts(loop, now, now, persistent=False)]
     starts = _starts(loop, now, wanted, persistent=bool(change.persistent))
     basis: list[Basis] = []
-    limit: int | str = stage.op_id
+    limit: int | str = _longest(loop)
     times = (batch, batch, batch)
     if wanted != now:
-        times, limit, basis = _other_number(loop, stage, now, wanted)
+        times, limit, basis = _other_number(loop, now, wanted)
     elif change.prefetch is not None:
         basis = [because("queue_of_batches")]
     if change.persistent and wanted:
@@ -79,17 +81,19 @@ def changes_of(loop: Loop, stage: Stage, numbers: Sequence[int]) -> Iterator[Cha
 
 
 def numbers_of(loop: Loop) -> list[int]:
-    """Numbers of workers that may help: as many as keep up with the loop, one more, twice as many, one for each CPU."""
+    """Numbers of workers that may help: one more, twice as many, and as many as keep up with the loop.
+
+    Where these only just do, one more than that. At most one for each CPU: libraries warn of more.
+    """
     now = loop.loader_workers
     turn_ns = sum(stage.work_ns or 0.0 for stage in loop.stages if stage.chained and stage.op_type != ORDER)
-    enough = -int(-turn_ns * (loop.consumer or 0.0) // 1e9)
-    wanted = {enough, enough + 1, now + 1, 2 * now, loop.cpu_count}
-    return sorted(number for number in wanted if 0 < number <= max(loop.cpu_count, now) and number != now)
+    needed = turn_ns * (loop.consumer or 0.0) / 1e9
+    wanted = {math.ceil(needed), math.ceil(needed / JUST)}
+    wanted |= {now + 1, 2 * now} if max(wanted) > now else set()
+    return sorted({min(number, loop.cpu_count) for number in wanted if number} - {now})
 
 
-def _other_number(
-    loop: Loop, stage: Stage, now: int, wanted: int
-) -> tuple[tuple[float, float, float], int | str, list[Basis]]:
+def _other_number(loop: Loop, now: int, wanted: int) -> tuple[tuple[float, float, float], int | str, list[Basis]]:
     """Time of a batch with so many workers, at most, likely and at least; what limits; and what that rests on."""
     turn = [one for one in loop.stages if one.chained]
     rows = sum(one.work_ns or 0.0 for one in turn if one.op_type != ORDER)
@@ -97,7 +101,7 @@ def _other_number(
     batch, own = 1e9 / (loop.rate or 1.0), 1e9 / (loop.consumer or 1.0)
     if not wanted:
         likely = rows + order + own
-        return (likely * (1 + MARGIN), likely, likely * (1 - MARGIN)), stage.op_id, [because("in_the_loop")]
+        return (likely * (1 + MARGIN), likely, likely * (1 - MARGIN)), _longest(loop), [because("in_the_loop")]
     made, loops = rows / wanted, order + own
     # As much slower than its parts as it is now: batches of unequal size, workers that wait for each other.
     slower = max(1.0, batch / _beside(rows / now, order + own, LIKELY)) if now else 1.0
@@ -106,17 +110,22 @@ def _other_number(
     most = _beside(made * slower, loops + (0.0 if now else HANDED_NS), UNEVEN) * (1 + MARGIN) + first
     least = max(made, loops) * (1 - MARGIN)
     basis = [because("loader_in_proportion", old=now, new=wanted)]
-    limit: int | str = "consumer" if loops > made else stage.op_id
+    limit: int | str = "consumer" if loops > made else _longest(loop)
     if wanted > now and _computes(turn):
         basis.append(because("free_cores_limit"))
         spare = _spare(loop)
         if spare is None:
             return (batch, likely, least), limit, basis
         crowded = batch / spare
-        limit = stage.op_id if crowded > max(likely, loops) else limit
+        limit = _longest(loop) if crowded > max(likely, loops) else limit
         most = max(most, min(batch, crowded / (1 - CORES_ERROR)))
         likely, least = max(likely, crowded), max(least, crowded / (1 + CORES_ERROR))
     return (max(most, likely), likely, min(least, likely)), limit, basis
+
+
+def _longest(loop: Loop) -> int:
+    """The stage that takes most of the turn."""
+    return max((stage for stage in loop.stages if stage.chained), key=lambda stage: stage.work_ns or 0.0).op_id
 
 
 def _beside(made: float, taken: float, evenly: float) -> float:
