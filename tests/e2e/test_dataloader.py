@@ -72,6 +72,7 @@ def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded
     assert lead.share == pytest.approx(waits, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_whatif_makes_the_loader_with_other_arguments_and_gains_what_its_workers_make(pipeprof_in, library):
