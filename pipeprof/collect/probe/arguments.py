@@ -21,19 +21,22 @@ def _with_arguments(original):
     def __init__(self, *args, **kwargs):
         spec = recorder.REC.options["override"]
         wanted = recorder.guarded("override", _wanted, spec, original, (self, *args), kwargs)
-        if wanted is None:
-            return original(self, *args, **kwargs)
-        before, bound = wanted
-        try:
-            original(*bound.args, **bound.kwargs)
-        except Exception as error:
-            recorder.REC.event("override_missed", why="%s: %s" % (type(error).__name__, error))
-            return original(self, *args, **kwargs)
-        after = {name: getattr(self, NAMES[name], None) for name in before}
-        recorder.REC.event("override", before=before, after=after)
-        return None
+        if wanted is None or not _is_made(original, self, *wanted):
+            original(self, *args, **kwargs)
 
     return __init__
+
+
+def _is_made(original, loader, before, bound):
+    """Make it with the other arguments; whether the library took them."""
+    try:
+        original(*bound.args, **bound.kwargs)
+    except Exception as error:
+        recorder.REC.event("override_missed", why="%s: %s" % (type(error).__name__, error))
+        return False
+    after = {name: getattr(loader, NAMES[name], None) for name in before}
+    recorder.REC.event("override", before=before, after=after)
+    return True
 
 
 def _wanted(spec, original, args, kwargs):

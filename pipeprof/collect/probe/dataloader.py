@@ -91,7 +91,7 @@ def _without_us(exc_info):
     try:
         error = sys.exc_info()[1] if exc_info is None else exc_info[1]
         if error is not None:
-            loaders.leave_out_frames(error)
+            recorder.unseen(error)
     except Exception:
         recorder.REC.failed("loader")
 
@@ -216,14 +216,18 @@ def _indexed(original):
 def _closing(original):
     def terminate(self):
         feed = recorder.guarded("loader", _of_iterators.get, self)
-        if feed is None or feed.is_closed:
-            return original(self)
-        recorder.guarded("loader", feed.close)
+        first = feed is not None and not feed.is_closed
+        if first:
+            recorder.guarded("loader", feed.close)
         begin = recorder.guarded("loader", recorder.now)
         try:
             return original(self)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
         finally:
-            recorder.guarded("loader", feed.ended, begin)
+            if first:
+                recorder.guarded("loader", feed.ended, begin)
 
     return terminate
 
