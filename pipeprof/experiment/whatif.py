@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
+_HAS = itemgetter("workers", "uses_processes")
 CAN_SET = ("workers", "prefetch", "processes", "persistent")
 OPERATOR_ARGUMENTS = {"workers": "num_parallel_workers", "prefetch": "prefetch size"}
 LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
@@ -130,14 +132,11 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
             )
         pipeline, op = find_op(pipelines, wish.op)
         loop = loop_of(pipeline, trials_of(run))
-    stage = next((one for one in loop.stages if one.op_id == op["op_id"]), None)
-    of_loader = stage is not None and stage.chained
-    change = _change(wish, op, loop, of_loader=of_loader)
-    now = _now(op, stage, loop)
+    change, now = _change(wish, op, loop), _now(op, loop)
     if all(now[name] == value for name, value in _settings(change).items()):
-        raise UsageError(f"{_titled(op, of_loader=of_loader)} already has these settings ({_listed(now, change)})",
+        raise UsageError(f"{_titled(op, loop)} already has these settings ({_listed(now, change)})",
                          "name another setting to try")  # fmt: skip
-    spec = {"loader": True, "site": pipeline.site} if of_loader else _place(op, pipeline)
+    spec = {"loader": True, "site": pipeline.site} if _loader_stage(op, loop) else _place(op, pipeline)
     return run, Target(op, change, now, predict(loop, change), spec | _settings(change))
 
 
@@ -153,13 +152,15 @@ def _place(op: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def _now(op: Mapping[str, Any], stage: Stage | None, loop: Loop) -> dict[str, Any]:
+def _now(op: Mapping[str, Any], loop: Loop) -> dict[str, Any]:
     """The settings as they are; `persistent` where that is known."""
-    if stage is not None and stage.chained:
+    stage = _loader_stage(op, loop)
+    if stage is not None:
         return settings_now(loop, stage)
     depths = {stage.capacity for stage in loop.stages if stage.capacity is not None}  # it is of all operators
     prefetch = min(depths, default=None) if len(depths) < 2 else None
-    return {"workers": op["workers"], "prefetch": prefetch, "processes": bool(op["uses_processes"])}
+    workers, processes = _HAS(op)
+    return {"workers": workers, "prefetch": prefetch, "processes": bool(processes)}
 
 
 def _settings(change: Change) -> dict[str, Any]:
@@ -173,26 +174,31 @@ def _listed(now: Mapping[str, Any], change: Change) -> str:
     return ", ".join(f"{title} {now[name]}" for name, title in names.items() if name in wanted)
 
 
-def _titled(op: Mapping[str, Any], *, of_loader: bool) -> str:
-    return "the DataLoader" if of_loader else f"`{op['name'] or op['op_type']}`"
+def _titled(op: Mapping[str, Any], loop: Loop) -> str:
+    return "the DataLoader" if _loader_stage(op, loop) else f"`{op['name'] or op['op_type']}`"
 
 
-def _change(wish: Wish, op: Mapping[str, Any], loop: Loop, *, of_loader: bool) -> Change:
+def _loader_stage(op: Mapping[str, Any], loop: Loop) -> Stage | None:
+    """The stage of a DataLoader that an operator is, if it is one."""
+    return next((stage for stage in loop.stages if stage.op_id == op["op_id"] and stage.chained), None)
+
+
+def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
     """The change; without one asked for, the one that promises most. Raises UsageError."""
     asked = {name: getattr(wish, name) for name in CAN_SET}
     if all(value is None for value in asked.values()):
         best = next((one.changes[0] for one in options(loop, op["op_id"]) if not one.is_unknown and one.may_pay), None)
         if best is None:
             raise UsageError(
-                f"no setting is predicted to be better for {_titled(op, of_loader=of_loader)}",
+                f"no setting is predicted to be better for {_titled(op, loop)}",
                 "name a setting to try, such as --workers 2",
             )
         return as_predicted(best, op)
-    (_check_loader if of_loader else _check_operator)(wish, op, loop)
+    (_check_loader if _loader_stage(op, loop) else _check_operator)(wish, op, loop)
     return as_predicted(Change(op["op_id"], **asked), op)
 
 
-def _check_operator(wish: Wish, op: Mapping[str, Any], _loop: Loop) -> None:
+def _check_operator(wish: Wish, op: Mapping[str, Any], loop: Loop) -> None:
     """Raises UsageError for settings that MindSpore's operator cannot have."""
     limit = os.cpu_count() or 1
     if wish.workers is not None and not 1 <= wish.workers <= limit:
@@ -201,9 +207,7 @@ def _check_operator(wish: Wish, op: Mapping[str, Any], _loop: Loop) -> None:
             "it allows one worker for each CPU",
         )
     if wish.processes is not None and (op["op_type"] not in HAVE_PROCESSES or op["is_python"] is False):
-        raise UsageError(
-            f"{_titled(op, of_loader=False)} runs no Python that could be moved to processes", "try --workers"
-        )
+        raise UsageError(f"{_titled(op, loop)} runs no Python that could be moved to processes", "try --workers")
     if wish.persistent is not None:
         raise UsageError("only the workers of a DataLoader can be made to live on", "leave out --persistent")
 

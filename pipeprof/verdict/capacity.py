@@ -127,8 +127,8 @@ class Loop:
     the time that its threads wanted a core, that in which they had none. `cpu_count`: most workers that MindSpore
     allows; `cores`: those that the training may use, None: all of them. `sharing`: how many times the CPU of this rank
     all ranks use that share its cores: each of them is changed. `trials`: what was measured of changes before.
-    `start_ns`: what an epoch takes to start the workers of a DataLoader and to end them; None: not known, or they live
-    on. `epoch_batches`: that its iterators hand out.
+    `restart_ns`: what an epoch takes to start the workers of a DataLoader and to end them; None: not known, or they
+    live on. `epoch_batches`: that its iterators hand out.
     """
 
     stages: tuple[Stage, ...]
@@ -142,7 +142,7 @@ class Loop:
     delay_share: float | None = None
     sharing: float = 1.0
     trials: tuple[Trial, ...] = ()
-    start_ns: float | None = None
+    restart_ns: float | None = None
     epoch_batches: float | None = None
 
     @property
@@ -246,7 +246,7 @@ def settings_now(loop: Loop, stage: Stage) -> dict[str, Any]:
     if stage.chained:
         workers = loop.loader_workers
         ahead = max((one.capacity or 0 for one in loop.stages if one.chained), default=0)
-        restarts = None if loop.start_ns is None else False
+        restarts = None if loop.restart_ns is None else False
         return {"workers": workers, "prefetch": ahead // workers if workers else None, "persistent": restarts}
     now: dict[str, Any] = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
     return now | {"maps_after": 0, "cache": None, "max_rowsize": None}  # as what a tuning changes has them before

@@ -40,7 +40,7 @@ def refused(loop: Loop, change: Change) -> Basis | None:
     turn = [stage for stage in loop.stages if stage.chained]
     if not loop.rate or not loop.consumer or any(stage.work_ns is None for stage in turn):
         return because("loader_not_timed")
-    if change.persistent is not None and loop.start_ns is None:
+    if change.persistent is not None and loop.restart_ns is None:
         return because("no_epoch_began")
     if change.prefetch is not None and change.workers is None and any(stage.kind == "burst" for stage in turn):
         return because("stall_not_known")
@@ -61,7 +61,7 @@ def gain(loop: Loop, change: Change) -> Gain:
     elif change.prefetch is not None:
         basis = [because("queue_of_batches")]
     if change.persistent and wanted:
-        basis.append(because("starts_saved", start_ns=loop.start_ns, batches=loop.epoch_batches))
+        basis.append(because("starts_saved", restart_ns=loop.restart_ns, batches=loop.epoch_batches))
     most, likely, least = (time + start for time, start in zip(times, reversed(starts), strict=True))
     margin = MARGIN if change.prefetch is not None else 0.0
     low, ratio, high = (one / other for one, other in zip(before, (most, likely, least), strict=True))
@@ -71,7 +71,7 @@ def gain(loop: Loop, change: Change) -> Gain:
 def changes_of(loop: Loop, stage: Stage, numbers: Sequence[int]) -> Iterator[Change]:
     """What can be tried at a loader: other numbers of workers, workers that live on, and both."""
     now = loop.loader_workers
-    restarts = loop.start_ns is not None
+    restarts = loop.restart_ns is not None
     if now and restarts:
         yield Change(stage.op_id, persistent=True)
     for number in numbers:
@@ -151,14 +151,14 @@ def _spare(loop: Loop) -> float | None:
 
 def _starts(loop: Loop, now: int, wanted: int, *, persistent: bool) -> tuple[float, float, float]:
     """What starting workers takes from each batch, at least, likely and at most: each epoch starts them anew."""
-    if loop.start_ns is None or not loop.epoch_batches or not wanted:
+    if loop.restart_ns is None or not loop.epoch_batches or not wanted:
         return 0.0, 0.0, 0.0
     if persistent:
         return 0.0, KEPT_NS / 2 / loop.epoch_batches, KEPT_NS / loop.epoch_batches
     if wanted == now:
-        return (loop.start_ns / loop.epoch_batches,) * 3
+        return (loop.restart_ns / loop.epoch_batches,) * 3
     if now:
-        each = loop.start_ns / now
+        each = loop.restart_ns / now
         return tuple(wanted * each * part / loop.epoch_batches for part in (0.7, 1.0, 1.3))  # type: ignore[return-value]
     low, high = STARTED_NS
     return tuple(wanted * each / loop.epoch_batches for each in (low, (low * high) ** 0.5, high))  # type: ignore[return-value]

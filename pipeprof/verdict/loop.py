@@ -38,7 +38,7 @@ def loop_of(rows: Sequence[JudgedStage], cores: float, trials: Sequence[Trial] =
         cores=room or None,
         sharing=_sharing(first, idle, room),
         trials=tuple(trials),
-        start_ns=first.start_ns,
+        restart_ns=first.restart_ns,
         epoch_batches=first.epoch_batches,
     )
 

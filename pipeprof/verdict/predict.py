@@ -75,8 +75,8 @@ def predict(loop: Loop, change: Change) -> Prediction:
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
     if stage.chained:
-        found = loader.gain(loop, change)
-        return _stated(found.low, (found.low, found.ratio, found.high), found.basis, found.limited_by, None)
+        gain = loader.gain(loop, change)
+        return _stated(gain.low, (gain.low, gain.ratio, gain.high), gain.basis, gain.limited_by, None)
     low, high, basis, reason = _changed(loop, stage, change)
     busy = _wants_cores(stage, change) and loop.has_no_core
     if busy and low is not None:

@@ -337,7 +337,7 @@ def _of_loader(
 ) -> Suggestion:
     """Other settings of the loader whose stage the row is."""
     change, now = one.changes[0], loop.loader_workers
-    facts = {"new_workers": change.workers or now, "persistent": change.persistent, "start_ns": loop.start_ns,
+    facts = {"new_workers": change.workers or now, "persistent": change.persistent, "restart_ns": loop.restart_ns,
              "batches": loop.epoch_batches, "prediction": _stated(one.prediction)}  # fmt: skip
     words = (f"--workers {change.workers}" if change.workers else "", "--persistent" if change.persistent else "")
     parameter, old, new = (

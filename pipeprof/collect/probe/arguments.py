@@ -19,7 +19,7 @@ def install(loader):
 
 def _with_arguments(original):
     def __init__(self, *args, **kwargs):
-        spec = recorder.REC.options["override"]
+        spec = recorder.REC.options.get("override")
         wanted = recorder.guarded("override", _wanted, spec, original, (self, *args), kwargs)
         if wanted is None or not _is_made(original, self, *wanted):
             original(self, *args, **kwargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,8 @@ Side = Literal["a", "b"]
 Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
+_TIMES = itemgetter("start_ns", "end_ns")  # of a step
+_ITERATOR = itemgetter("role", "iteration", "rank", "created_ns", "ready_ns", "closed_ns", "closing_ns")
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,11 @@ def starts_of(pipelines: Iterable[Mapping[str, Any]]) -> list[Start]:
     """What the training's loaders took to start their workers and to end them, from rows of the table `pipeline`."""
     starts = []
     for row in pipelines:
-        if row["role"] == "train" and row["iteration"] is not None:
-            starts.append(Start(row["rank"], row["created_ns"], row["ready_ns"]))
-            if row["closing_ns"] and row["closed_ns"]:
-                starts.append(Start(row["rank"], row["closed_ns"], row["closed_ns"] + row["closing_ns"]))
+        role, iteration, rank, created, ready, closed, closing = _ITERATOR(row)
+        if role == "train" and iteration is not None:
+            starts.append(Start(rank, created, ready))
+            if closing and closed:
+                starts.append(Start(rank, closed, closed + closing))
     return starts
 
 
@@ -126,14 +130,14 @@ def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _between(rows: Sequence[Mapping[str, Any]], start: Start) -> int:
     """What of a start lies between two of the steps."""
-    after = bisect_right(rows, start.begin_ns, key=lambda row: int(row["start_ns"]))
+    after = bisect_right(rows, start.begin_ns, key=lambda row: _TIMES(row)[0])
     if not 0 < after < len(rows):
         return 0
-    begin, end = max(start.begin_ns, int(rows[after - 1]["end_ns"])), min(start.end_ns, int(rows[after]["start_ns"]))
-    return max(0, end - begin)
+    (_, ended), (begun, _) = _TIMES(rows[after - 1]), _TIMES(rows[after])
+    return int(max(0, min(start.end_ns, begun) - max(start.begin_ns, ended)))
 
 
 def _rate(rows: Sequence[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
-    total = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in rows)
+    total = sum(int(end - begin) for begin, end in map(_TIMES, rows))
     total += sum(_between(rows, one) for one in starts if rows and one.rank == rows[0]["rank"])
     return Rate(len(rows) * 1e9 / total, len(rows)) if len(rows) >= LEAST_STEPS and total > 0 else None

@@ -32,6 +32,11 @@ def sentence(item: Facts) -> str:
     return WORDS[item["code"]](item)
 
 
+def epoch_start(facts: Facts) -> tuple[str, str]:
+    """What an epoch takes to start and to end the workers of a DataLoader, and how many batches it has."""
+    return format_ns(facts["restart_ns"]), format_count(round(facts["batches"]), "batch")
+
+
 def _not_timed(facts: Facts) -> str:
     types = facts["op_types"]
     named = types[0] if len(types) == 1 else f"{', '.join(types[:-1])} and {types[-1]}"
@@ -97,12 +102,11 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "no_epoch_began": lambda _: "no second epoch began with new workers, so it is not known what starting them takes",
     "queue_of_batches": lambda _: "more batches ahead do not make a stage faster",
     "in_the_loop": lambda _: "the loop makes each batch itself, and waits for it",
-    "loader_in_proportion": lambda facts: (
-        f"batches in proportion to the workers that make them (num_workers {facts['old']} -> {facts['new']})"
+    "loader_in_proportion": (
+        "batches in proportion to the workers that make them (num_workers {old} -> {new})".format_map
     ),
-    "starts_saved": lambda facts: (
-        f"starting and ending workers takes {format_ns(facts['start_ns'])} of each epoch of "
-        f"{format_count(round(facts['batches']), 'batch')}"
+    "starts_saved": lambda facts: "starting and ending workers takes {} of each epoch of {}".format(
+        *epoch_start(facts)
     ),
     "in_proportion": lambda facts: (
         f"maximum throughput of {facts['op_type']} in proportion to its workers ({facts['old']} -> {facts['new']})"

@@ -90,14 +90,14 @@ def _together(facts: Facts) -> tuple[str, str]:
 
 
 def _loader_workers(facts: Facts) -> tuple[str, str]:
-    lasting = ", persistent_workers=True" if facts["persistent"] else ""
-    action = f"make the batches in {format_count(facts['new_workers'], 'worker process')}"
-    return f"{action} (num_workers={facts['new_workers']}{lasting})", "all stages of the loader run in them"
+    workers, lasting = (facts.get(name) for name in ("new_workers", "persistent"))
+    more = ", persistent_workers=True" if lasting else ""
+    action = f"make the batches in {format_count(workers or 0, 'worker process')} (num_workers={workers}{more})"
+    return action, "all stages of the loader run in them"
 
 
 def _loader_persistent(facts: Facts) -> tuple[str, str]:
-    epoch = format_count(round(facts["batches"]), "batch")
-    reason = f"each epoch, of {epoch}, takes {format_ns(facts['start_ns'])} to start them and to end them"
+    reason = "each epoch, of {1}, takes {0} to start them and to end them".format(*predictions.epoch_start(facts))
     return "let the workers of the DataLoader live on from epoch to epoch (persistent_workers=True)", reason
 
 

@@ -461,7 +461,7 @@ def test_an_epoch_starts_the_workers_of_a_loader_anew_and_ends_them(look):
     first = times | {"pipeline_id": 0, "iteration": 0, "ready_ns": 900 * MS}
     rows = [first, *(times | {"pipeline_id": number, "iteration": number} for number in (1, 2))]
     fetches = [row | {"pipeline_id": number} for number in range(3) for row in tables["fetch"]]
-    text = "SELECT pipeline_key, start_ns, epoch_batches FROM load_start"
+    text = "SELECT pipeline_key, restart_ns, epoch_batches FROM load_restart"
     assert look(text, tables | {"pipeline": rows, "fetch": fetches}) == [("a", 50.0 * MS, 40.0)]
     alone = tables | {"pipeline": [row | {"closing_ns": None} for row in rows], "fetch": fetches}
     assert look(text, alone) == [("a", 30.0 * MS, 40.0)]

@@ -77,16 +77,16 @@ def test_a_short_stage_that_computes_does_not_make_a_loader_compute():
 
 def test_workers_that_live_on_save_their_start_in_each_epoch():
     """Ten batches of 20 ms take 200 ms, and 50 more to start and to end the workers."""
-    short = loop(rows=10.0, workers=2, start_ns=50 * MS, epoch_batches=10.0)
+    short = loop(rows=10.0, workers=2, restart_ns=50 * MS, epoch_batches=10.0)
     assert predict(short, Change(1, persistent=True)).ratio == pytest.approx(250 / 200, rel=0.03)
     long = replace(short, epoch_batches=1000.0)
     assert predict(long, Change(1, persistent=True)).ratio == pytest.approx(1.0, abs=0.01)
-    assert predict(replace(short, start_ns=None), Change(1, persistent=True)).reason == {"code": "no_epoch_began"}
+    assert predict(replace(short, restart_ns=None), Change(1, persistent=True)).reason == {"code": "no_epoch_began"}
 
 
 def test_what_more_workers_gain_is_less_where_each_epoch_starts_them():
     once = predict(loop(), Change(1, workers=4))
-    each = predict(loop(start_ns=0.0, epoch_batches=4.0), Change(1, workers=4))
+    each = predict(loop(restart_ns=0.0, epoch_batches=4.0), Change(1, workers=4))
     assert each.high < once.low
 
 
@@ -99,7 +99,7 @@ def test_deeper_queues_do_not_make_a_stage_faster_and_what_was_not_timed_is_not_
 def test_the_list_holds_what_may_pay_and_the_smallest_of_what_brings_as_much():
     best = options(loop(cpu_count=16), 1)[0]
     assert best.changes == (Change(1, workers=5),)  # 4 would only just do
-    short = options(loop(rows=10.0, workers=2, start_ns=50 * MS, epoch_batches=10.0), 1)[0]
+    short = options(loop(rows=10.0, workers=2, restart_ns=50 * MS, epoch_batches=10.0), 1)[0]
     assert short.changes == (Change(1, persistent=True),)
     fed = loop(rows=10.0, workers=2)
     assert not [one for one in options(fed, 1) if one.may_pay and (one.prediction.ratio or 1.0) > 1.1]

@@ -408,7 +408,7 @@ def test_a_loader_gets_workers_at_the_line_that_makes_it_with_their_gain():
 
 
 def test_workers_that_are_started_anew_for_a_short_epoch_live_on():
-    facts = {"loop_rate": 40.0, "consumer_rate": 40.0, "start_ns": 50e6, "epoch_batches": 10.0, "idle_share": 0.9}
+    facts = {"loop_rate": 40.0, "consumer_rate": 40.0, "restart_ns": 50e6, "epoch_batches": 10.0, "idle_share": 0.9}
     rows = loader_stage(1, "Dataset", 50.0, 2, **facts), loader_stage(2, "Sampler", 1e4, **facts)
     (lasting,) = named(advise(*rows), "persistent_workers")
     assert (lasting.code, lasting.old, lasting.new, lasting.place) == ("loader_persistent", False, True, "train.py:5")

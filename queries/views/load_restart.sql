@@ -7,12 +7,12 @@
 --   rep            bigint   repetition
 --   rank           bigint   process rank
 --   pipeline_key   varchar  equal keys are the same pipeline again
---   start_ns       double   ns       mean over the epochs behind the first
+--   restart_ns     double   ns       mean over the epochs behind the first
 --   epoch_batches  double   batches  mean of what its iterators handed out
 SELECT
   rep, rank, pipeline_window.pipeline_key,
   avg(pipeline.ready_ns - pipeline.created_ns + coalesce(pipeline.closing_ns, 0)) FILTER (WHERE pipeline.iteration > 0)
-    AS start_ns,
+    AS restart_ns,
   avg(pipeline_window.batches) AS epoch_batches
 FROM pipeline_window
 INNER JOIN pipeline USING (rep, rank, pipeline_id)
