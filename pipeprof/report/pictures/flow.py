@@ -99,7 +99,8 @@ def _busy(load: Row) -> float | None:
     pace, capacity = load.get("loop_rate"), load.get("rate")
     if busy is None or not load.get("chained") or not capacity:
         return busy
-    return min((pace or 0.0) / capacity, busy)
+    own: float = (pace or 0.0) / capacity
+    return min(own, busy)
 
 
 def busiest(stages: Sequence[Stage], most: int = MOST_STAGES) -> list[Stage]:
