@@ -7,7 +7,6 @@ import os
 import struct
 
 import pytest
-from every import every
 
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import Kind, load, load_processes
@@ -42,8 +41,8 @@ def test_marks_and_events_come_back_as_written(folder):
     assert process.ended_normally
 
 
-@every(range(1, MARK.size))
-def test_a_mark_that_was_cut_off_is_left_out_and_noted(missing, folder):
+@pytest.mark.parametrize("missing", range(1, MARK.size))
+def test_a_mark_that_was_cut_off_is_left_out_and_noted(folder, missing):
     process = load(folder(marks=(mark(10, 20) + mark(20, 30))[:-missing]), SpoolNotes())
     assert len(process.marks) == 1
     assert process.notes.all == ["`proc-7-1/marks.bin` ends in the middle of a record, which was left out"]
