@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from captured import OUTSIDE, outside, own
 from click.testing import CliRunner
+from every import every
 from megengine_table import cells_of, grids, operator_of, our_operator, pipes, plain, summary_of
 
 from pipeprof.cli.ops import ops
@@ -94,7 +95,7 @@ def tables(case):
     return pairs
 
 
-@pytest.mark.parametrize("case", [case for case in DONE if "--dump-only-opr" not in case["args"]], ids=name_of)
+@every([case for case in DONE if "--dump-only-opr" not in case["args"]], name_of)
 def test_the_summary_has_the_same_figures(case):
     printed = summary_of(expected_of(case))
     total = document(case)["total"]
@@ -107,7 +108,7 @@ def test_the_summary_has_the_same_figures(case):
 PLAIN = [case for case in DONE if not TEXT_FORMS & set(case["args"].split())]
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=name_of)
+@every(PLAIN, name_of)
 def test_the_table_has_the_same_rows_and_cells(case):
     printed = grids(expected_of(case))
     if "--print-only summary" in case["args"]:
@@ -142,7 +143,7 @@ def same_rows(case, head, expected, shown, everything):
             assert [plain(cell) for cell in row[title]] == cells[title], title
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=name_of)
+@every(PLAIN, name_of)
 def test_our_own_running_sums_are_sums(case):
     for _, shown, _ in tables(case) if "summary" not in case["args"] else []:
         running = 0.0
@@ -152,12 +153,12 @@ def test_our_own_running_sums_are_sums(case):
             assert row["cumulative_ns"] == pytest.approx(running, rel=1e-12)
 
 
-@pytest.mark.parametrize("case", [case for case in DONE if "--dump-only-opr" in case["args"]], ids=name_of)
+@every([case for case in DONE if "--dump-only-opr" in case["args"]], name_of)
 def test_names_of_operators_are_listed(case):
     assert ask(case, case["args"].split()) == expected_of(case)
 
 
-@pytest.mark.parametrize("case", [case for case in DONE if "--confluence" in case["args"]], ids=name_of)
+@every([case for case in DONE if "--confluence" in case["args"]], name_of)
 def test_wiki_tables_have_the_same_cells(case):
     ours, theirs = (pipes(text) for text in (ask(case, case["args"].split()), expected_of(case)))
     assert [head for head, _ in ours] == [head for head, _ in theirs]
@@ -172,7 +173,7 @@ def unescaped(cell):
     return re.sub(r"\\([\[\]{}])", r"\1", cell)
 
 
-@pytest.mark.parametrize("case", FAILED, ids=name_of)
+@every(FAILED, name_of)
 def test_what_the_original_crashes_on_is_answered(case):
     refusal = next((text for words, text in REFUSED.items() if case["args"].endswith(words)), None)
     if name_of_profile(case["profile"]) == "chrome_dict":
