@@ -93,11 +93,6 @@ def markdown_summary(text: object) -> str:
     return _MENTION.sub(rf"\g<0>{_ZERO_WIDTH}", xml(text))
 
 
-def wiki(text: object) -> str:
-    """A cell of a wiki's table."""
-    return re.sub(r"([\\{}\[\]|])", r"\\\1", line(text))
-
-
 def html(text: object) -> str:
     """Text between tags, or an attribute's value in quotes."""
     return xml(text).replace('"', "&quot;").replace("'", "&#x27;")

@@ -89,7 +89,6 @@ class _Command(click.Command):
 @click.option("--show-host", is_flag=True, help="Show the operators of the host as well.")
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")
 @click.option("--dump-only-opr", is_flag=True, help="Print name, type and id, one operator per line.")
-@click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
 @format_option(*FORMS, "csv", "parquet")
 @report_file()
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:

@@ -108,8 +108,6 @@ def tables_open(run):
         texts.csv_text(content)
         for form in ("terminal", "markdown", "html"):
             document.text(sections.document(content, "run", ""), form)
-        if not question.group_by:
-            texts.wiki_text(content)
 
 
 def changed(content, way, value):

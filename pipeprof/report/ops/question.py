@@ -43,7 +43,6 @@ class Question:
     show_host: bool = False
     print_only: str | None = None
     dump_only_opr: bool = False
-    confluence: bool = False
     group_by: str | None = None
     stack_depth: int = 5
     groups: bool = False
@@ -136,7 +135,7 @@ class Question:
         """Whether an option was given that only the table of single operators has."""
         return bool(
             self.input_dtype or self.min_time is not None or self.max_time is not None or self.copy_time
-            or self.show_host or self.print_only or self.dump_only_opr or self.confluence or self.top_end_key != "end"
+            or self.show_host or self.print_only or self.dump_only_opr or self.top_end_key != "end"
         )  # fmt: skip
 
     @property

@@ -26,9 +26,10 @@ def show(run: Run, question: Question, form: str, output: Path | None, name: str
     """Print or write the operator table of a run, which the user calls `name`, in one of the formats of the verb."""
     if form == "parquet" and output is None:
         raise UsageError("Parquet is not text for a terminal", "give a file: -o ops.parquet")
-    for option, given in (("--dump-only-opr", question.dump_only_opr), ("--confluence", question.confluence)):
-        if given and form != "terminal":
-            raise UsageError(f"{option} is a form of text of its own, not {form}", f"leave {option} or --format out")
+    if question.dump_only_opr and form != "terminal":
+        raise UsageError(
+            f"--dump-only-opr is a form of text of its own, not {form}", "leave --dump-only-opr or --format out"
+        )
     content = answer(run, question)
     for note in [*content.notes, *why_empty(run, question, content)]:
         click.echo(escape.line(f"note: {note}"), err=True)
@@ -40,8 +41,6 @@ def show(run: Run, question: Question, form: str, output: Path | None, name: str
         write_text(json_text.text(content.document()), output)
     elif form == "csv":
         write_text(texts.csv_text(content), output)
-    elif form == "terminal" and question.confluence:
-        write_text(texts.wiki_text(content), output)
     else:
         why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
         document.show({}, lambda _: sections.document(content, name, why, torch=question.torch), form, output)
