@@ -13,7 +13,7 @@ from pipeprof.report.document import Document
 from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, operator
-from pipeprof.report.words import run_account, setting
+from pipeprof.report.words import run_account, speedup
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.storage import CACHE_BYTES
 
@@ -113,7 +113,7 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], _came(content, "accepted")
-    changes = "\n".join(f"- {markdown_code(setting.change(item))}" for item in _in_all(trials, content))
+    changes = "\n".join(f"- {markdown_code(speedup.change(item))}" for item in _in_all(trials, content))
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     part = f", each ended after {content['stop_after']:,} training steps" if content.get("stop_after") else ""
@@ -296,7 +296,7 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
         came = "its batches cannot be compared"
     if one["stopped"] == "budget" and one["verdict"] == "undecided":
         came = "the time was over before the pairs decided"
-    what = setting.changes(one["what"])
+    what = speedup.changes(one["what"])
     why = f": {one['error']}" if one["error"] and one["verdict"] in REASONED else ""
     return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
 
@@ -338,7 +338,7 @@ def _not_worth(content: Content) -> Section:
     lines = []
     for one in not_worth[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
-        lines.append(f"{setting.changes(one['what'])}{figure}")
+        lines.append(f"{speedup.changes(one['what'])}{figure}")
     more = len(not_worth) - MOST_NOT_WORTH
     lines += [f"and {more} more: --format json"] if more > 0 else []
     least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"

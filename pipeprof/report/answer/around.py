@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, python_call
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
-from pipeprof.report.words import drift, run_account
+from pipeprof.report.words import run_account, training
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.calls import is_of_callback
 
@@ -40,7 +40,7 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
 def of_drift(content: dict[str, Any], _cause: Cause) -> Answer:
     """Of steps that become slower."""
     late = content["run_account"]["slower"]
-    given = Answer(f"The training gets slower as it runs: {drift.sentence(content, late)}.")
+    given = Answer(f"The training gets slower as it runs: {training.drift_sentence(content, late)}.")
     given.confidence = "medium" if late["causes"] else "low"
     given.action = next(
         (_CURES[code] for code in late["causes"]),

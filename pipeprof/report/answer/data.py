@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, process, quiet
+from pipeprof.report.answer import command, doubts, process, shape
 from pipeprof.report.answer.shape import (
     MANY_TIMES,
     Answer,
@@ -20,7 +20,7 @@ from pipeprof.report.answer.shape import (
     with_kind,
 )
 from pipeprof.report.words import loop
-from pipeprof.report.words.data_wait import LEAST, in_time, of_the_time
+from pipeprof.report.words.training import LEAST_WAIT, data_in_time, data_wait
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
@@ -79,7 +79,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
             "the training more cores."
         )
     if diagnosis["kind"] != "host_saturated":  # whose advice begins with the other programs
-        quiet.measure_first(given, content["run"], diagnosis["doubt_facts"])
+        shape.measure_first(given, content["run"], diagnosis["doubt_facts"])
     return given
 
 
@@ -143,21 +143,21 @@ def _by_queues(diagnosis: dict[str, Any]) -> str:
 
 def _by_waiting(content: dict[str, Any]) -> str:
     diagnosis = content["diagnosis"]
-    waits = of_the_time(diagnosis)
+    waits = data_wait(diagnosis)
     if diagnosis["verdict"] == "consumer_bound":
-        only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
+        only = "only " if diagnosis["data_wait_share"] >= LEAST_WAIT else ""
         said = f"the training waits for data {only}{waits}."
         if loop.only_reads(content["run"]):
             return f"Not input-bound: {said}"
-        return f"Not input-bound: {in_time(diagnosis)}. {capital(said)}"
+        return f"Not input-bound: {data_in_time(diagnosis)}. {capital(said)}"
     rank = diagnosis["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
     if diagnosis["verdict"] == "input_bound":
         return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["rule"] == "gil":
         return (
-            f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "
-            f"the interpreter's lock (GIL). The training waits for data {waits}{who}."
+            f"{capital(data_in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both "
+            f"need the interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
     if diagnosis["rule"] == "shared_cpu":
         return f"{_short_of_cpu(diagnosis)} The training waits for data {waits}{who}."

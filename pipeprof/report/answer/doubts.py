@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer.shape import op_label
 from pipeprof.report.words import joined
 from pipeprof.report.words.causes import compared
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.grade import WEIGHTS
 

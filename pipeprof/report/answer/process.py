@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, quiet
+from pipeprof.report.answer import command, doubts, shape
 from pipeprof.report.answer.shape import Answer
 from pipeprof.units import format_ns, percent
 
@@ -46,7 +46,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
         f"it was sampled for {format_ns(process['sampled_ns'])} of steady training"
     )
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
-    quiet.measure_first(given, run, process["doubts"])
+    shape.measure_first(given, run, process["doubts"])
     return given
 
 

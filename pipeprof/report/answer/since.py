@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer import causes
 from pipeprof.report.sections.block import focus_of, rows_at
-from pipeprof.report.words import drift, time_origin
+from pipeprof.report.words import training
 from pipeprof.units import format_count
 from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY
 
@@ -26,12 +26,12 @@ def since(content: dict[str, Any]) -> str:
         return ""
     if row["verdict"] == STEADY:
         return "From the start: the steps do not become slower as the training runs."
-    if row["verdict"] not in drift.SLOWER:
+    if row["verdict"] not in training.SLOWER:
         return (
             f"Not known: {format_count(row['steps'], 'training step')} cannot tell whether they become slower "
             f"({LEAST_STEPS} or more are needed)."
         )
     if row["verdict"] == DRIFT:
-        return f"It grows over the whole training: the median step rises from {drift.change(row)}."
-    when = time_origin.at(content, row["at_ns"])
-    return f"Slower since about step {row['at_step']}{when}: the median step rises from {drift.change(row)}."
+        return f"It grows over the whole training: the median step rises from {training.drift(row)}."
+    when = training.moment(content, row["at_ns"])
+    return f"Slower since about step {row['at_step']}{when}: the median step rises from {training.drift(row)}."

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, about, at_most, capital, of_call, on_device, sentence, unopposed
 from pipeprof.report.words import joined
-from pipeprof.report.words.data_wait import READY, in_time, of_the_time
+from pipeprof.report.words.names import PHASES
 from pipeprof.report.words.network import place_of
-from pipeprof.report.words.passes import repeated
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.training import READY, data_in_time, data_wait, repeated_passes
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
@@ -147,7 +146,7 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
 
 def _again(content: dict[str, Any], limit: str) -> str:
     """A network that runs forward again in a step, where that can be what takes the time."""
-    said = repeated(content["steps"]["passes"]) if limit in ("compute", "after") else []
+    said = repeated_passes(content["steps"]["passes"]) if limit in ("compute", "after") else []
     return "".join(f" {sentence(text)}" for text in said[:1])
 
 
@@ -163,13 +162,13 @@ def _data(content: dict[str, Any]) -> str:
     if diagnosis["data_wait_share"] is None:
         return ""
     if diagnosis["verdict"] != "consumer_bound":
-        return f" The training waits for data {of_the_time(diagnosis)}."
+        return f" The training waits for data {data_wait(diagnosis)}."
     if content["pipeline"]["made_ahead"] and steps < AHEAD_STEPS:
         return (
             f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: the DataLoader's "
             "worker processes make batches ahead."
         )
-    said, waits = in_time(diagnosis), of_the_time(diagnosis)
+    said, waits = data_in_time(diagnosis), data_wait(diagnosis)
     return f" {capital(said)} ({f'the training waits for it {waits}' if said == READY else waits})."
 
 

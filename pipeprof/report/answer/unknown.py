@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, data, doubts, quiet
+from pipeprof.report.answer import command, data, doubts, shape
 from pipeprof.report.answer.shape import Answer, capital, measured, ops_of, sentence, unopposed, with_kind
 from pipeprof.report.words import loop
 from pipeprof.units import percent
@@ -48,7 +48,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
     if diagnosis["verdict"] == "consumer_bound":
-        quiet.measure_first(given, run, diagnosis["doubt_facts"])
+        shape.measure_first(given, run, diagnosis["doubt_facts"])
     return given
 
 

@@ -41,7 +41,7 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
-    from pipeprof.report.words.time_origin import origin_of
+    from pipeprof.report.words.training import origin_of
 
     rep, rank = focus_of(content)
     facts = facts_of(run, content, answers)

@@ -11,7 +11,7 @@ from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sente
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.compare.why import PROVEN
 from pipeprof.report.words.comparison import metric_name
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
 from pipeprof.verdict.gate.causes import OF_STEPS
 from pipeprof.verdict.gate.explain import Level, sum_of_phases

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.chart import Chart, filled, sentence
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:

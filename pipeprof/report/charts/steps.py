@@ -10,8 +10,8 @@ from pipeprof.report.charts.chart import PHASES as COLOUR_OF
 from pipeprof.report.charts.chart import filled
 from pipeprof.report.charts.overtime import ALONG, MOST, Panel
 from pipeprof.report.charts.overtime import seconds as _s
-from pipeprof.report.words.phases import COMMUNICATION as WORDS
-from pipeprof.report.words.phases import INTERVALS, title
+from pipeprof.report.words.names import COMMUNICATION as WORDS
+from pipeprof.report.words.names import INTERVALS, title
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:

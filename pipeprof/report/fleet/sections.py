@@ -8,7 +8,7 @@ from pipeprof.report.answer.shape import times
 from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.words import suggestions
-from pipeprof.report.words.pipeline import KINDS
+from pipeprof.report.words.names import STAGE_LIMITS
 from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
 from pipeprof.verdict.cause import Cause
@@ -107,8 +107,8 @@ def _causes(content: Row, top: int) -> Section:
     section = Section("What they wait for")
     rows = [
         [
-            _operator(row), row["code"] or "-", KINDS.get(row["op_kind"], row["op_kind"] or "-"), f"{row['runs']:,}",
-            f"{row['workloads']:,}", hours(row["wait_hours"]),
+            _operator(row), row["code"] or "-", STAGE_LIMITS.get(row["op_kind"], row["op_kind"] or "-"),
+            f"{row['runs']:,}", f"{row['workloads']:,}", hours(row["wait_hours"]),
         ]
         for row in content["causes"][:top]
     ]  # fmt: skip

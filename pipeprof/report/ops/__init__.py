@@ -3,5 +3,5 @@
 question  what is asked for, checked           columns  names, aliases and order of columns
 single    operators one by one, or by type     groups   groups of executions
 content   rows and totals, ready to print      cells    numbers and shapes as text
-terminal, texts (json, csv, markdown)    show     prints or writes
+show      prints a table, or writes it to a file; why one is empty
 """

@@ -10,7 +10,7 @@ from pipeprof.report.charts.chart import PHASES as COLOUR_OF
 from pipeprof.report.charts.whole_run import parts_of
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import loop
-from pipeprof.report.words.phases import COMMUNICATION, INTERVALS, TRACE, title
+from pipeprof.report.words.names import COMMUNICATION, INTERVALS, TRACE, title
 from pipeprof.report.words.run_account import PARTS
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.network import LIMIT_OF

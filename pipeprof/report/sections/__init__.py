@@ -10,19 +10,16 @@ from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, focus_of
 from pipeprof.report.sections.causes import causes_section
 from pipeprof.report.sections.communication import communication_section
-from pipeprof.report.sections.cpu import cpu_section
+from pipeprof.report.sections.cpu import cpu_section, resources_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.sections.operators import operators_section
 from pipeprof.report.sections.pipeline import pipeline_section
 from pipeprof.report.sections.queues import queues_section
 from pipeprof.report.sections.ranks import ranks_section
-from pipeprof.report.sections.resources import resources_section
-from pipeprof.report.sections.run import run_section
-from pipeprof.report.sections.split import split_section
-from pipeprof.report.sections.steps import steps_section
+from pipeprof.report.sections.run import run_section, whole_run_section
+from pipeprof.report.sections.steps import split_section, steps_section
 from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
-from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.report.words import loop
 from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED

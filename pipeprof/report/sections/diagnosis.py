@@ -11,8 +11,7 @@ from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.report.words import loop, suggestions
-from pipeprof.report.words.phases import PHASES
-from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
+from pipeprof.report.words.names import PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -66,7 +65,7 @@ def _data(section: Section, content: dict[str, Any], lead: Cause) -> None:
     section.strong.append(_unlabelled(text) if is_another else text)
     if diagnosis["op_id"] is not None and stage_of(diagnosis) is not None:
         name = f" `{diagnosis['op_name']}`" if diagnosis["op_name"] else ""
-        kind = f", {KINDS[diagnosis['kind']]}" if diagnosis["kind"] else ""
+        kind = f", {STAGE_LIMITS[diagnosis['kind']]}" if diagnosis["kind"] else ""
         section.strong.append(f"Bottleneck: {diagnosis['op_type']} {diagnosis['op_id']}{name}{kind}")
     if diagnosis["stage"] and diagnosis["verdict"] != "consumer_bound":
         section.strong.append(f"Late: {SINK_STAGES[diagnosis['stage']]}")

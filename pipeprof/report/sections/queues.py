@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
-from pipeprof.report.words.pipeline import SINK_STAGES
+from pipeprof.report.words.names import SINK_STAGES
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:

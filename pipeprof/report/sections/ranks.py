@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.sections.block import Block, Section, filled, timed_steps, times
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import format_ns, format_ratio
 
 MOST_ROWS = 16

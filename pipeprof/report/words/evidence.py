@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.reasons import FACTS
 from pipeprof.report.answer.shape import op_label
-from pipeprof.report.words.phases import COMMUNICATION, PHASES, title
+from pipeprof.report.words.names import COMMUNICATION, PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, format_ratio, percent
 from pipeprof.verdict.network_advice import MANY
 

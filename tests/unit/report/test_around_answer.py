@@ -6,7 +6,7 @@ import pytest
 from run_verdicts import answered
 
 from pipeprof.report.answer.screen import height, lines
-from pipeprof.report.sections.whole_run import whole_run_section
+from pipeprof.report.sections.run import whole_run_section
 from pipeprof.report.words import run_account as words
 from pipeprof.verdict.run_account import ONCE, RECURRING
 

@@ -7,7 +7,7 @@ from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content
 
 from pipeprof.report import document, mindrecord, screen, tune_text
-from pipeprof.report.words import setting
+from pipeprof.report.words import speedup
 
 
 def text_of(*found, width=400):
@@ -275,7 +275,7 @@ def test_the_paragraph_lists_what_is_in_the_proven_set_alone():
 
 def test_variables_are_listed_as_they_are_set():
     what = [{"op": "environment", "op_id": None, "name": None, "change": {"A": [None, "1"], "B": [None, "1"]}}]
-    assert setting.changes(what) == "environment: A=1, B=1"
+    assert speedup.changes(what) == "environment: A=1, B=1"
 
 
 def test_no_line_is_wider_than_a_terminal():

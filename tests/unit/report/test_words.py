@@ -19,10 +19,9 @@ from pipeprof.report.words import (
     evidence,
     experiments,
     gate,
+    names,
     network,
-    phases,
     predictions,
-    ranks,
     suggestions,
 )
 
@@ -202,7 +201,7 @@ def test_growth_names_a_cause_by_the_shapes():
 
 @pytest.mark.parametrize("code", ["input", "host", "device", "rare"])
 def test_a_slow_rank_is_named_in_its_advice(code):
-    assert ranks.sentence({"code": code, "rank": 3}).startswith("rank 3: ")
+    assert causes.rank_advice({"code": code, "rank": 3}).startswith("rank 3: ")
 
 
 def test_evidence_keeps_its_code_beside_its_words():
@@ -326,10 +325,10 @@ def name_tables():
 
 
 def test_a_part_of_a_step_is_named_in_one_file_alone():
-    parts = {*phases.PHASES, *phases.INTERVALS}
+    parts = {*names.PHASES, *names.INTERVALS}
     tables = {(table, code) for table, code, _ in name_tables() if code in parts and table not in OTHER_CODES}
-    assert ("report/words/phases.py:PHASES", "data_wait") in tables
-    assert {one for one in tables if "words/phases.py" not in one[0]} == set()
+    assert ("report/words/names.py:PHASES", "data_wait") in tables
+    assert {one for one in tables if "words/names.py" not in one[0]} == set()
 
 
 def test_no_two_tables_name_one_metric_differently():
@@ -337,5 +336,5 @@ def test_no_two_tables_name_one_metric_differently():
     for _, code, words in name_tables():
         said.setdefault(code, set()).add(words)
     assert {code: said[code] for code in comparison.METRICS if len(said.get(code, ())) > 1} == {
-        "data_wait": {phases.INTERVALS["data_wait"], phases.PHASES["data_wait"]}  # the phase, and the wait in it
+        "data_wait": {names.INTERVALS["data_wait"], names.PHASES["data_wait"]}  # the phase, and the wait in it
     }
