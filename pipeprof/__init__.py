@@ -12,8 +12,7 @@ from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.api import compare, open  # noqa: A004 - the public name
-    from pipeprof.inprocess.actions import ProfilerAction, schedule
-    from pipeprof.inprocess.activities import ProfilerActivity
+    from pipeprof.inprocess.actions import ProfilerAction, ProfilerActivity, schedule
     from pipeprof.inprocess.callback import ProfileCallback
     from pipeprof.inprocess.profiler import profile
     from pipeprof.inprocess.spans import record_function
@@ -37,7 +36,7 @@ _PLACES = {  # imported for those who ask: pandas and DuckDB with the first two,
     "schedule": "pipeprof.inprocess.actions",
     "record_function": "pipeprof.inprocess.spans",
     "ProfilerAction": "pipeprof.inprocess.actions",
-    "ProfilerActivity": "pipeprof.inprocess.activities",
+    "ProfilerActivity": "pipeprof.inprocess.actions",
     "ProfileCallback": "pipeprof.inprocess.callback",
 }
 

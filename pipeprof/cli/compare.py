@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from pipeprof.cli.format_option import format_option
-from pipeprof.cli.local_path import LocalPath
-from pipeprof.cli.output_option import report_file
+from pipeprof.cli.options import LocalPath, format_option, report_file
 from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pipeprof.cli.command_argument import complete_files
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath, refuse_empty
 from pipeprof.cli.messages import progress_line
-from pipeprof.cli.output_option import report_file
+from pipeprof.cli.options import FORMS, LocalPath, complete_files, format_option, refuse_empty, report_file
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

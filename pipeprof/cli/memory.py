@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import STDOUT, report_file
+from pipeprof.cli.options import FORMS, STDOUT, LocalPath, format_option, report_file
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 

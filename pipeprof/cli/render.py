@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.local_path import LocalPath, folder_option
+from pipeprof.cli.options import LocalPath, folder_option
 from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from pipeprof.cli.local_path import refuse_empty
 from pipeprof.cli.messages import progress_line, say_named
+from pipeprof.cli.options import refuse_empty
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.escape import as_argument, shell_word
 

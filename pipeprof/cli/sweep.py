@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import TERMINAL, format_option
-from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import (
+    COMMAND,
+    TERMINAL,
+    LocalPath,
+    budget_option,
+    folder_option,
+    format_option,
+    redact_option,
+)
 from pipeprof.errors import UsageError
 
 EXPORTS = ("env", "args")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import STDOUT, keeps_files
+from pipeprof.cli.options import STDOUT, LocalPath, keeps_files
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 from pipeprof.units import format_count

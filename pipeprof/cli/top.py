@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.format_option import format_option
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
-from pipeprof.cli.output_option import keeps_files, none_for_stdout
+from pipeprof.cli.options import LocalPath, format_option, keeps_files, none_for_stdout
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import report_file
+from pipeprof.cli.options import FORMS, format_option, report_file
 from pipeprof.cli.run_argument import RUN
 
 if TYPE_CHECKING:

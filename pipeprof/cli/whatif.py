@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import COMMAND, FORMS, LocalPath, budget_option, folder_option, format_option, redact_option
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
 from pipeprof.errors import UsageError
 from pipeprof.experiment.pairs import LEAST_RUN

@@ -19,8 +19,7 @@ from pipeprof.collect.launch import Exit, ProbeOptions, command_path, run_comman
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
-from pipeprof.record.document import BAD_JSON
-from pipeprof.record.file_name import COMPACT
+from pipeprof.record.document import BAD_JSON, COMPACT
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import read_file

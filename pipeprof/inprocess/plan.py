@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect import LONGEST_MS
 from pipeprof.collect.session import default_name
 from pipeprof.errors import UsageError
-from pipeprof.inprocess.actions import ProfilerAction, Schedule
-from pipeprof.inprocess.activities import ProfilerActivity, chosen
+from pipeprof.inprocess.actions import ProfilerAction, ProfilerActivity, Schedule, chosen
 from pipeprof.inprocess.recording import Plan
 
 if TYPE_CHECKING:

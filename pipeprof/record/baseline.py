@@ -23,10 +23,10 @@ from pipeprof.record.baseline_files import (
     read_document,
 )
 from pipeprof.record.baseline_summary import is_primary
-from pipeprof.record.file_name import checked_name
+from pipeprof.record.document import checked_name
 from pipeprof.record.machine import hard_differences, machine_class
-from pipeprof.record.object_place import open_place
 from pipeprof.record.objects import without_secrets
+from pipeprof.record.place import open_place
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:

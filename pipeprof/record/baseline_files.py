@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.record import pages
 from pipeprof.record.baseline_summary import summary_text
-from pipeprof.record.document import BAD_JSON
-from pipeprof.record.file_name import FileName, Sha256  # noqa: TC001 - msgspec reads the annotations
+from pipeprof.record.document import BAD_JSON, FileName, Sha256
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.note import Note  # noqa: TC001 - msgspec reads the annotation

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
-from pipeprof.record.file_name import is_table_file
+from pipeprof.record.document import is_table_file
 from pipeprof.record.lock import LOCK
 from pipeprof.record.run import MANIFEST, SPOOL
 from pipeprof.record.schema import BY_NAME

@@ -14,8 +14,7 @@ import msgspec
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
-from pipeprof.record.document import BAD_JSON, decode_document
-from pipeprof.record.file_name import COMPACT, PartName, Sha256, is_rank_part, is_table_file
+from pipeprof.record.document import BAD_JSON, COMPACT, PartName, Sha256, decode_document, is_rank_part, is_table_file
 from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION

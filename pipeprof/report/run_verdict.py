@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.rows import Course, HostAccount, HostRoom, RunAccount, typed
+from pipeprof.record.run import UNFINISHED
 from pipeprof.report import kept
 from pipeprof.report.diagnosis import judged
-from pipeprof.report.hang import hang_facts
 from pipeprof.report.ranks import rank_verdicts
+from pipeprof.report.words import waiting as words
 from pipeprof.verdict import run_account
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.drift import BLOCKS, judge_course
 from pipeprof.verdict.ending import has_failed, is_bad, was_an_error
+from pipeprof.verdict.hang import hang_of
 from pipeprof.verdict.ranking import rank
 from pipeprof.verdict.run_account import training_share
 
@@ -117,3 +119,16 @@ def run_account_of(engine: Engine, run: Run, course: Sequence[dict[str, Any]]) -
         "leading": next(iter(run_account.costly_parts(large)), None),
         "slower": run_account.costly_drift(course, run_account.training_ns(rows)),
     }
+
+
+def hang_facts(run: Run) -> dict[str, Any] | None:
+    """`rep`, `for_s`, `stepped` and `ranks` of verdict/hang.Hang, each rank with `text`, a sentence; None without one.
+
+    Also None of a run that is not over, of which the live record tells.
+    """
+    is_over = run.manifest.state != "running" and not run.manifest.options.get(UNFINISHED)
+    hang = hang_of(run.manifest.reps) if is_over else None
+    if hang is None:
+        return None
+    ranks = [{**row, "text": words.sentence(row, words.THEN)} for row in hang.rows]
+    return {"rep": hang.rep, "for_s": hang.for_s, "stepped": hang.stepped, "ranks": ranks}

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import Chart, cut, filled, sentence
-from pipeprof.report.memory.first_fit import with_places
-from pipeprof.report.memory.svg import address_ranges, place_of
+from pipeprof.report.memory.svg import address_ranges, place_of, with_places
 from pipeprof.report.words.memory import maker
 from pipeprof.units import NS_PER_S, byte_unit, format_bytes, format_count, format_ns, format_ratio
 

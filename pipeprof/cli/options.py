@@ -1,0 +1,189 @@
+"""Options and arguments that several verbs have."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from pipeprof.errors import BAD_PATTERN, UsageError
+from pipeprof.units import seconds_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class FiniteRange(click.FloatRange):
+    """A range of finite numbers."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a valid float", param, ctx)
+        return number
+
+
+engine_option = click.option(
+    "--engine", metavar="URL", help="Work on this Dask cluster, such as tcp://HOST:8786.  [default: this machine]"
+)
+
+
+def complete_files(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The shell's own files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+COMMAND = click.argument("command", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_files)
+
+
+def refuse_empty(path: object) -> None:
+    """Raises UsageError for a path without a letter, which would be the current folder."""
+    if path == "":
+        raise UsageError("a path is empty", "is a variable of the shell not set? `.` is the current folder")
+
+
+class LocalPath(click.Path):
+    """A path that is no URL: one taken for the name of a folder would lose its second slash, and the run in it.
+
+    With `urls` a URL is taken too, and stays text.
+    """
+
+    def __init__(self, *, urls: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self.urls = urls
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises UsageError for a URL, and for an empty path."""
+        refuse_empty(value)
+        if isinstance(value, str) and "://" in value:
+            if self.urls:
+                return value
+            from pipeprof.record.objects import without_secrets
+
+            raise UsageError(
+                f"`{without_secrets(value)}` is a URL: expected a path on this machine",
+                "verbs that take RUN read URLs; `pipeprof push RUN URL` and `pipeprof collect -o URL` upload a run",
+            )
+        return super().convert(value, param, ctx)
+
+
+def folder_option(
+    name: str, help_text: str, default: Path | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:  # fmt: skip
+    """`-o FOLDER`, the folder that a verb writes into, passed as `name`."""
+    return click.option(
+        "-o", "--output", name, metavar="FOLDER", type=LocalPath(), default=default, show_default=default is not None,
+        help=help_text,
+    )  # fmt: skip
+
+
+def budget_option(limits: str, without: str = "no limit") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--budget TIME`, passed as seconds: what it limits, and what holds without it: words, or a time."""
+    is_time = without[:1].isdigit()
+    end = "" if is_time else f"  [default: {without}]"
+    return click.option(
+        "--budget", metavar="TIME", callback=budget_seconds, default=without if is_time else None, show_default=is_time,
+        help=f"{limits}: in seconds, or with a unit, such as 10m or 1h30m.{end}",
+    )  # fmt: skip
+
+
+def budget_seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
+    if text is None:
+        return None
+    total = seconds_from_text(text)
+    if total is None:
+        raise click.BadParameter(f"`{text}` is not a time: expected seconds, or for example 10m or 1h30m")
+    return total
+
+
+TERMINAL, TABLE = "terminal", "table"
+FORMS = ("html", "markdown", "json")  # that every report has beside it
+
+
+class Form(click.Choice[str]):
+    """One of the formats of a verb."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The format, `terminal` for its other name. Raises BadParameter."""
+        return super().convert(TERMINAL if value == TABLE else value, param, ctx)
+
+
+def format_option(*others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--format`, passed as `form`: `terminal`, which is the default, or one of the others."""
+    return click.option(
+        "--format", "form", type=Form((TERMINAL, *others)), default=TERMINAL, show_default=True,
+        help="Format of the output.",
+    )  # fmt: skip
+
+
+def _add_redactions(ctx: click.Context, _param: click.Parameter, patterns: tuple[str, ...]) -> None:
+    """Put the patterns into the environment, where every process of the job finds them. Raises BadParameter."""
+    from pipeprof.collect.probe.redact import VARIABLE
+
+    for pattern in patterns:
+        if "\n" in pattern:
+            shown = pattern.replace("\n", "\\n")
+            raise click.BadParameter(f"`{shown}` has several lines: give a --redact for each pattern")
+        try:
+            empty = re.compile(pattern).match("") is not None
+        except BAD_PATTERN as error:
+            raise click.BadParameter(f"`{pattern}` is not a regular expression: {error}") from error
+        if empty:
+            raise click.BadParameter(
+                f"`{pattern}` matches the empty text: expected a pattern of at least one character"
+            )
+    if patterns and not ctx.resilient_parsing:
+        os.environ[VARIABLE] = "\n".join(filter(None, [os.environ.get(VARIABLE), *patterns]))
+
+
+redact_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--redact",
+    metavar="PATTERN",
+    multiple=True,
+    callback=_add_redactions,
+    expose_value=False,
+    help="Also mask what this regular expression matches (as ***); may be repeated (or variable PIPEPROF_REDACT).",
+)
+
+
+STDOUT = Path("-")
+
+
+def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Refuse, before any work, to replace the files that these parameters of a verb name; adds `--force`."""
+
+    def around(verb: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(verb)
+        def checked(*, force: bool, **given: Any) -> None:
+            from pipeprof.report.output import check_free
+
+            for option in options:
+                if given[option] is not None:
+                    check_free(given[option], force=force)
+            verb(**given)
+
+        return click.option("--force", is_flag=True, help="Replace the output file if it exists.")(checked)
+
+    return around
+
+
+def report_file(*others: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`-o FILE`, passed as `output`, None for stdout, with `--force` for it and for the files of the `others`."""
+    option = click.option(
+        "-o", "--output", metavar="FILE", type=LocalPath(), callback=none_for_stdout,
+        help="Write to this file; - is standard output.",
+    )  # fmt: skip
+    return lambda verb: option(keeps_files("output", *others)(verb))
+
+
+def none_for_stdout(_context: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """`-` is standard output, which is no file."""
+    return None if path == STDOUT else path
