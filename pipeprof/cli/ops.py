@@ -127,7 +127,7 @@ def _opened(path: Path) -> Any:
     if not path.is_file():
         return opened(path)
     from pipeprof.read.imported import imported
-    from pipeprof.report.progress import status_line
+    from pipeprof.report.output import status_line
 
     with status_line("pipeprof: reading", quiet=False) as progress:
         run = imported(path, progress)

@@ -31,7 +31,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
       pipeprof timeline RUN
       pipeprof timeline RUN -o trace.json.gz --steps 100:110 --ranks 0,1
     """  # noqa: D301
-    from pipeprof.report.progress import status_line
+    from pipeprof.report.output import status_line
     from pipeprof.report.timeline.clock import parse_ranks, parse_steps
     from pipeprof.report.timeline.trace import Choice, write
 

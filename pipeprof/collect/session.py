@@ -20,7 +20,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.document import BAD_JSON, COMPACT
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id

@@ -20,8 +20,7 @@ from pipeprof.report.ops import cells
 from pipeprof.report.ops.columns import parse_order
 from pipeprof.report.ops.repetitions import summed
 from pipeprof.report.ops.sections import torch_block
-from pipeprof.report.table import draw
-from pipeprof.report.wrap import wrap_text
+from pipeprof.report.table import draw, wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,12 +15,11 @@ from pipeprof.errors import UsageError
 from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
-from pipeprof.inprocess.endings import ends_well, message_of, reason, say
 from pipeprof.inprocess.formats import MEMORY
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
 from pipeprof.inprocess.plan import always, folder_of, plan_of
-from pipeprof.inprocess.recording import Recording
+from pipeprof.inprocess.recording import Recording, ends_well, message_of, reason_of, say
 from pipeprof.inprocess.results import Results
 
 if TYPE_CHECKING:
@@ -320,7 +319,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if current is None:
             return
         if error is not None:
-            self._save(status=1, reason=reason(error))
+            self._save(status=1, reason=reason_of(error))
         elif self._scheduled and not current.steps:
             self._current = None
             current.discard()

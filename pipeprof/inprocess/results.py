@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
-from pipeprof.inprocess.endings import message_of, say
 from pipeprof.inprocess.formats import chosen_formats, write_formats
+from pipeprof.inprocess.recording import message_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

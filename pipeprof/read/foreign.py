@@ -18,7 +18,7 @@ from pipeprof.read.combine import combine
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.note import note
 from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import open_handle, refuse_outside

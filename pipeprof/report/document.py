@@ -11,8 +11,8 @@ from pipeprof import escape
 from pipeprof.report import json_text, markdown
 from pipeprof.report.output import write_text
 from pipeprof.report.screen import plain_text, print_drawn
+from pipeprof.report.table import wrap_text
 from pipeprof.report.terminal import print_section
-from pipeprof.report.wrap import wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -84,7 +84,7 @@ class Watch:
 
         Before `EARLY_S` its `first_screen` is None, and each look counts the steps anew, by the pace of the ranks.
         """
-        from pipeprof.read.spool.snapshot import snapshot  # noqa: PLC0415
+        from pipeprof.read.spool.recent import snapshot  # noqa: PLC0415
 
         now = _by_pace(ranks)
         early = now | {"first_screen": None}

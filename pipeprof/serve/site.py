@@ -10,8 +10,8 @@ from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.compare import compare_places
 from pipeprof.experiment.history import history_of
 from pipeprof.record.checksums import refuse_changed
-from pipeprof.record.launcher import is_running
 from pipeprof.record.listing import Listed, runs_in
+from pipeprof.record.lock import is_running
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
 from pipeprof.report import html, runs

@@ -15,15 +15,13 @@ from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
-from pipeprof.read.spool.cell_blocks import add_cell_blocks
-from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.looks import called_first, with_sampled_fetches
-from pipeprof.read.spool.owner import facts, is_of
+from pipeprof.read.spool.owner import facts, failure_of, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
-from pipeprof.read.spool.spans import add_syncs
+from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
 from pipeprof.read.spool.steps import READS, ROWS, Step, Steps, find_steps, has_trained, is_row, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows

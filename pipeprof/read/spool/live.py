@@ -12,8 +12,7 @@ from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
 from pipeprof.read.spool.process import NOW, events_of, now_of
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.launcher import processes_alive
-from pipeprof.record.lock import QUIET_S, is_held
+from pipeprof.record.lock import QUIET_S, is_held, processes_alive
 from pipeprof.record.machine import host_name
 from pipeprof.record.whereabouts import Frame, Last, Live, Queue, Stuck, Whereabouts
 

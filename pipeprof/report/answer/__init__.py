@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.report.answer import around, causes, command, data, ended, hang, process, python_call, step, unknown
+from pipeprof.report.answer import around, causes, command, data, ended, hang, process, step, unknown
 from pipeprof.report.answer.shape import Answer
 from pipeprof.report.words import loop
 from pipeprof.report.words import verdict as words
@@ -50,7 +50,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any], Cause], Answer]] = {
     ranking.PART: around.of_part,
     ranking.DRIFT: around.of_drift,
     ranking.RANKS: causes.answer,
-    ranking.CALL: python_call.answer,
+    ranking.CALL: around.answer,
     ranking.STRAGGLER: step.of_straggler,
     **dict.fromkeys(data_cause.CODES, data.answer),
     **dict.fromkeys((*ranking.COSTS, *ranking.WORK), step.answer),

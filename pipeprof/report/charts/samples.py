@@ -6,9 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled, middle_cut
-from pipeprof.report.charts.overtime import ALONG, OWN, Panel
+from pipeprof.report.charts.overtime import ALONG, OWN, Panel, bands
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.names import CPU_USERS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio

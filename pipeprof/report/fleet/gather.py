@@ -24,7 +24,7 @@ from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
 from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
-from pipeprof.record.launcher import is_running
+from pipeprof.record.lock import is_running
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.object_runs import HALF, READERS, add_rollup, glimpsed
 from pipeprof.record.objects import StorageError
@@ -32,7 +32,7 @@ from pipeprof.record.run import load
 from pipeprof.record.run_objects import copied, storage_of
 from pipeprof.record.text import printable, reachable
 from pipeprof.report.fleet.roots import Folder, Prefix, root_of
-from pipeprof.report.made_of import VERSION
+from pipeprof.report.kept import VERSION
 from pipeprof.report.rollup import make, rollup_of, stored
 from pipeprof.report.runs import CUT_OFF
 from pipeprof.version import __version__

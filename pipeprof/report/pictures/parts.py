@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof.report.answer import verdict_in
 from pipeprof.report.charts.chart import COLOURS
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
-from pipeprof.report.charts.whole_run import parts_of
+from pipeprof.report.charts.steps import parts_of
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import loop
 from pipeprof.report.words.names import COMMUNICATION, INTERVALS, TRACE, title

@@ -8,14 +8,12 @@ from pipeprof.report.answer import answer_of, verdict_in
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, focus_of
-from pipeprof.report.sections.causes import causes_section
 from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.cpu import cpu_section, resources_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.sections.operators import operators_section
-from pipeprof.report.sections.pipeline import pipeline_section
-from pipeprof.report.sections.queues import queues_section
-from pipeprof.report.sections.ranks import ranks_section
+from pipeprof.report.sections.pipeline import pipeline_section, queues_section
+from pipeprof.report.sections.ranks import causes_section, ranks_section
 from pipeprof.report.sections.run import run_section, whole_run_section
 from pipeprof.report.sections.steps import split_section, steps_section
 from pipeprof.report.sections.storage import storage_section

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pipeprof.cli.memory import memory
 from pipeprof.errors import UsageError
-from pipeprof.read.megengine.memory_files import read_memory_flow
+from pipeprof.read.megengine.reader import read_memory_flow
 from pipeprof.report.memory.svg import first_fit, svg
 from pipeprof.report.memory.text import sparkline
 
