@@ -1,4 +1,4 @@
-"""Where a report's text goes: stdout, or a file that is whole or not there. Whether a terminal gets colours, and status lines."""
+"""Where a report's text goes: stdout, or a file that is whole or not there. Colours and status lines of a terminal."""
 
 from __future__ import annotations
 
