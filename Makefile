@@ -95,10 +95,10 @@ races: $(TEST)  # RACES=30 times two recordings race for one folder and are kill
 	PIPEPROF_RACES=$(RACES) $(TESTS) -m "not real" tests/e2e/test_races.py
 
 label-real: $(TEST)  # label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/real_trainings/label.py
 
 label-held-out: $(TEST)  # the third that is recorded when the rules are fixed
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py --held-out
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/real_trainings/label.py --held-out
 
 timing: $(TEST)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
@@ -141,30 +141,30 @@ baselines: $(TEST)  ## record our own workloads JOBS=8 times and append them to 
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/record_baselines.py --jobs "$(JOBS)"
 
 bench-overhead: $(TEST)  # what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/overhead.py
 
 bench-cost: $(TEST)  # what the hooks cost, in CPU time of threads, taken out and put back block by block (about 6 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python tests/benchmarks/cost.py --threads
+	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python lab/benchmarks/cost.py --threads
 
 bench-import: $(TEST)  # reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/import_bench.py
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/kineto_bench.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/import_bench.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/kineto_bench.py
 
 bench-memory: $(TEST)  # growth of memory over 100,000 steps, profiled and not (about 5 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py --kinds --memory-steps 100000
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/overhead.py --kinds --memory-steps 100000
 
 bench-ascend: $(TEST)  # kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
 
 bench-causes: $(TEST)  # causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/fleet_score.py --jobs 1000 --seed 100000
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/accuracy/fleet_score.py --jobs 1000 --seed 100000
 
 bench-profile: $(TEST)  # what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
 
 bench-history: .venv-history/.installed  # change points beside apache-otava, mozdetect and ruptures, which need a NumPy of their own (2 hours)
-	.venv-history/bin/python tests/gate/history_bench.py
+	.venv-history/bin/python lab/gate/history_bench.py
 
 .venv-history/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-history
@@ -172,19 +172,19 @@ bench-history: .venv-history/.installed  # change points beside apache-otava, mo
 	touch $@
 
 bench-ranks: $(TEST)  # reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
-	$(BIN)/python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
+	$(BIN)/python lab/benchmarks/ranks_cost.py --ranks 64 256 1024
 
 bench-fleet: $(TEST)  # questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
-	$(BIN)/python tests/benchmarks/fleet_cost.py --runs 10000
+	$(BIN)/python lab/benchmarks/fleet_cost.py --runs 10000
 
 bench-tune: $(TEST)  # `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/tune_bench.py $(FOLDER) --pipelines $(N) --most $(MOST)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/accuracy/tune_bench.py $(FOLDER) --pipelines $(N) --most $(MOST)
 
 bench-storage: $(TEST)  # the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/storage_advice.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/storage_advice.py
 
 bench-timeline: $(TEST)  # a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python lab/benchmarks/timeline_bench.py --events 50000000 --check
 
 fresh-machine:  # these two commands on a bare Debian 12: all of the demo, some of the tests; needs root, debootstrap, network
 	bash tools/fresh_machine.sh $(FRESH)

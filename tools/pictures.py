@@ -89,7 +89,7 @@ def _pipeprof(words: list[str], folder: Path, environment: dict[str, str]) -> st
 
 
 def _unpack(folder: Path) -> None:
-    sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
+    sys.path.insert(0, str(ROOT / "lab" / "accuracy"))
     from archive import unpack  # noqa: PLC0415 - the folder is known from here on
 
     unpack(ROOT / "tests" / "docs" / "captures" / "slow.tar.xz", folder)

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab" / "accuracy"))
 
 from quiet import busy_loops
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeprof.record.schema import BY_NAME
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab" / "accuracy"))
 from archive import pack
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab" / "accuracy"))
 from archive import unpack
 from copies import copy_file, copy_tree
 from shebang import SHEBANG

@@ -494,7 +494,7 @@ TRAINING = {
             if number == TRICK: os.umask(0o777); os.close(os.open("own", os.O_CREAT | os.O_RDWR)); os.umask(0o022)
     """,
     "hears who calls the functions that it replaced": """
-        import builtins
+        import builtins, json
         seen = set()
         def heard(name, real):
             def call(*args, **options):
@@ -506,6 +506,7 @@ TRAINING = {
             (time, "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns thread_time_ns sleep"),
             (os, "open close write read pread fstat stat dup dup2 ftruncate listdir rename mkdir remove unlink"),
             (builtins, "open"),
+            (json, "dump dumps load loads"),
         ):
             for name in names.split(): setattr(module, name, heard(name, getattr(module, name)))
         for number in steps(): pass

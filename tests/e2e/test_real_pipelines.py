@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "real_trainings"))
-
 from catalogue import CASES
 
-HOME = Path(__file__).resolve().parents[1] / "real_trainings"
+HOME = Path(__file__).resolve().parents[2] / "lab" / "real_trainings"
 PARTS = 4  # processes; a process imports MindSpore once for its trainings
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 

@@ -17,7 +17,7 @@ from pipeprof.experiment.tune.arguments import Sources
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.real]
 
-SCRIPTS = Path(__file__).parents[1] / "real_trainings" / "libraries"
+SCRIPTS = Path(__file__).resolve().parents[2] / "lab" / "real_trainings" / "libraries"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Traces of trainings on a GPU: what limits them against what a change of the training showed, device times against torch.
 
-`tests/real/gpu/record.py --stored` recorded both, on the GPU that truth.json names.
+`lab/real/gpu/record.py --stored` recorded both, on the GPU that truth.json names.
 """
 
 from __future__ import annotations

@@ -9,12 +9,9 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from ascend_files import EPOCH_US, write_output
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from import_bench import write_profile
 
 MEMORY_MIB = 420  # of the whole process, which begins with some 120

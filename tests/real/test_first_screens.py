@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from archive import unpack
 from copies import copy_tree
 
 from pipeprof.cli.report import SECTIONS
@@ -13,7 +14,6 @@ from pipeprof.report import markdown, terminal
 from pipeprof.report.answer.screen import height
 from pipeprof.report.build import build
 from pipeprof.report.sections import NAMES, first_lines
-from tests.accuracy.archive import unpack
 from tests.real.test_captures import CAPTURES
 from tests.real.test_captures import NAMES as CAPTURED
 

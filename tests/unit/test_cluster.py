@@ -14,6 +14,8 @@ import pytest
 from ascend_files import write_output
 from click.testing import CliRunner
 from cluster_nodes import cluster_of, end, fill, kill, where
+from fleet_cost import forget_rollup
+from fleet_runs import make_fleet
 
 from pipeprof import cluster, processes
 from pipeprof.cli import cli
@@ -22,10 +24,6 @@ from pipeprof.read.foreign import import_path
 from pipeprof.record.run import load
 from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet.gather import gather
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from fleet_cost import forget_rollup
-from fleet_runs import make_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]  # starts a cluster of workers
 RUNS, RANKS = 130, 5

@@ -91,7 +91,7 @@ def _without_us(exc_info):
     try:
         error = sys.exc_info()[1] if exc_info is None else exc_info[1]
         if error is not None:
-            loaders.leave_out_frames(error)
+            recorder.unseen(error)
     except Exception:
         recorder.REC.failed("loader")
 
@@ -217,7 +217,11 @@ def _closing(original):
         feed = recorder.guarded("loader", _of_iterators.get, self)
         if feed is not None:
             recorder.guarded("loader", feed.close)
-        return original(self)
+        try:
+            return original(self)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
 
     return terminate
 

@@ -29,7 +29,6 @@ def tell(root):
         return
     if isinstance(value, KeyboardInterrupt) and not sys.modules.keys() >= NEEDED:
         return
-    import json
     import traceback
 
     hide = hider()
@@ -51,7 +50,7 @@ def tell(root):
         if _is_own(frame.filename):
             facts["place"], facts["code"] = "%s:%s" % (frame.filename, frame.lineno), hide(frame.line or "")
     facts.update(_own_frame(inner))
-    files.write_once(os.path.join(root, NAME), (json.dumps(facts) + "\n").encode())
+    files.write_once(os.path.join(root, NAME), (recorder.encode(facts) + "\n").encode())
 
 
 def _of_dataset(lines):

@@ -173,11 +173,9 @@ def _hide(line):
 
 def replace(path, facts):
     """Write facts as JSON in the place of the old ones; a folder that is gone, or a full disk, is no matter."""
-    import json
-
     temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path))
     try:
-        files.write_once(temporary, json.dumps(facts, default=str).encode("utf-8", "replace"), REPLACE)
+        files.write_once(temporary, recorder.encode(facts).encode("utf-8", "replace"), REPLACE)
         files.rename(temporary, path)
     except OSError:
         pass

@@ -7,14 +7,12 @@ batches lie ready. `mindspore.dataset`, whose stages run side by side with queue
 (`dataset`, `callables`, `workers`) that record the same.
 """
 
-import os
 import threading
 import weakref
 
 from . import callables, dataset, lines, recorder, sizes, steps, workers
 
 KEPT = 256  # batches whose readiness is kept until it is written
-FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 WORKER = None  # type: tuple[Feed, dict[str, workers.Slot]] | None  # of this process, when it is one of a loader's
 _starting = threading.local()
@@ -124,7 +122,7 @@ def with_feed(original, describe, kept, made):
     """The method of a loader that makes an iterator, with a feed for that.
 
     `describe(loader)`: its description; `kept(loader)`: whether it hands out an iterator that has one;
-    `made(iterator)`: process ids of its workers. Of an error one frame of ours is in the traceback.
+    `made(iterator)`: process ids of its workers.
     """
 
     def __iter__(self):
@@ -140,7 +138,7 @@ def with_feed(original, describe, kept, made):
         try:
             iterator = original(self)
         except BaseException as error:
-            leave_out_frames(error)
+            recorder.unseen(error)
             raise
         finally:
             _starting.feed = None
@@ -215,7 +213,7 @@ def with_fetches(original, feed_of, ready):
             flag = recorder.STOPPED
             raise
         except BaseException as error:
-            leave_out_frames(error)
+            recorder.unseen(error)
             raise
         finally:
             recorder.guarded("lines", lines.LINES.go_on, halted)
@@ -330,19 +328,6 @@ def _pairs(combine, some, others):
 
 def _left(whole, part):
     return max(0, whole - part)
-
-
-def leave_out_frames(error):
-    """Take the frames of hooks out of a traceback, as far as they lie behind the first one that is none."""
-    try:
-        entry = error.__traceback__
-        while entry is not None and entry.tb_next is not None:
-            if entry.tb_next.tb_frame.f_code.co_filename.startswith(FOLDER):
-                entry.tb_next = entry.tb_next.tb_next
-            else:
-                entry = entry.tb_next
-    except Exception:
-        recorder.REC.failed("loader")
 
 
 def _started(feed, pids):

@@ -31,6 +31,16 @@ process_cpu, thread_cpu = time.process_time_ns, getattr(time, "thread_time_ns", 
 HELLO = "hello.jsonl"  # one line of each Python that is watched, and one of each that stopped recording early
 REC = None
 _FOLDER = os.path.dirname(__file__) + os.sep
+_encoders = []  # type: list[object]
+
+
+def encode(fields):
+    """`json.dumps` by an encoder of our own: the program may replace that function."""
+    if not _encoders:
+        import json
+
+        _encoders.append(json.JSONEncoder(default=str).encode)
+    return _encoders[0](fields)
 
 
 def clock():
@@ -88,7 +98,7 @@ class Recorder(hooks.Marks):
         if self._options is None:
             import json
 
-            self._take_options(json.loads(self._options_text))
+            self._take_options(json.JSONDecoder().decode(self._options_text))
         return self._options
 
     def _take_options(self, options):
@@ -106,12 +116,10 @@ class Recorder(hooks.Marks):
 
     def line(self, name, **fields):
         """Record something less rare, as a JSON line, to be flushed with the next marks."""
-        import json
-
         fields["e"] = name
         fields.setdefault("t", now())
         self.open()
-        self._lines.append(json.dumps(fields, default=str))
+        self._lines.append(encode(fields))
 
     def warn(self, code, message):
         """Record a warning once per code."""
@@ -250,9 +258,7 @@ class Recorder(hooks.Marks):
         if self._problem is None:
             return
         try:
-            import json
-
-            line = json.dumps({"pid": self.pid, "problem": self._problem})
+            line = encode({"pid": self.pid, "problem": self._problem})
             files.write_once(os.path.join(self.root, HELLO), (line + "\n").encode(), files.APPEND)
             self._problem = None
         except Exception:

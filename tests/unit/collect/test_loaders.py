@@ -165,14 +165,14 @@ def test_how_many_rows_of_workers_are_timed_comes_from_the_last_flush_alone(prob
     assert strides == [11] * 8  # 1,024 rows in a flush
 
 
-def test_an_error_keeps_its_traceback_but_for_one_frame_of_ours(loader):
+def test_an_error_keeps_its_traceback_without_ours(loader):
     one = loader()
     iterator = one.begin()
     iterator.orders = iter([(0, 99)])
     with pytest.raises(ValueError, match="wrong row") as raised:
         one.fetch(iterator)
     files = [Path(str(entry.path)).parent.name for entry in raised.traceback]
-    assert files.count("probe") == 1
+    assert files.count("probe") == int(sys.version_info < (3, 11))  # Python 3.10 puts one back
     assert raised.traceback[-1].name == "row"
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import urllib.request
-from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
+from fleet_cost import forget_rollup
+from fleet_runs import make_fleet
 from object_server import SECRET, faulty_proxy, system_of
 
 from pipeprof.cli import cli
@@ -23,10 +23,6 @@ from pipeprof.record.run_objects import push
 from pipeprof.report import kept
 from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet.gather import gather, once_each
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from fleet_cost import forget_rollup
-from fleet_runs import make_fleet
 
 pytestmark = pytest.mark.slow  # starts servers of object storage
 

@@ -2,12 +2,12 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from fleet_runs import SLOW_HOSTS, make_fleet
 
 from pipeprof.cli import cli
 from pipeprof.record.run import load
@@ -15,9 +15,6 @@ from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet import sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import SCHEMA, gather, rows_of
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from fleet_runs import SLOW_HOSTS, make_fleet
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 RUNS, WORKLOADS = 750, 5

@@ -2,15 +2,17 @@
 
 import math
 import shutil
-import sys
 from copy import deepcopy
 from pathlib import Path
 
 import msgspec
+import page_cost
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import rank_runs
 from copies import copy_tree
+from run_files import sealed
 
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import opened
@@ -24,11 +26,6 @@ from pipeprof.record.run import load
 from pipeprof.report import build as report
 from pipeprof.report import by_parts, html, kept, rollup
 from pipeprof.report.build import build, keep_answers
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import page_cost
-import test_bench_ranks
-from run_files import sealed
 
 pytestmark = pytest.mark.slow  # writes runs of a hundred ranks
 CAPTURES = Path(__file__).resolve().parents[2] / "real" / "captures"
@@ -46,7 +43,7 @@ def made(tmp_path_factory):
         found = load(folder / name)
         found.manifest.state = "complete"
         found.save()
-    sealed(test_bench_ranks.make_run(folder / "many-ranks", 8))
+    sealed(rank_runs.make_run(folder / "many-ranks", 8))
     page_cost.make_run(folder / "long", 301, 3)
     return folder
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
+import page_cost
 import pytest
 from chart_values import values
 
@@ -17,9 +15,6 @@ from pipeprof.report.charts import samples, steps
 from pipeprof.report.charts.facts import facts_of
 from pipeprof.report.charts.overtime import edges
 from pipeprof.report.sections.block import focus_of
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import page_cost
 
 STEPS, RANKS = 6000, 3
 

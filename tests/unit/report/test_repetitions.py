@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from archive import unpack
 from click.testing import CliRunner
 
 from pipeprof.cli import cli
@@ -23,8 +23,6 @@ from pipeprof.report.summary import in_detail, median_step_ns, three_lines
 from pipeprof.units import format_ns
 
 TESTS = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TESTS / "accuracy"))
-from archive import unpack  # noqa: E402
 
 DOCS = TESTS / "docs" / "captures"
 
