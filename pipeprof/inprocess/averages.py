@@ -18,7 +18,7 @@ from pipeprof.record import store
 from pipeprof.report import page
 from pipeprof.report.ops import cells
 from pipeprof.report.ops.columns import parse_order
-from pipeprof.report.ops.repetitions import summed
+from pipeprof.report.ops.question import summed
 from pipeprof.report.ops.sections import torch_block
 from pipeprof.report.table import draw, wrap_text
 

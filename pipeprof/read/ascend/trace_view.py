@@ -22,7 +22,7 @@ from pipeprof.read.ascend.events import MOST, Bare, Event, Lanes, Names, Sort, e
 from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.numbers import joined, nanoseconds, raw_ns
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.tables.share import Notes
 from pipeprof.read.tables.steps import outermost
 from pipeprof.record.document import BAD_JSON
 

@@ -34,8 +34,8 @@ from pipeprof.read.source.content import Content
 from pipeprof.read.source.document import text
 from pipeprof.read.source.json_stream import Scan, of_map
 from pipeprof.read.source.numbers import LARGEST, integer
-from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
 from pipeprof.read.tables.rows import Rows
+from pipeprof.read.tables.share import Damage, count, decide, leave_out, say_problems
 from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record import limits, store
 from pipeprof.record.run import Rank, Rep

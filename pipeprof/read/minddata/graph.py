@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
+    from pipeprof.read.tables.share import Notes
 
 _LARGEST_ID = 1 << 31
 _MOST_OPS = 1 << 16  # no graph is written with as many

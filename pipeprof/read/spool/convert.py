@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import blocks, host, operators, pipelines, records, sections, spans
+from pipeprof.read.spool import account, blocks, operators, pipelines, records, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
@@ -67,7 +67,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     processes = _own_processes(run, rep, notes)
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
     real = int(launch.get("realtime") or 0)
-    samples = host.read_samples(spool / "host.jsonl", notes)
+    samples = account.read_samples(spool / "host.jsonl", notes)
     origins = read_origins(spool / FORKS, notes)
     # when the launcher died too, the best that there is: the last sign of the job
     end = int(
@@ -102,12 +102,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         add_whole_run(steps_of, out, over)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
-        host.add_host(samples, out, mine, others)
+        account.add_host(samples, out, mine, others)
         add_account(samples, out, Family(samples, mine, trained - mine, origins), members)
         _write(run, out, result)
     if not ranks and samples:
         out = RankRows(rep, 0, zero)
-        host.add_host(samples, out, set(), set())
+        account.add_host(samples, out, set(), set())
         _write(run, out, result)
     for note in notes.all:
         run.manifest.warn("spool", note, rep=rep)
@@ -432,7 +432,7 @@ def _tell_end(
     entry: Rank, process: Process, steps: Sequence[Step], samples: Sequence[Mapping[str, Any]], end: int
 ) -> None:
     """What a process of a command that did not end well was in, and the CPU time that it had used and was allowed."""
-    cpu_s, until = host.life_of(entry.pid, samples, end)
+    cpu_s, until = account.life_of(entry.pid, samples, end)
     bye = process.first("bye")
     gone = min(until, end if bye is None else int(bye["t"]))
     entry.last = last_of(

@@ -11,8 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.tables.outcome import Damage, count_ranks, decide, of_ranks
-from pipeprof.read.tables.share import RankTables, Share
+from pipeprof.read.tables.share import Damage, RankTables, Share, count_ranks, decide, of_ranks
 from pipeprof.read.tables.workers import read_shares
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.report.answer import around, causes, command, data, ended, hang, process, step, unknown
+from pipeprof.report.answer import around, causes, command, data, ended, process, step, unknown
 from pipeprof.report.answer.shape import Answer
 from pipeprof.report.words import loop
 from pipeprof.report.words import verdict as words
@@ -44,8 +44,8 @@ def leaking(content: dict[str, Any]) -> str:
 __all__ = ["Answer", "answer_of", "verdict_in"]
 
 _ANSWERS: dict[str, Callable[[dict[str, Any], Cause], Answer]] = {
-    ranking.FAILED: lambda content, _cause: ended.answer(content, hang.before(content)),
-    ranking.HANG: lambda content, _cause: hang.answer(content),
+    ranking.FAILED: lambda content, _cause: ended.answer(content, ended.before(content)),
+    ranking.HANG: lambda content, _cause: ended.stood_still(content),
     ranking.PROCESS: process.answer,
     ranking.PART: around.of_part,
     ranking.DRIFT: around.of_drift,

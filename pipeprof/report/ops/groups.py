@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.columns import SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
-from pipeprof.report.ops.repetitions import of_repetition
+from pipeprof.report.ops.question import of_repetition
 from pipeprof.report.ops.totals import place_of, with_totals
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, data, doubts, reasons, verdict_in
+from pipeprof.report.answer import command, data, doubts, verdict_in
 from pipeprof.report.answer.shape import MANY_TIMES, capital, on_device, ops_of, uncapital
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
-from pipeprof.report.words import loop, suggestions
+from pipeprof.report.words import evidence, loop, suggestions
 from pipeprof.report.words.names import PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
@@ -74,7 +74,7 @@ def _data(section: Section, content: dict[str, Any], lead: Cause) -> None:
     else:
         section.strong.append(_confidence(diagnosis))
     if diagnosis["rule_name"]:
-        section.notes.append(reasons.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
+        section.notes.append(evidence.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
 
 
 def _unlabelled(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import TRAINING, expected, op_label
-from pipeprof.report.words import joined, predictions
+from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     """A suggestion with `text`, `action`, `basis` and `not_when` as sentences; its codes and its numbers are kept."""
     facts = dict(item["facts"])
     if facts.get("prediction"):
-        facts["prediction"] = predictions.worded(facts["prediction"])
+        facts["prediction"] = speedup.worded(facts["prediction"])
     action, reason = WORDS[item["code"]](facts)
     gain = _gain(facts.get("prediction"))
-    basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
+    basis = [BOUND_BASIS] if item["code"] == "bound" else [speedup.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
     not_when = NOT_WHEN[unless["code"]](unless) if unless else None
     text = action + "".join(f": {part}" for part in (reason, gain) if part)

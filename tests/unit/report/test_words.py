@@ -12,18 +12,8 @@ import pipeprof.experiment
 import pipeprof.report
 import pipeprof.verdict
 from pipeprof.record import note as stored
-from pipeprof.report.answer.reasons import FACTS
-from pipeprof.report.words import (
-    causes,
-    comparison,
-    evidence,
-    experiments,
-    gate,
-    names,
-    network,
-    predictions,
-    suggestions,
-)
+from pipeprof.report.words import causes, comparison, evidence, experiments, gate, names, network, speedup, suggestions
+from pipeprof.report.words.evidence import FACTS
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -57,7 +47,7 @@ def written(node: ast.expr) -> set[str]:
         (network.WORDS, ("Advice",)),
         (evidence.WHAT, ("evidence",)),
         (evidence.BASIS, ("on",)),
-        (predictions.WORDS, ("because",)),
+        (speedup.WORDS, ("because",)),
         (gate.WORDS, ("note",)),
     ],
 )
@@ -222,7 +212,7 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
         {"code": "others_not_timed", "op_types": ["TFReaderOp"]},
         {"code": "polled", "workers": 2, "least_ns": 3.125e6},
     ]
-    found = predictions.worded({"ratio": 4.0, "basis": basis, "reason": None})
+    found = speedup.worded({"ratio": 4.0, "basis": basis, "reason": None})
     assert found["basis"][:3] == [
         "maximum throughput of MapOp in proportion to its workers (1 -> 4)",
         "MindRecordOp and TFReaderOp are not timed: the gain is as stated only if they keep up",
