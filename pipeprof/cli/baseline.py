@@ -9,8 +9,7 @@ import click
 
 from pipeprof import escape
 from pipeprof.cli.messages import say, say_named
-from pipeprof.cli.options import FORMS, format_option, report_file
-from pipeprof.cli.run_argument import complete_runs
+from pipeprof.cli.options import FORMS, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count

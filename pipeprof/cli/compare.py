@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from pipeprof.cli.options import LocalPath, format_option, report_file
-from pipeprof.cli.run_argument import complete_runs
+from pipeprof.cli.options import LocalPath, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:

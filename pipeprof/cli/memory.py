@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.messages import opened
-from pipeprof.cli.options import FORMS, STDOUT, LocalPath, format_option, report_file
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import FORMS, RUN, STDOUT, LocalPath, format_option, report_file
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

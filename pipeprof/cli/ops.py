@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.options import FORMS, format_option, report_file
-from pipeprof.cli.run_argument import run_argument
+from pipeprof.cli.options import FORMS, format_option, report_file, run_argument
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,8 +103,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
     """  # noqa: D301
     from pipeprof.record.text import printable
     from pipeprof.report.ops import show
-    from pipeprof.report.ops.columns import is_torchs
-    from pipeprof.report.ops.question import Question
+    from pipeprof.report.ops.question import Question, is_torchs
 
     if row_limit is not None and asked["top"] is not None:
         raise UsageError("--top and --row-limit both say how many rows are shown", "give one of them")

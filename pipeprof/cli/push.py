@@ -8,7 +8,7 @@ import click
 
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import progress_line, say, say_named
-from pipeprof.cli.run_argument import RunPath, complete_runs
+from pipeprof.cli.options import RunPath, complete_runs
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.signals import signals_held

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.options import format_option, report_file
-from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
+from pipeprof.cli.options import RUN, complete_runs, format_option, newest_here, report_file, run_place
 from pipeprof.cli.streams import read_stdin
 from pipeprof.errors import UsageError
 

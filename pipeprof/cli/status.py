@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.options import FORMS, format_option, report_file
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import FORMS, RUN, format_option, report_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -86,11 +86,10 @@ def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
     from pipeprof.report import document
     from pipeprof.report.rows import csv_text
-    from pipeprof.report.sweep import export as sweep_export
     from pipeprof.report.sweep import rows
 
     if export is not None:
-        click.echo(sweep_export.export(content, export), nl=False)
+        click.echo(rows.export(content, export), nl=False)
     elif form == "csv":
         click.echo(csv_text(rows.COLUMNS, rows.plain_rows(content)), nl=False)
     else:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.options import STDOUT, LocalPath, keeps_files
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import RUN, STDOUT, LocalPath, keeps_files
 from pipeprof.errors import UsageError
 from pipeprof.units import format_count
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeprof.cli.messages import say
-from pipeprof.cli.options import LocalPath, format_option, keeps_files, none_for_stdout
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import RUN, LocalPath, format_option, keeps_files, none_for_stdout
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

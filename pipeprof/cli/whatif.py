@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.messages import say
-from pipeprof.cli.options import COMMAND, FORMS, LocalPath, budget_option, folder_option, format_option, redact_option
-from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
+from pipeprof.cli.options import (
+    COMMAND,
+    FORMS,
+    RUN,
+    LocalPath,
+    budget_option,
+    complete_runs,
+    folder_option,
+    format_option,
+    newest_here,
+    redact_option,
+)
 from pipeprof.errors import UsageError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.verdict.speedup import MOST_PAIRS

@@ -16,9 +16,8 @@ from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import store
 from pipeprof.report import page
-from pipeprof.report.ops import cells
-from pipeprof.report.ops.columns import parse_order
-from pipeprof.report.ops.question import summed
+from pipeprof.report.ops import content
+from pipeprof.report.ops.question import parse_order, summed
 from pipeprof.report.ops.sections import torch_block
 from pipeprof.report.table import draw, wrap_text
 
@@ -119,7 +118,7 @@ class KeyAverages:
         block.rows = [[_wrapped(*named) for named in zip(block.head, row, strict=True)] for row in block.rows]
         block.tall = True
         drawn = draw(block, ANY_WIDTH)
-        text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.torch_time(self.self_ns)}"]
+        text = [*drawn.head, *drawn.body, f"Self CPU time total: {content.torch_time(self.self_ns)}"]
         if len(rows) > len(block.rows):
             text.append(f"{len(rows) - len(block.rows)} more rows: row_limit=-1 shows all")
         return "\n".join([*text, *([note] if note else []), ""])

@@ -20,9 +20,8 @@ import psutil
 
 from pipeprof.errors import RunError
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.links import refuse_links_out
 from pipeprof.record.machine import host_name
-from pipeprof.record.plain_file import file_end
+from pipeprof.record.plain_file import file_end, refuse_links_out
 from pipeprof.record.run import load
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.query.engine import Engine
-from pipeprof.report.words import loop
+from pipeprof.report.words import training as loop
 from pipeprof.report.words.training import LEAST_WAIT, wait_share
 from pipeprof.units import format_count, format_ns, format_ratio
 from pipeprof.verdict.gate.levels import usual

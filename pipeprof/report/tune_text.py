@@ -7,13 +7,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import markdown_code
-from pipeprof.report.answer import process
+from pipeprof.report.answer import interruptions
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
-from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, operator
-from pipeprof.report.words import run_account, speedup
+from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
+from pipeprof.report.words import speedup, training
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.storage import CACHE_BYTES
 
@@ -368,10 +367,10 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
-        advice = run_account.advice(one)
+        advice = training.advice(one)
         if advice and 0 < one["share"] < 1:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
-            lines.append(f"{run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
+            lines.append(f"{training.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return Section("Not tried: to be changed in the script, by hand", notes=lines)
 
 
@@ -389,7 +388,7 @@ def _process(contention: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
     site = f", started at {contention['site']}," if contention["site"] else ""
     verb = "takes" if contention["processes"] < 2 else "take"
-    cause = f"{process.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
+    cause = f"{interruptions.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
     waits, own = contention["wait_cores"], contention["training_cores"]
     if waits is None or not own:
         return f"{cause}: no prediction of what its end brings"

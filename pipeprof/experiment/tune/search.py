@@ -49,7 +49,7 @@ from pipeprof.experiment.tune.state import (
     sources_of,
 )
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
 from pipeprof.report.words import speedup

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import line
 from pipeprof.report.answer import command
 from pipeprof.report.summary import median_step_ns, of_medians
-from pipeprof.report.words import loop
+from pipeprof.report.words import training as loop
 from pipeprof.report.words.training import two_lengths
 from pipeprof.units import format_ns, percent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import causes
+from pipeprof.report.answer import step
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import training
 from pipeprof.units import format_count
@@ -19,7 +19,7 @@ def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
 
 def since(content: dict[str, Any]) -> str:
     """A sentence; empty without a training step whose time counts."""
-    if causes.is_sudden(content):
+    if step.is_sudden(content):
         return f"Since step {content['ranks']['causes']['found'][0]['since']}, when that rank became slower."
     row = course_of(content)
     if row is None:

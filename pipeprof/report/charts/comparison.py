@@ -9,7 +9,7 @@ from pipeprof.query.measure import CURVE_POINTS
 from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sentence, ticks, time_unit
 from pipeprof.report.charts.pipeline import ENDS, boxes_of, edges_of, graph
 from pipeprof.report.compare import rows as compare_rows
-from pipeprof.report.compare.why import PROVEN
+from pipeprof.report.compare.rows import PROVEN
 from pipeprof.report.words.comparison import metric_name
 from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio

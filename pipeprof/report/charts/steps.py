@@ -12,7 +12,7 @@ from pipeprof.report.charts.overtime import ALONG, MOST, Panel, bands
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.names import COMMUNICATION as WORDS
 from pipeprof.report.words.names import INTERVALS, title
-from pipeprof.report.words.run_account import PARTS
+from pipeprof.report.words.training import PARTS
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:

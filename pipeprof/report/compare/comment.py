@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report import markdown
-from pipeprof.report.compare import rows, why
+from pipeprof.report.compare import rows
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
 from pipeprof.report.words import first_of
@@ -110,7 +110,7 @@ def _because(content: Mapping[str, Any]) -> str:
         return ""
     sure = "because" if cause.get("proven", True) else "probably because"
     place = cause.get("place_new") or cause.get("place_base")
-    return f", {sure} {plain(why.line(cause).what)}" + (f" ({_name(place)})" if place else "")
+    return f", {sure} {plain(rows.line(cause).what)}" + (f" ({_name(place)})" if place else "")
 
 
 def _differing(content: Mapping[str, Any]) -> str:
@@ -177,7 +177,7 @@ def _cause_line(content: Mapping[str, Any]) -> str:
     if cause is None:
         return ""
     sure = "Cause" if cause.get("proven", True) else "Probable cause"
-    return f"**{sure}:** {plain(why.line(cause).text)}{_places(cause)}"
+    return f"**{sure}:** {plain(rows.line(cause).text)}{_places(cause)}"
 
 
 def _places(entry: Mapping[str, Any]) -> str:

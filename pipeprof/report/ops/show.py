@@ -11,7 +11,8 @@ from pipeprof import escape
 from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.query.engine import Engine
 from pipeprof.report import document, json_text
-from pipeprof.report.ops import cells, sections
+from pipeprof.report.ops import content as cells
+from pipeprof.report.ops import sections
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.content import with_integers
 from pipeprof.report.ops.single import INFOS, listed

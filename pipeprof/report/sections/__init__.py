@@ -18,7 +18,7 @@ from pipeprof.report.sections.run import run_section, whole_run_section
 from pipeprof.report.sections.steps import split_section, steps_section
 from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
-from pipeprof.report.words import loop
+from pipeprof.report.words import training
 from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED
 
@@ -64,7 +64,7 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
     """The sections of these names that have something to say, in the report's order."""
     focus = focus_of(content)
     chosen_sections = []
-    worded = loop.wording(content["run"])
+    worded = training.wording(content["run"])
     said: set[str] = set()
     for name in NAMES:
         if name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer.process import label
+from pipeprof.report.answer.interruptions import label
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
 from pipeprof.report.words.names import CPU_USERS

@@ -10,7 +10,7 @@ from pipeprof.report.answer.shape import MANY_TIMES, capital, on_device, ops_of,
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
-from pipeprof.report.words import evidence, loop, suggestions
+from pipeprof.report.words import evidence, suggestions, training
 from pipeprof.report.words.names import PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
@@ -107,7 +107,7 @@ def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:
 def _network(section: Section, content: dict[str, Any], lead: Cause) -> None:
     """What limits the step itself."""
     network = content["diagnosis"]["network"]
-    if network is None or loop.only_reads(content["run"]):
+    if network is None or training.only_reads(content["run"]):
         return
     slow = network["slowest_rank"]
     if network["limit"] in LIMITS:

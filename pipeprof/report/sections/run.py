@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof import escape
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, rows_at
-from pipeprof.report.words import loop, run_account
+from pipeprof.report.words import training
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -84,16 +84,16 @@ def _numbers(what: str, numbers: set[int]) -> str:
 
 def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """Large parts first in words, then all of them in order of time."""
-    section, worded = Section("Whole run"), loop.wording(content["run"])
+    section, worded = Section("Whole run"), training.wording(content["run"])
     account = content["run_account"]
     for item in account["large"]:
-        share, advice = format_ratio(item["share"]), run_account.advice(item)
-        text = f"{capital(run_account.name(item))}: {share} of the run ({run_account.numbers(item)})"
+        share, advice = format_ratio(item["share"]), training.advice(item)
+        text = f"{capital(training.name(item))}: {share} of the run ({training.numbers(item)})"
         section.notes.append(f"{text}. {advice.rstrip('.')}" if advice else text)
     rows = sorted(rows_at(account["parts"], focus), key=lambda row: (row["start_ns"], row["part"]))
     listed = [
         [
-            worded(run_account.name(row)),
+            worded(training.name(row)),
             str(row["count"]),
             format_ns(row["dur_ns"]),
             format_ratio(row["share"]),

@@ -14,10 +14,9 @@ from pipeprof.report.sections.block import (
     timed_steps,
     times,
 )
-from pipeprof.report.words import loop, training
+from pipeprof.report.words import training
 from pipeprof.report.words.names import INTERVALS, TRACE, title
-from pipeprof.report.words.run_account import PARTS
-from pipeprof.report.words.training import LEAST_WAIT, repeated_passes
+from pipeprof.report.words.training import LEAST_WAIT, PARTS, repeated_passes
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -43,10 +42,10 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     steps = content["steps"]
     section = Section("Steps")
     _chosen(section, content, focus)
-    inference = loop.is_inference(content["run"])
+    inference = training.is_inference(content["run"])
     rows = [
         [
-            loop.KINDS.get(row["kind"], row["kind"]) if inference else row["kind"],
+            training.KINDS.get(row["kind"], row["kind"]) if inference else row["kind"],
             timed_steps(row),
             *times(row),
             format_ns(row["stddev_ns"]),
@@ -66,7 +65,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if phases and not parted and not inference:
         section.blocks.append(
             Block(
-                (f"phase of a {loop.unit(content['run'])}", "steps", "mean", "median", "p90", "max", "of a step"),
+                (f"phase of a {training.unit(content['run'])}", "steps", "mean", "median", "p90", "max", "of a step"),
                 phases,
                 frozenset(range(1, 7)),
             )
@@ -96,7 +95,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     stages = {row["stage"]: row for row in rows_at(steps["stages"], focus)}
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
-        for name, text in (STAGES | loop.STAGES if inference else STAGES).items()
+        for name, text in (STAGES | training.STAGES if inference else STAGES).items()
         if name in stages and not (name == "first_step" and content["run"]["source"].startswith("import:"))
     ]
     if listed:

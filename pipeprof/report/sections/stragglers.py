@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.ops.cells import amount
+from pipeprof.report.ops.content import amount
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, portion, short_name
 from pipeprof.report.words.names import PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio

@@ -22,10 +22,10 @@ from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.record.cache import cache_folder
 from pipeprof.report.document import draw
-from pipeprof.report.ops import cells, sections
-from pipeprof.report.ops.columns import SINGLE, Order, parse_order
+from pipeprof.report.ops import content as cells
+from pipeprof.report.ops import sections
 from pipeprof.report.ops.groups import COLUMNS
-from pipeprof.report.ops.question import Question
+from pipeprof.report.ops.question import SINGLE, Order, Question, parse_order
 from pipeprof.report.ops.show import answer
 
 pytestmark = pytest.mark.usefixtures("own_cache")

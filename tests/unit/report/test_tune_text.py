@@ -6,7 +6,8 @@ import pytest
 from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content
 
-from pipeprof.report import document, mindrecord, screen, tune_text
+from pipeprof.report import document, screen, tune_text
+from pipeprof.report.sections import storage
 from pipeprof.report.words import speedup
 
 
@@ -104,8 +105,8 @@ def test_the_code_that_writes_small_files_into_one_runs(tmp_path, monkeypatch):
         cv2.imwrite(f"{number}.png", np.full((4, 4, 3), number, np.uint8))
         files.append((f"{number}.png", number))
     known = {"ds": ds, "vision": ds.vision, "files": files}
-    exec("\n".join(mindrecord.WRITE), known)  # noqa: S102 - it is what users are told to run
-    exec("\n".join(mindrecord.READ).replace('"label"]', '"label"], shuffle=False'), known)  # noqa: S102
+    exec("\n".join(storage.WRITE), known)  # noqa: S102 - it is what users are told to run
+    exec("\n".join(storage.READ).replace('"label"]', '"label"], shuffle=False'), known)  # noqa: S102
     rows = list(known["data"].create_dict_iterator(num_epochs=1, output_numpy=True))
     assert [(int(row["label"]), row["image"].shape, int(row["image"].max())) for row in rows] == [
         (number, (4, 4, 3), number) for number in range(6)
@@ -123,7 +124,7 @@ def test_small_files_are_advised_with_the_code():
     assert "waits 80.0 % of a row's time for small files, 2.00 KiB each" in " ".join(text.split())
     assert "at most x2.50" in " ".join(text.split())
     lines = [line.strip() for line in text.splitlines()]
-    assert all(line.strip() in lines for line in (*mindrecord.WRITE, *mindrecord.READ))
+    assert all(line.strip() in lines for line in (*storage.WRITE, *storage.READ))
 
 
 def test_what_is_saved_is_said_with_the_speed_that_is_kept():
