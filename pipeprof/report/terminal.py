@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pipeprof import escape
+from pipeprof.report.pictures.bars import bars_of
+from pipeprof.report.pictures.flow import stages_of
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Section, chosen, first_lines, sections
 from pipeprof.report.table import print_block
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 RULE = 4  # least columns of the line behind a title
+PROMPT = 3  # lines of a terminal beside the answer and the picture: the command, a blank line, the next prompt
 
 
 def show(content: dict[str, Any], *, full: bool = False, names: Collection[str] = ()) -> None:
@@ -51,7 +54,7 @@ def print_section(console: Console, section: Section) -> None:
 
 def _report(console: Console, content: dict[str, Any], *, full: bool, names: Collection[str]) -> None:
     if not names:
-        _first(console, first_lines(content))
+        _first(console, content)
     if names or full:
         _print(console, chosen(content, names) if names else sections(content))
 
@@ -64,7 +67,18 @@ def _print(console: Console, parts: Sequence[Section]) -> None:
         console.print()
 
 
-def _first(console: Console, lines: Sequence[str]) -> None:
+def _first(console: Console, content: dict[str, Any]) -> None:
     """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
+    lines = first_lines(content)
+    sentence = lines.index("") if "" in lines else len(lines)
     for number, line in enumerate(lines):
+        if number == sentence and console.is_terminal:
+            _picture(console, content, console.height - len(lines) - PROMPT)
         console.print(Text(escape.line(line), style="bold" if number == 0 else ""), soft_wrap=True)
+
+
+def _picture(console: Console, content: dict[str, Any], rows: int) -> None:
+    """The data pipeline as bars, where the first screen stays one with it."""
+    bars = bars_of(stages_of(content), rows, utf=console.encoding.startswith("utf"))
+    for bar in [Text(), *bars] if bars else []:
+        console.print(bar)

@@ -49,7 +49,7 @@ def of_stage(row: JudgedStage, rule: str) -> Iterator[dict[str, Any]]:
         timed = on("timed_batches", times=row.source, batches=row.timed_batches or 0)
         yield evidence("work_per_batch", row.work_ns, "ns", LOAD, timed, op=who)
         yield evidence("max_throughput", row.rate, "batches/s", LOAD, on("workers", workers=row.workers), op=who)
-        yield _utilisation(row.utilisation, who)
+        yield _utilisation(row, who)
     else:
         yield evidence("queue_drop", row.drop_ratio or 0.0, "share", LOAD, on("no_service_times"), op=who)
     samples = on("samples", samples=row.samples)
@@ -60,8 +60,11 @@ def of_stage(row: JudgedStage, rule: str) -> Iterator[dict[str, Any]]:
     yield from _of_computing(row, who, rule)
 
 
-def _utilisation(times: float | None, who: dict[str, Any]) -> dict[str, Any]:
+def _utilisation(row: JudgedStage, who: dict[str, Any]) -> dict[str, Any]:
     """At most all of its time: a training may take more for a while, from batches that were prepared before."""
+    times = row.utilisation
+    if row.chained:
+        return evidence("utilisation", times and min(times, 1.0), "share", LOAD, on("takes_turns"), op=who)
     if times is None or times <= 1:
         return evidence("utilisation", times, "share", LOAD, on("throughputs"), op=who)
     return evidence("utilisation", 1.0, "share", LOAD, on("prefilled", times=times), op=who)

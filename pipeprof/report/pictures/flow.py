@@ -88,15 +88,24 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
     place = line(load.get("code") or load.get("site") or "")
     return Stage(
         names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
-        None if op["inlined"] else op["workers"], load.get("utilisation"), load.get("work_ns"),
+        None if op["inlined"] else op["workers"], _busy(load), load.get("work_ns"),
         queue.get("mean_ratio"), op["capacity"], op["op_id"] == limits, ", ".join(elsewhere),
     )  # fmt: skip
 
 
-def busiest(stages: Sequence[Stage]) -> list[Stage]:
-    """At most MOST_STAGES of them in their order: the one that limits, the training, and the busiest others."""
+def _busy(load: Row) -> float | None:
+    """Of a stage that takes turns with others its own part of the time, not that of them all."""
+    busy: float | None = load.get("utilisation")
+    pace, capacity = load.get("loop_rate"), load.get("rate")
+    if busy is None or not load.get("chained") or not capacity:
+        return busy
+    return min((pace or 0.0) / capacity, busy)
+
+
+def busiest(stages: Sequence[Stage], most: int = MOST_STAGES) -> list[Stage]:
+    """At most so many of them in their order: the one that limits, the training, and the busiest others."""
     last = len(stages) - 1
     ranked = sorted(
         range(len(stages)), key=lambda at: (not stages[at].limits, at != last, -(stages[at].busy or 0.0), at)
     )
-    return [stages[at] for at in sorted(ranked[:MOST_STAGES])]
+    return [stages[at] for at in sorted(ranked[:most])]

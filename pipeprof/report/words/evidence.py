@@ -245,6 +245,7 @@ BASIS: dict[str, Callable[[Facts], str]] = {
     "timed_batches": lambda facts: f"{TIMES.get(facts['times'], facts['times'])}, {batches(facts['batches'])}",
     "workers": lambda facts: format_count(facts["workers"], "worker"),
     "throughputs": lambda _: "throughput of the training / its maximum throughput",
+    "takes_turns": lambda _: "stages that take turns count as one, which the longest of them stands for",
     "prefilled": lambda facts: (
         f"the training took {facts['times']:.2f} times its maximum throughput, from batches that were prepared before"
     ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from html import unescape
 
 import pytest
+from rich.console import Console
 
-from pipeprof.report import html
+from pipeprof.report import html, terminal
 from pipeprof.report.build import build
 from pipeprof.report.page import MOST_LETTERS, STYLE, digest, shortened
 from pipeprof.report.pictures import picture_of
@@ -72,3 +74,38 @@ def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title():
     assert found[2].endswith("/1-Dense/MatMul-op0")
     assert len(unescape(found[2])) == MOST_LETTERS
     assert shortened("a sentence of many words that is long") == "a sentence of many words that is long"
+
+
+def on_terminal(content, rows):
+    """The lines that a terminal of so many rows shows."""
+    console = Console(file=io.StringIO(), width=80, height=rows, force_terminal=True, no_color=True)
+    terminal._first(console, content)
+    return re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue()).splitlines()
+
+
+def test_a_terminal_with_room_shows_the_stages_as_bars(late):
+    shown = on_terminal(late, rows=50)
+    bars = shown[shown.index("") + 1 :]
+    bars = bars[: bars.index("")]
+    assert [line.split()[0] for line in bars] == [stage.short.split()[0] for stage in stages_of(late)]
+    assert [line.split()[0] for line in bars if line.endswith("limits")] == [late["diagnosis"]["op_name"]]
+    assert max(map(len, shown)) <= 80
+
+
+def test_the_first_screen_stays_one_screen(late):
+    short = len(on_terminal(late, rows=10))
+    heights = range(short, short + 12)
+    shown = [len(on_terminal(late, rows=rows)) for rows in heights]
+    assert all(lines <= max(short, rows - 2) for lines, rows in zip(shown, heights, strict=True))
+    assert shown[-1] > short
+
+
+def test_a_pipe_is_shown_no_bars(late):
+    assert "░" not in terminal.text(late)
+
+
+def test_a_stage_that_takes_turns_is_as_busy_as_its_own_work_makes_it(late):
+    loads = late["pipeline"]["load"]
+    limiting = next(row for row in loads if row["op_id"] == late["diagnosis"]["op_id"])
+    limiting |= {"chained": True, "loop_rate": 10.0, "rate": 100.0, "utilisation": 1.0}
+    assert [stage.busy for stage in stages_of(late) if stage.limits] == [0.1]

@@ -1,0 +1,46 @@
+"""The data pipeline as bars of text, for a terminal: a line for each stage, from the source to the training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import middle_cut
+from pipeprof.report.pictures.flow import MOST_STAGES, busiest
+from pipeprof.units import format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.report.pictures.flow import Stage
+
+LEAST_ROWS = 3  # stages, below which the picture says nothing
+BAR, NAME = 28, 28  # columns
+EIGHTHS = " ▏▎▍▌▋▊▉"
+FULL, EMPTY, PLAIN = "█", "░", "#"
+
+
+def bars_of(stages: Sequence[Stage], rows: int, *, utf: bool) -> list[Text]:
+    """At most `rows` lines of 80 columns; none where no stage was timed, or where too few lines have room."""
+    most = min(rows, MOST_STAGES)
+    if most < min(LEAST_ROWS, len(stages)) or all(stage.busy is None for stage in stages):
+        return []
+    return [_row(stage, utf=utf) for stage in busiest(stages, most)]
+
+
+def _row(stage: Stage, *, utf: bool) -> Text:
+    name = middle_cut(line(stage.name), NAME)
+    share = "not timed" if stage.busy is None else f"busy {format_ratio(stage.busy)}"
+    text = Text(f"{name:<{NAME}} ")
+    text.append(_bar(stage.busy or 0.0, utf=utf), style="bold red" if stage.limits else "cyan")
+    return text.append(f" {share}" + (", limits" if stage.limits else ""), style="bold" if stage.limits else "")
+
+
+def _bar(share: float, *, utf: bool) -> str:
+    filled = round(min(max(share, 0.0), 1.0) * BAR * 8)
+    if not utf:
+        return (PLAIN * (filled // 8)).ljust(BAR, ".")
+    part = EIGHTHS[filled % 8].strip()
+    return (FULL * (filled // 8) + part).ljust(BAR, EMPTY)
