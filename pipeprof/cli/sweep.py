@@ -85,8 +85,8 @@ def sweep(
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
     from pipeprof.report import document
+    from pipeprof.report import sweep as rows
     from pipeprof.report.rows import csv_text
-    from pipeprof.report.sweep import rows
 
     if export is not None:
         click.echo(rows.export(content, export), nl=False)

@@ -2,26 +2,53 @@
 
 A table gets as narrow as its numbers allow: titles and texts wrap first, then columns go, the spare ones before the
 rightmost; the first column stays. A single row, and rows that hardly a column would be left of, become lists of cells.
+
+And where text for people goes: to stdout, as wide as it is, or into a text of its own.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from pipeprof import escape
+from pipeprof.report.output import PLAIN_WIDTH, has_colours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipeprof.report.sections.block import Block
+
+    Draw = Callable[[Console], None]
+
+
+def print_drawn(draw: Draw) -> None:
+    """Print to stdout: as wide as COLUMNS says, else as the terminal, else as plain text is."""
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else None
+    console = Console(width=width, highlight=False, file=sys.stdout, no_color=not has_colours())
+    if console.is_terminal:
+        draw(console)
+    else:
+        text = plain_text(draw, width or PLAIN_WIDTH)
+        sys.stdout.write(text if console.encoding.startswith("utf") else text.replace(RULE, "-"))
+
+
+def plain_text(draw: Draw, width: int = PLAIN_WIDTH) -> str:
+    """What `draw` prints, without colours, and without blanks at the ends of lines."""
+    buffer = io.StringIO()
+    draw(Console(file=buffer, width=width, highlight=False, no_color=True, force_terminal=False))
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
 
 WIDE_GAP, GAP = 3, 2  # blanks between columns, with room and without
 LEAST_TEXT = 20  # columns that a text is not made narrower than

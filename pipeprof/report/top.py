@@ -18,7 +18,7 @@ from pipeprof.report.answer import Answer
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.build import build
 from pipeprof.report.output import has_colours
-from pipeprof.report.screen import print_drawn
+from pipeprof.report.table import print_drawn
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pipeprof.escape import html_words as words
 from pipeprof.report import runs, top
 from pipeprof.report.charts.script import javascript
 from pipeprof.report.page import page, table
-from pipeprof.report.screen import plain_text
+from pipeprof.report.table import plain_text
 from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:

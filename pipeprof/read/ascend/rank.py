@@ -17,8 +17,7 @@ from pipeprof.read.ascend import communication, graph_ops, kernels, msprof, outp
 from pipeprof.read.ascend.communication import add_cluster
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.mindspore_ops import LINE, executions, graph_collective, launches, op_type
-from pipeprof.read.source.content import HINT, LONG_LINE
-from pipeprof.read.source.document import document, mapping
+from pipeprof.read.source.content import HINT, LONG_LINE, document, mapping
 from pipeprof.read.tables.rows import MOST as MOST_OPERATORS
 
 if TYPE_CHECKING:

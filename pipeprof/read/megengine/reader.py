@@ -30,8 +30,7 @@ from pipeprof.read.megengine.load_and_run import read_log_steps
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
 from pipeprof.read.megengine.timeline import add_timelines
-from pipeprof.read.source.content import Content
-from pipeprof.read.source.document import text
+from pipeprof.read.source.content import Content, text
 from pipeprof.read.source.json_stream import Scan, of_map
 from pipeprof.read.source.numbers import LARGEST, integer
 from pipeprof.read.tables.rows import Rows

@@ -7,8 +7,7 @@ import re
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.document import document
+from pipeprof.read.source.content import BROKEN, cannot_read, document
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS

@@ -16,7 +16,7 @@ from pipeprof.read.minddata.fetches import DeviceFetch, FetchRecord, read_device
 from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole_number
 from pipeprof.read.minddata.graph import Graph, PipelineOp, read_pipeline, read_raw_csv, unmatched
 from pipeprof.read.minddata.log import Block, align, read_blocks
-from pipeprof.read.source.document import listed, mapping
+from pipeprof.read.source.content import listed, mapping
 from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits
 from pipeprof.units import NS_PER_MS

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, integer, read_json, whole_number
-from pipeprof.read.source.content import lines
-from pipeprof.read.source.document import listed
+from pipeprof.read.source.content import lines, listed
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:

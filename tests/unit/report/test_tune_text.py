@@ -6,13 +6,13 @@ import pytest
 from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content
 
-from pipeprof.report import document, screen, tune_text
+from pipeprof.report import document, table, tune_text
 from pipeprof.report.sections import storage
 from pipeprof.report.words import speedup
 
 
 def text_of(*found, width=400):
-    return screen.plain_text(lambda console: document.draw(console, tune_text.document(*found)), width)
+    return table.plain_text(lambda console: document.draw(console, tune_text.document(*found)), width)
 
 
 def test_what_is_proven_comes_first_with_its_interval_and_the_change():

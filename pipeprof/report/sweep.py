@@ -1,4 +1,4 @@
-"""The result of a sweep as sentences and tables of text."""
+"""The result of a sweep as sentences and tables of text; its recommendation as variables or words of a command line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Row = Mapping[str, Any]
+
 
 TITLES = {
     "configure": "configure",
