@@ -96,7 +96,8 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
 def _busy(load: Row) -> float | None:
     """Of a stage that takes turns with others its own part of the time, not that of them all."""
     busy: float | None = load.get("utilisation")
-    pace, capacity = load.get("loop_rate"), load.get("rate")
+    pace: float | None = load.get("loop_rate")
+    capacity: float | None = load.get("rate")
     if busy is None or not load.get("chained") or not capacity:
         return busy
     return min((pace or 0.0) / capacity, busy)
