@@ -84,15 +84,20 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
 @click.option(
     "--workers",
-    type=click.IntRange(1),
+    type=click.IntRange(0),
     metavar="K",
-    help="New num_parallel_workers of the operator.  [default: as it is]",
+    help="New num_parallel_workers of the operator; num_workers of a DataLoader.  [default: as it is]",
 )
 @click.option(
     "--prefetch",
     type=click.IntRange(1),
     metavar="P",
-    help="New prefetch size of every operator: rows, or batches, in its queue.",
+    help="New prefetch size of every operator: rows, or batches, in its queue; prefetch_factor of a DataLoader.",
+)
+@click.option(
+    "--persistent/--no-persistent",
+    default=None,
+    help="Let the workers of a DataLoader live on from epoch to epoch (persistent_workers).  [default: as it is]",
 )
 @click.option(
     "--processes/--threads",
@@ -108,17 +113,19 @@ def whatif(
     run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
     steps: int | None, command: tuple[str, ...], **wish: Any,
 ) -> None:  # fmt: skip
-    """Predict what other settings of a dataset operator would gain, then measure it.
+    """Predict what other settings of a dataset operator or a DataLoader would gain, then measure it.
 
     \b
       pipeprof whatif RUN --op mask_from_storage --workers 2
       pipeprof whatif RUN --op 3 --workers 4 --processes -- python train.py
       pipeprof whatif RUN --op GeneratorOp --prefetch 64 --max-pairs 16
       pipeprof whatif RUN --op rotate --workers 2 --budget 10m
+      pipeprof whatif RUN --op Collate --workers 2 --persistent
 
     Runs the command (by default that of RUN) alternately without and with the new settings, until it is clear whether
     they are faster. Without a setting it tries the one that promises most of those that `tune` would try at this
-    operator. The script needs no change, and only step times are recorded.
+    operator. The script needs no change, and only step times are recorded. Each stage of a DataLoader stands for all of
+    it; where an epoch starts its workers anew, that is part of the time.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import whatif as room

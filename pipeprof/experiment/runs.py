@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof import escape
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, steady_rate
+from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, starts_of, steady_rate
 from pipeprof.experiment.pairs.words import plan_line, standing_line
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
@@ -137,7 +137,8 @@ def run_once(
         from pipeprof.record import store  # noqa: PLC0415 - its libraries start threads
 
         rows = store.read(ended.run, "step").to_pylist()
-    rate = steady_rate(rows)
+        starts = starts_of(store.read(ended.run, "pipeline").to_pylist())
+    rate = steady_rate(rows, starts)
     if rate is None:
         train = sum(row["kind"] == "train" for row in rows)
         raise MeasureError(
@@ -146,7 +147,7 @@ def run_once(
             "let the script train longer; in sink mode pipeprof sees no steps: switch it off",
         )
     trained = sum(row["kind"] != "eval" for row in rows)
-    later = steady_rate(row for row in rows if row["epoch"])
+    later = steady_rate((row for row in rows if row["epoch"]), starts)
     return Measured(side, pair, path, rate, trained, ended.processes, rates_of_parts(rows), later)
 
 

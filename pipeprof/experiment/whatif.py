@@ -1,4 +1,4 @@
-"""`pipeprof whatif`: predict what other settings of one dataset operator would buy, then measure it.
+"""`pipeprof whatif`: predict what other settings of one dataset operator, or of a DataLoader, buy, then measure it.
 
 The script is run unchanged and unprofiled, in turn with its own settings (side a) and with the changed ones (side b).
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import speedup
 from pipeprof.report.words.speedup import prediction_lines
-from pipeprof.verdict.capacity import SOURCE, Change, Loop, as_predicted
+from pipeprof.verdict.capacity import SOURCE, Change, Loop, Stage, as_predicted, settings_now
 from pipeprof.verdict.options import options
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
@@ -31,10 +32,15 @@ if TYPE_CHECKING:
 
     from pipeprof.collect.launch import ProbeOptions
     from pipeprof.experiment.pairs.series import Plan, Side
+    from pipeprof.experiment.stages import Pipeline
     from pipeprof.record.run import Run
 
 SCHEMA_VERSION = 1
 HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
+_HAS = itemgetter("workers", "uses_processes")
+CAN_SET = ("workers", "prefetch", "processes", "persistent")
+OPERATOR_ARGUMENTS = {"workers": "num_parallel_workers", "prefetch": "prefetch size"}
+LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,16 @@ class Wish:
     workers: int | None = None
     prefetch: int | None = None
     processes: bool | None = None
+    persistent: bool | None = None
 
 
 @dataclass(frozen=True)
 class Target:
-    """The operator that is meant, the change, what it should buy, and how the probe finds the operator."""
+    """The operator that is meant, the change, what is set now, what it should buy, and how the probe finds it."""
 
     op: Mapping[str, Any]
     change: Change
+    now: Mapping[str, Any]
     prediction: Prediction
     spec: Mapping[str, Any]
 
@@ -124,47 +132,94 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
             )
         pipeline, op = find_op(pipelines, wish.op)
         loop = loop_of(pipeline, trials_of(run))
-    change = _change(wish, op, loop)
+    change, now = _change(wish, op, loop), _now(op, loop)
+    if all(now[name] == value for name, value in _settings(change).items()):
+        raise UsageError(f"{_titled(op, loop)} already has these settings ({_listed(now, change)})",
+                         "name another setting to try")  # fmt: skip
+    spec = {"loader": True, "site": pipeline.site} if _loader_stage(op, loop) else _place(op, pipeline)
+    return run, Target(op, change, now, predict(loop, change), spec | _settings(change))
+
+
+def _place(op: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+    """How the probe finds an operator of a dataset."""
     same = [other["op_id"] for other in pipeline.ops if other["op_type"] == op["op_type"]]
-    spec = {
+    return {
         "node": op["node"],
         "op_type": op["op_type"],
         "ordinal": same.index(op["op_id"]),
         "of": len(same),
         "site": pipeline.site,
-        "workers": change.workers,
-        "prefetch": change.prefetch,
-        "processes": change.processes,
     }
-    return run, Target(op, change, predict(loop, change), spec)
+
+
+def _now(op: Mapping[str, Any], loop: Loop) -> dict[str, Any]:
+    """The settings as they are; `persistent` where that is known."""
+    stage = _loader_stage(op, loop)
+    if stage is not None:
+        return settings_now(loop, stage)
+    depths = {stage.capacity for stage in loop.stages if stage.capacity is not None}  # it is of all operators
+    prefetch = min(depths, default=None) if len(depths) < 2 else None
+    workers, processes = _HAS(op)
+    return {"workers": workers, "prefetch": prefetch, "processes": bool(processes)}
+
+
+def _settings(change: Change) -> dict[str, Any]:
+    """The settings that are changed, by name."""
+    return {name: value for name in CAN_SET if (value := getattr(change, name)) is not None}
+
+
+def _listed(now: Mapping[str, Any], change: Change) -> str:
+    names = OPERATOR_ARGUMENTS if "processes" in now else LOADER_ARGUMENTS
+    wanted = {"workers", *_settings(change)}
+    return ", ".join(f"{title} {now[name]}" for name, title in names.items() if name in wanted)
+
+
+def _titled(op: Mapping[str, Any], loop: Loop) -> str:
+    return "the DataLoader" if _loader_stage(op, loop) else f"`{op['name'] or op['op_type']}`"
+
+
+def _loader_stage(op: Mapping[str, Any], loop: Loop) -> Stage | None:
+    """The stage of a DataLoader that an operator is, if it is one."""
+    return next((stage for stage in loop.stages if stage.op_id == op["op_id"] and stage.chained), None)
 
 
 def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
     """The change; without one asked for, the one that promises most. Raises UsageError."""
-    name, limit = op["name"] or op["op_type"], os.cpu_count() or 1
-    if wish.workers is None and wish.prefetch is None and wish.processes is None:
+    asked = {name: getattr(wish, name) for name in CAN_SET}
+    if all(value is None for value in asked.values()):
         best = next((one.changes[0] for one in options(loop, op["op_id"]) if not one.is_unknown and one.may_pay), None)
         if best is None:
             raise UsageError(
-                f"no setting is predicted to be better for `{name}`", "name a setting to try, such as --workers 2"
+                f"no setting is predicted to be better for {_titled(op, loop)}",
+                "name a setting to try, such as --workers 2",
             )
-        wish = replace(wish, workers=best.workers, prefetch=best.prefetch, processes=best.processes)
-    workers = wish.workers
-    if workers is not None and not 1 <= workers <= limit:
+        return as_predicted(best, op)
+    (_check_loader if _loader_stage(op, loop) else _check_operator)(wish, op, loop)
+    return as_predicted(Change(op["op_id"], **asked), op)
+
+
+def _check_operator(wish: Wish, op: Mapping[str, Any], loop: Loop) -> None:
+    """Raises UsageError for settings that MindSpore's operator cannot have."""
+    limit = os.cpu_count() or 1
+    if wish.workers is not None and not 1 <= wish.workers <= limit:
         raise UsageError(
-            f"--workers {workers}: MindSpore takes 1 to {limit} on this machine", "it allows one worker for each CPU"
+            f"--workers {wish.workers}: MindSpore takes 1 to {limit} on this machine",
+            "it allows one worker for each CPU",
         )
     if wish.processes is not None and (op["op_type"] not in HAVE_PROCESSES or op["is_python"] is False):
-        raise UsageError(f"`{name}` runs no Python that could be moved to processes", "try --workers")
-    depths = {stage.capacity for stage in loop.stages if stage.capacity is not None}
-    if (
-        workers in (None, op["workers"])
-        and wish.processes in (None, bool(op["uses_processes"]))
-        and (wish.prefetch is None or depths == {wish.prefetch})  # it is of all operators
-    ):
-        has = f"num_parallel_workers {op['workers']}" + (f", prefetch size {wish.prefetch}" if wish.prefetch else "")
-        raise UsageError(f"`{name}` already has these settings ({has})", "name another setting to try")
-    return as_predicted(Change(op["op_id"], workers, wish.prefetch, wish.processes), op)
+        raise UsageError(f"{_titled(op, loop)} runs no Python that could be moved to processes", "try --workers")
+    if wish.persistent is not None:
+        raise UsageError("only the workers of a DataLoader can be made to live on", "leave out --persistent")
+
+
+def _check_loader(wish: Wish, _op: Mapping[str, Any], loop: Loop) -> None:
+    """Raises UsageError for settings that a DataLoader cannot have."""
+    workers = loop.loader_workers if wish.workers is None else wish.workers
+    if wish.processes is not None:
+        raise UsageError("the workers of a DataLoader are processes", "choose their number with --workers")
+    if not workers and (wish.prefetch is not None or wish.persistent):
+        option = "--prefetch" if wish.prefetch is not None else "--persistent"
+        raise UsageError(f"{option} needs worker processes, and the DataLoader has none", "add --workers 2")
 
 
 def _check_applied(runs: Sequence[Measured]) -> None:
@@ -183,12 +238,13 @@ def _check_applied(runs: Sequence[Measured]) -> None:
 
 def _facts(run: Run, target: Target) -> dict[str, Any]:
     op, change = target.op, target.change
-    old = {"workers": op["workers"], "prefetch": op["capacity"], "processes": op["uses_processes"]}
-    new = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    old = dict(target.now)
+    if not target.spec.get("loader"):
+        old["prefetch"] = op["capacity"]
     return {
         "schema_version": SCHEMA_VERSION,
         "run": {"path": run.name, "run_id": run.manifest.run_id},
         "op": {name: op[name] for name in ("op_id", "op_type", "name", "node")},
-        "change": {name: [old[name], value] for name, value in new.items() if value is not None},
+        "change": {name: [old[name], value] for name, value in _settings(change).items()},
         "prediction": speedup.worded(json.loads(json.dumps(asdict(target.prediction)))),
     }

@@ -237,6 +237,8 @@ TABLES: tuple[Table, ...] = (
         ("batch_bytes", "bigint", "bytes", "of its first batch; null when not known"),
         ("queues", "varchar", "", "recorded | not_recorded: reason | not_attributable: reason"),
         ("settings", "varchar", "", "what a loader was made with, as JSON; null of a dataset of MindSpore's"),
+        ("iteration", "bigint", "", "iterators that its loader made before; null of a dataset of MindSpore's"),
+        ("closing_ns", "bigint", "ns", "a loader's worker processes took to end; null without any"),
     ),
     _table(
         "pipeline_op",

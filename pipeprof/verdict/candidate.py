@@ -26,7 +26,7 @@ MIB = 1 << 20
 # batches brought most, longer queues and kept memory little, and what changes no operator (threads, cores) nothing.
 USUAL = {"maps_after": 1.5, "workers": 1.2, "prefetch": 1.05, "max_rowsize": 1.03}
 LEAST = 1.02
-SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache", "max_rowsize")
+SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache", "max_rowsize", "persistent")
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,8 @@ class Loop:
     the time that its threads wanted a core, that in which they had none. `cpu_count`: most workers that MindSpore
     allows; `cores`: those that the training may use, None: all of them. `sharing`: how many times the CPU of this rank
     all ranks use that share its cores: each of them is changed. `trials`: what was measured of changes before.
+    `restart_ns`: what an epoch takes to start the workers of a DataLoader and to end them; None: not known, or they
+    live on. `epoch_batches`: that its iterators hand out.
     """
 
     stages: tuple[Stage, ...]
@@ -140,6 +142,13 @@ class Loop:
     delay_share: float | None = None
     sharing: float = 1.0
     trials: tuple[Trial, ...] = ()
+    restart_ns: float | None = None
+    epoch_batches: float | None = None
+
+    @property
+    def loader_workers(self) -> int:
+        """Worker processes of a DataLoader; 0 where the loop makes its batches itself."""
+        return next((stage.workers for stage in self.stages if stage.chained and stage.uses_processes), 0)
 
     @property
     def consumer_undelayed(self) -> float:
@@ -189,6 +198,8 @@ def crowded_below(cores: float) -> float:
 class Change:
     """What is changed at one operator; None leaves it as it is. `prefetch` is global in MindSpore, whatever the op.
 
+    At a stage of a DataLoader it is of the whole loader: `workers`, 0 for none, is num_workers, `prefetch` the
+    prefetch_factor, `persistent` whether its workers live on from epoch to epoch.
     `maps_after`: so many of the maps that feed a batch come after it instead, and are called once for a batch.
     `cache`: rows behind the operator are kept in memory, at most so many bytes. `max_rowsize`: MiB of shared memory
     that each worker process keeps for a row.
@@ -201,6 +212,7 @@ class Change:
     maps_after: int | None = None
     cache: int | None = None
     max_rowsize: int | None = None
+    persistent: bool | None = None
 
 
 def as_predicted(change: Change, row: Mapping[str, Any]) -> Change:
@@ -215,17 +227,29 @@ def as_predicted(change: Change, row: Mapping[str, Any]) -> Change:
 def trial_of(loop: Loop, stage: Stage, change: Change) -> Trial | None:
     """The trial of this very change of this operator as it is now; None without one."""
     alike = [one for one in loop.stages if (one.op_type, one.name) == (stage.op_type, stage.name)]
-    if len(alike) > 1:  # nobody can tell of which of them it was
+    if len(alike) > 1 and not stage.chained:  # nobody can tell of which of them it was
         return None
-    now: dict[str, Any] = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
-    now |= {"maps_after": 0, "cache": None, "max_rowsize": None}  # as what a tuning changes has them before
+    meant = {(one.op_type, one.name) for one in loop.stages if one.chained} if stage.chained else set()
+    meant |= {(stage.op_type, stage.name)}
+    now = settings_now(loop, stage)
     wanted = {name: value for name in now if (value := getattr(change, name)) is not None}
     for trial in loop.trials:
-        is_of = (trial.op_type, trial.name) == (stage.op_type, stage.name) and not set(trial.new) - set(now)
+        is_of = (trial.op_type, trial.name) in meant and not set(trial.new) - set(now)
         as_now = all(value in (None, now.get(name)) for name, value in trial.old.items())
         if is_of and as_now and {**now, **trial.new} == {**now, **wanted}:
             return trial
     return None
+
+
+def settings_now(loop: Loop, stage: Stage) -> dict[str, Any]:
+    """The settings of an operator; of a stage of a DataLoader those of the loader."""
+    if stage.chained:
+        workers = loop.loader_workers
+        ahead = max((one.capacity or 0 for one in loop.stages if one.chained), default=0)
+        restarts = None if loop.restart_ns is None else False
+        return {"workers": workers, "prefetch": ahead // workers if workers else None, "persistent": restarts}
+    now: dict[str, Any] = {"workers": stage.workers, "processes": stage.uses_processes, "prefetch": stage.depth}
+    return now | {"maps_after": 0, "cache": None, "max_rowsize": None}  # as what a tuning changes has them before
 
 
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:

@@ -38,6 +38,8 @@ def loop_of(rows: Sequence[JudgedStage], cores: float, trials: Sequence[Trial] =
         cores=room or None,
         sharing=_sharing(first, idle, room),
         trials=tuple(trials),
+        restart_ns=first.restart_ns,
+        epoch_batches=first.epoch_batches,
     )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict import loader
 from pipeprof.verdict.candidate import SETTINGS, WORTH, Candidate, key_of
 from pipeprof.verdict.capacity import CPU_SHARE, SCALING, SOURCE, Change, Loop, Stage, because, rate_now, rate_with
 from pipeprof.verdict.predict import MARGIN, Prediction, predict, with_rates
@@ -165,7 +166,9 @@ def _python_maps(loop: Loop, op_id: int) -> list[Stage]:
 
 
 def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:
-    """Numbers of workers, worker processes, both, and deeper queues."""
+    """Numbers of workers, worker processes, both, and deeper queues; of a DataLoader its own settings."""
+    if stage.chained:
+        yield from loader.changes_of(loop, stage, loader.numbers_of(loop))
     if stage.op_type != SOURCE and stage.op_type not in SCALING:
         return
     numbers = [] if stage.iterated else _numbers(stage, loop)

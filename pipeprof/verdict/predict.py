@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pipeprof.verdict import loader
 from pipeprof.verdict.capacity import (
     BESIDE,
     CHEAP,
@@ -70,9 +71,12 @@ def predict(loop: Loop, change: Change) -> Prediction:
     measured = tried(loop, change)
     if measured is not None:
         return measured
-    refusal = _refusal(stage, change)
+    refusal = _refusal(loop, stage, change)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
+    if stage.chained:
+        gain = loader.gain(loop, change)
+        return _stated(gain.low, (gain.low, gain.ratio, gain.high), gain.basis, gain.limited_by, None)
     low, high, basis, reason = _changed(loop, stage, change)
     busy = _wants_cores(stage, change) and loop.has_no_core
     if busy and low is not None:
@@ -175,11 +179,13 @@ def _sends_rows(stage: Stage, change: Change) -> bool:
     return moves and change.workers in (None, stage.workers)
 
 
-def _refusal(stage: Stage | None, change: Change) -> Basis | None:
+def _refusal(loop: Loop, stage: Stage | None, change: Change) -> Basis | None:
     if stage is not None and stage.iterated and ((change.workers or 1) > 1 or change.processes):
         return because("iterated")
     if stage is None:
         return because("not_measured")
+    if stage.chained:
+        return loader.refused(loop, change)
     if stage.rate is None or stage.rate <= 0:
         return because("not_timed", op_type=stage.op_type)
     if stage.op_type != SOURCE and stage.op_type not in SCALING:

@@ -316,20 +316,37 @@ def _shortest(row: JudgedStage, row_ms: float) -> dict[str, Any]:
 
 
 def _loader(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
-    """More worker processes for all chained stages, as many as keep up with the loop; then a cheaper stage.
-
-    What they bring is not predicted, but bounded.
-    """
-    now = row.workers if row.uses_processes else 0
-    turn_ns = sum(stage.work_ns or 0.0 for stage in loop.stages if stage.chained)
-    wanted = min(math.ceil(turn_ns * (loop.consumer or 0.0) / 1e9), loop.cpu_count)
-    if wanted > now and not (kind == "cpu" and loop.has_no_core):
+    """More worker processes for all chained stages, which may live on from epoch to epoch; then a cheaper stage."""
+    now = loop.loader_workers
+    more = _best(row, loop, lambda change: (change.workers or 0) > now, "workers")
+    lasting = _best(row, loop, lambda change: (change.workers or now) >= now, "persistent")
+    both = _best(row, loop, lambda change: (change.workers or 0) > now, "workers", "persistent")
+    if more is not None and both is not None and both.expected >= WORTH * more.expected:
+        more = both
+    if more is not None and more.may_pay:
+        wanted = more.changes[0].workers
         not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
-        yield _of(
-            "loader_workers", row, {"new_workers": wanted}, parameter="num_workers", old=now, new=wanted,
-            place=row.site, not_when=not_when,
-        )  # fmt: skip
+        yield _of_loader("loader_workers", row, more, loop, not_when)
+    if lasting is not None and lasting.may_pay:
+        yield _of_loader("loader_persistent", row, lasting, loop, None)
     yield _of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row.code)
+
+
+def _of_loader(
+    code: str, row: JudgedStage, one: Candidate, loop: Loop, not_when: Mapping[str, Any] | None
+) -> Suggestion:
+    """Other settings of the loader whose stage the row is."""
+    change, now = one.changes[0], loop.loader_workers
+    facts = {"new_workers": change.workers or now, "persistent": change.persistent, "restart_ns": loop.restart_ns,
+             "batches": loop.epoch_batches, "prediction": _stated(one.prediction)}  # fmt: skip
+    words = (f"--workers {change.workers}" if change.workers else "", "--persistent" if change.persistent else "")
+    parameter, old, new = (
+        ("num_workers", now, change.workers) if change.workers else ("persistent_workers", False, True)
+    )
+    return _of(
+        code, row, facts, parameter=parameter, old=old, new=new, basis=one.prediction.basis, place=row.site,
+        not_when=not_when, verify=_verify(row, loop, one, " ".join(filter(None, words))), **_gains(one.prediction),
+    )  # fmt: skip
 
 
 def _source(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggestion]:

@@ -86,7 +86,7 @@ def _as_written(
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
-    possible = [one for stage in loop.stages for one in options(loop, stage.op_id)]
+    possible = [one for stage in loop.stages if not stage.chained for one in options(loop, stage.op_id)]
     possible += together(loop)
     possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)

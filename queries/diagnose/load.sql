@@ -2,7 +2,7 @@
 --
 -- Where the CPU time of the job was accounted for, what the machine did is of the cores that the rank may use.
 --
--- Reads: load_host?, load_room?, pipeline_load, pipeline_pace?
+-- Reads: load_host?, load_restart?, load_room?, pipeline_load, pipeline_pace?
 -- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep              bigint   repetition
@@ -56,6 +56,8 @@
 --   job_cores        double   cores  that the whole job used, all ranks of this machine; null when not measured
 --   delay_share      double   0..1  of the time that the loop's threads wanted a core, without one; null when not known
 --   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
+--   restart_ns       double   ns    that an epoch takes to start a loader's workers and to end them; null: not known
+--   epoch_batches    double   batches of each epoch of such a loader; null: not known
 SELECT
   rep, rank, pipeline_key, pipeline_load.op_id, pipeline_load.op_type, pipeline_load.name, pipeline_load.workers,
   pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.iterated,
@@ -76,9 +78,11 @@ SELECT
   coalesce(load_room.idle_share, load_host.idle_share) AS idle_share,
   coalesce(load_room.rank_cores, load_host.process_cores) AS process_cores,
   load_room.cores AS room_cores,
-  load_room.job_cores, load_room.delay_share, load_host.gil_share
+  load_room.job_cores, load_room.delay_share, load_host.gil_share,
+  load_restart.restart_ns, load_restart.epoch_batches
 FROM pipeline_load
 LEFT JOIN pipeline_pace USING (rep, rank, pipeline_key)
 LEFT JOIN load_host USING (rep, rank, pipeline_key)
 LEFT JOIN load_room USING (rep, rank, pipeline_key)
+LEFT JOIN load_restart USING (rep, rank, pipeline_key)
 ORDER BY rep, rank, pipeline_key, pipeline_load.op_id

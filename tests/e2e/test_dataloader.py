@@ -72,6 +72,43 @@ def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded
     assert lead.share == pytest.approx(waits, abs=0.1)
 
 
+@pytest.mark.slow
+@pytest.mark.measures
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_whatif_makes_the_loader_with_other_arguments_and_gains_what_its_workers_make(pipeprof_in, library):
+    """Each batch of the unchanged side waits 150 ms; two workers wait for two at a time."""
+    home = pipeprof_in("whatif")
+    recording = home.collect(home.script("slow_loader.py", library, "row", "24", "0"), "-q")
+    out = home.out()
+    done = home.run(
+        "whatif", str(recording.path), "--op", "Dataset", "--workers", "2", "--prefetch", "1", "--max-pairs", "1",
+        "-o", str(out), "--format", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["change"] == {"workers": [0, 2], "prefetch": [None, 1]}
+    assert found["measured"]["ratio"] > 1.3
+    assert 1.3 < found["prediction"]["ratio"] < 2.4
+    applied = {
+        side: json.loads((out / side / "run.json").read_text())["options"]["override_applied"] for side in ("a0", "b0")
+    }
+    assert [event["after"] for event in applied["b0"]] == [{"workers": 2, "prefetch": 1}]
+    assert applied["a0"] == []
+
+
+def test_whatif_refuses_what_a_loader_cannot_have(recorded, pipeprof_in):
+    home = pipeprof_in("refused")
+    run = str(recorded("slow_loader.py", "mindspore", "row", "50", "0").path)
+    for words, said in (
+        (("--workers", "0"), "already has these settings (num_workers 0)"),
+        (("--persistent",), "needs worker processes"),
+        (("--workers", "2", "--processes"), "are processes"),
+    ):
+        done = home.run("whatif", run, "--op", "Dataset", *words, "-o", str(home.out()))
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert said in done.stderr
+
+
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="torchvision is not installed: make test-torch")
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is_as_it_was(recorded, workers):

@@ -9,7 +9,7 @@ import functools
 import weakref
 from itertools import islice
 
-from . import callables, loaders, recorder, workers
+from . import arguments, callables, loaders, recorder, workers
 
 SAMPLER, DATASET, TRANSFORM, COLLATE = "Sampler", "Dataset", "Transform", "Collate"
 COMPOSE = "torchvision.", "Compose"  # module and class of what has a list of `transforms`
@@ -98,6 +98,7 @@ def _without_us(exc_info):
 
 def _install_loader(loader, iterator, next_index, names):
     describe, processes = functools.partial(_describe, names), functools.partial(_processes, names)
+    arguments.install(loader)
     workers.wrap(loader, "__init__", callables._with_site)
     workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _keeps, processes))
     workers.wrap(iterator, "__init__", lambda original: _with_feed_of(original, _of_iterators))
@@ -215,13 +216,18 @@ def _indexed(original):
 def _closing(original):
     def terminate(self):
         feed = recorder.guarded("loader", _of_iterators.get, self)
-        if feed is not None:
+        first = feed is not None and not feed.is_closed
+        if first:
             recorder.guarded("loader", feed.close)
+        begin = recorder.guarded("loader", recorder.now)
         try:
             return original(self)
         except BaseException as error:
             recorder.unseen(error)
             raise
+        finally:
+            if first:
+                recorder.guarded("loader", feed.ended, begin)
 
     return terminate
 

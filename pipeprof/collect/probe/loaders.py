@@ -16,6 +16,7 @@ KEPT = 256  # batches whose readiness is kept until it is written
 
 WORKER = None  # type: tuple[Feed, dict[str, workers.Slot]] | None  # of this process, when it is one of a loader's
 _starting = threading.local()
+_iterations = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, int]  # of each loader
 _feeds = weakref.WeakSet()  # type: weakref.WeakSet[Feed]
 
 
@@ -117,6 +118,11 @@ class Feed:
             callables.flush(self.number)
             recorder.REC.event("closed", number=self.number, rows=self.rows, last=self.last_row)
 
+    def ended(self, begin):
+        """Its workers are gone, which took the time since `begin`."""
+        if not recorder.REC.off:
+            recorder.REC.event("workers_ended", number=self.number, took=recorder.now() - begin)
+
 
 def with_feed(original, describe, kept, made):
     """The method of a loader that makes an iterator, with a feed for that.
@@ -145,7 +151,8 @@ def with_feed(original, describe, kept, made):
             _starting.depth -= 1
         try:
             if feed is not None:
-                _tell(feed, begin)
+                _tell(feed, begin, _iterations.get(self, 0))
+                _iterations[self] = _iterations.get(self, 0) + 1
                 _started(feed, made(iterator))
         except Exception:
             recorder.REC.failed("loader")
@@ -174,11 +181,12 @@ def _write_all():
         feed.write()
 
 
-def _tell(feed, begin):
+def _tell(feed, begin, iteration):
     description = feed.description
     recorder.REC.event(
         "iterator", number=feed.number, begin=begin, end=recorder.now(), thread=feed.other_thread, hidden=False,
         site=description.site, epochs=None, graph=description.graph(), settings=description.settings,
+        iteration=iteration,
         queues="not_recorded: of this loader it is known how many batches were ready at each fetch",
     )  # fmt: skip
 

@@ -78,7 +78,7 @@ class Wanted:
 def begin(tree, facts, dataset):
     """An iterator is about to be made; returns what to hand to `end`, or None when this is not the pipeline meant."""
     spec = recorder.REC.options.get("override")
-    if not spec or tree is None or facts.get("hidden"):
+    if not spec or spec.get("loader") or tree is None or facts.get("hidden"):
         return None
     if spec.get("site") and spec["site"] != facts.get("site"):
         return None

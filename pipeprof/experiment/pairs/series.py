@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +18,8 @@ Side = Literal["a", "b"]
 Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
+_TIMES = itemgetter("start_ns", "end_ns")  # of a step
+_ITERATOR = itemgetter("role", "iteration", "rank", "created_ns", "ready_ns", "closed_ns", "closing_ns")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,15 @@ class Rate:
 
     per_second: float
     steps: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """A time in which the workers of a loader were started or ended, between two steps of a rank."""
+
+    rank: int
+    begin_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True)
@@ -65,13 +78,25 @@ def sides(pair: int) -> tuple[Side, Side]:
     return ("a", "b") if pair % 2 == 0 else ("b", "a")
 
 
-def steady_rate(steps: Iterable[Mapping[str, Any]]) -> Rate | None:
+def steady_rate(steps: Iterable[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
     """Steps/s from rows of the table `step`: the training steps without warm-up ones and without the first quarter.
 
-    With several ranks that of the slowest. None for fewer than 5 steps.
+    `starts`: what takes time between them. With several ranks that of the slowest. None for fewer than 5 steps.
     """
-    rates = [rate for rows in _timed(steps) if (rate := _rate(rows)) is not None]
+    rates = [rate for rows in _timed(steps) if (rate := _rate(rows, starts)) is not None]
     return min(rates, key=lambda rate: rate.per_second, default=None)
+
+
+def starts_of(pipelines: Iterable[Mapping[str, Any]]) -> list[Start]:
+    """What the training's loaders took to start their workers and to end them, from rows of the table `pipeline`."""
+    starts = []
+    for row in pipelines:
+        role, iteration, rank, created, ready, closed, closing = _ITERATOR(row)
+        if role == "train" and iteration is not None:
+            starts.append(Start(rank, created, ready))
+            if closing and closed:
+                starts.append(Start(rank, closed, closed + closing))
+    return starts
 
 
 def rates_of_parts(steps: Iterable[Mapping[str, Any]]) -> list[float]:
@@ -103,6 +128,16 @@ def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     return [rows[int(len(rows) * SKIPPED) :] for rows in ordered]
 
 
-def _rate(rows: Sequence[Mapping[str, Any]]) -> Rate | None:
-    total = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in rows)
+def _between(rows: Sequence[Mapping[str, Any]], start: Start) -> int:
+    """What of a start lies between two of the steps."""
+    after = bisect_right(rows, start.begin_ns, key=lambda row: _TIMES(row)[0])
+    if not 0 < after < len(rows):
+        return 0
+    (_, ended), (begun, _) = _TIMES(rows[after - 1]), _TIMES(rows[after])
+    return int(max(0, min(start.end_ns, begun) - max(start.begin_ns, ended)))
+
+
+def _rate(rows: Sequence[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
+    total = sum(int(end - begin) for begin, end in map(_TIMES, rows))
+    total += sum(_between(rows, one) for one in starts if rows and one.rank == rows[0]["rank"])
     return Rate(len(rows) * 1e9 / total, len(rows)) if len(rows) >= LEAST_STEPS and total > 0 else None

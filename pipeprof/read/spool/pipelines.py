@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -29,6 +30,7 @@ INLINED = frozenset([
     "CacheLookupOp", "CacheMergeOp", "SyncWaitOp", "BarrierOp", "DataQueueOp", "RootOp", "TransferOp", "DeviceQueueOp",
 ])  # fmt: skip
 PYTHON_SOURCE = "GeneratorOp"
+_ENDED = itemgetter("number", "took")
 _SAVE = re.compile(r"[^.].*-[0-9]{1,18}")
 
 
@@ -65,6 +67,7 @@ def add_pipelines(
 ) -> dict[int, Pipeline]:
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
     closed = {int(event["number"]): event for event in process.all("closed")}
+    closing = dict(map(_ENDED, process.all("workers_ended")))
     sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
     epochs_of = _epoch_batches(process)
     last_fetches = _last_fetches(process)
@@ -93,6 +96,7 @@ def add_pipelines(
             num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None, epoch_batches=epochs_of.get(number),
             batch_bytes=sizes.get(number), queues=queues,
             settings=json.dumps(event["settings"]) if event.get("settings") else None,
+            iteration=event.get("iteration"), closing_ns=closing.get(number),
         )  # fmt: skip
     for pipeline in pipelines.values():
         if not pipeline.is_sampled:

@@ -86,7 +86,7 @@ _EVENTS = {
         {"number": Id, "begin": At, "end": At},
         {
             "hidden": bool | None, "site": str | None, "epochs": Any, "graph": Node | None, "queues": str | None,
-            "again": bool | None, "settings": dict[str, Any],
+            "again": bool | None, "settings": dict[str, Any], "iteration": Count,
         },
     ),
     # Of consecutive batches of a loader with workers: how many were ready behind it, how many of them it had held up,
@@ -104,6 +104,7 @@ _EVENTS = {
     # What a `Model.train` that begins is to do: `batches` in each of its epochs.
     "plan": _event({"epochs": Calls, "batches": Calls}),
     "closed": _event({"number": Id}),  # an iterator is gone
+    "workers_ended": _event({"number": Id, "took": Count}),  # those of a loader, in ns
     # An op window begins; `began`: when it was open.
     "window_open": _event({"number": Id, "warmup": Count, "begin": At}, {"began": At, "memory": bool}),
     # An op window has ended; `closing`: when writing what it holds began.

@@ -100,7 +100,8 @@ def _busy(load: Row) -> float | None:
     capacity: float | None = load.get("rate")
     if busy is None or not load.get("chained") or not capacity:
         return busy
-    return min((pace or 0.0) / capacity, busy)
+    own: float = (pace or 0.0) / capacity
+    return min(own, busy)
 
 
 def busiest(stages: Sequence[Stage], most: int = MOST_STAGES) -> list[Stage]:

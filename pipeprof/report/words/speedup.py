@@ -158,6 +158,11 @@ def sentence(item: Facts) -> str:
     return WORDS[item["code"]](item)
 
 
+def epoch_start(facts: Facts) -> tuple[str, str]:
+    """What an epoch takes to start and to end the workers of a DataLoader, and how many batches it has."""
+    return format_ns(facts["restart_ns"]), format_count(round(facts["batches"]), "batch")
+
+
 def _not_timed(facts: Facts) -> str:
     types = facts["op_types"]
     named = types[0] if len(types) == 1 else f"{', '.join(types[:-1])} and {types[-1]}"
@@ -219,6 +224,16 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "stalls_stay": lambda _: "its time goes to rare, long stalls, which more workers do not remove",
     "stalls_may_overlap": lambda _: "its time goes to rare, long stalls, which may overlap if each process has its own",
     "stalls_may_stay": lambda _: "its time goes to rare, long stalls, during which the other workers may have to wait",
+    "loader_not_timed": lambda _: "not all stages of the loader were timed, as of workers that were spawned",
+    "no_epoch_began": lambda _: "no second epoch began with new workers, so it is not known what starting them takes",
+    "queue_of_batches": lambda _: "more batches ahead do not make a stage faster",
+    "in_the_loop": lambda _: "the loop makes each batch itself, and waits for it",
+    "loader_in_proportion": (
+        "batches in proportion to the workers that make them (num_workers {old} -> {new})".format_map
+    ),
+    "starts_saved": lambda facts: "starting and ending workers takes {} of each epoch of {}".format(
+        *epoch_start(facts)
+    ),
     "in_proportion": lambda facts: (
         f"maximum throughput of {facts['op_type']} in proportion to its workers ({facts['old']} -> {facts['new']})"
     ),

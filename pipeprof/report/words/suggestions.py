@@ -90,8 +90,15 @@ def _together(facts: Facts) -> tuple[str, str]:
 
 
 def _loader_workers(facts: Facts) -> tuple[str, str]:
-    action = f"make the batches in {format_count(facts['new_workers'], 'worker process')}"
-    return f"{action} (num_workers={facts['new_workers']})", "all stages of the loader run in them"
+    workers, lasting = (facts.get(name) for name in ("new_workers", "persistent"))
+    more = ", persistent_workers=True" if lasting else ""
+    action = f"make the batches in {format_count(workers or 0, 'worker process')} (num_workers={workers}{more})"
+    return action, "all stages of the loader run in them"
+
+
+def _loader_persistent(facts: Facts) -> tuple[str, str]:
+    reason = "each epoch, of {1}, takes {0} to start them and to end them".format(*speedup.epoch_start(facts))
+    return "let the workers of the DataLoader live on from epoch to epoch (persistent_workers=True)", reason
 
 
 def _by_number(facts: Facts) -> tuple[str, str]:
@@ -204,6 +211,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     ),
     "faster_reading": _reading,
     "loader_workers": _loader_workers,
+    "loader_persistent": _loader_persistent,
     "faster_batches": _on_op(
         "make the batches of {op} faster",
         "cheaper rows, several threads or processes that make them, or work that is done ahead of time (MindRecord)",
@@ -264,6 +272,8 @@ TITLES = {
     "to_cpp": "operations in C++ in place of {op}",
     "unwrap_source": "the dataset itself in place of {op}",
     "deeper_queue": "a longer queue behind {op}",
+    "loader_workers": "num_workers of the DataLoader of {op}",
+    "loader_persistent": "persistent_workers of the DataLoader of {op}",
 }
 
 

@@ -452,3 +452,18 @@ def test_waits_for_the_lock_are_of_the_time_that_a_worker_is_busy(look):
     after = [KEY | {"op_id": 0, "t_ns": 4100 * MS, "scope": "lock_wait", "user_ratio": 9.0}]
     tables = base(("MapOp", {}), op_service=times(0, "hook", 50), cpu=cpu + after)
     assert look("SELECT lock_share FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(0.4),)]
+
+
+def test_an_epoch_starts_the_workers_of_a_loader_anew_and_ends_them(look):
+    """40 batches of each of three iterators: the first start is not one of an epoch, all ends are known."""
+    tables = base(("Collate", {}), ("Dataset", {}))
+    times = {"created_ns": 10 * MS, "ready_ns": 40 * MS, "closing_ns": 20 * MS, "pipeline_key": "a", "role": "train"}
+    first = times | {"pipeline_id": 0, "iteration": 0, "ready_ns": 900 * MS}
+    rows = [first, *(times | {"pipeline_id": number, "iteration": number} for number in (1, 2))]
+    fetches = [row | {"pipeline_id": number} for number in range(3) for row in tables["fetch"]]
+    text = "SELECT pipeline_key, restart_ns, epoch_batches FROM load_restart"
+    assert look(text, tables | {"pipeline": rows, "fetch": fetches}) == [("a", 50.0 * MS, 40.0)]
+    alone = tables | {"pipeline": [row | {"closing_ns": None} for row in rows], "fetch": fetches}
+    assert look(text, alone) == [("a", 30.0 * MS, 40.0)]
+    for one in (first, first | {"iteration": None}):  # workers that live on, and a dataset of MindSpore's
+        assert look(text, tables | {"pipeline": [one]}) == []

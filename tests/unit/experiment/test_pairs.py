@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.pairs.series import Plan, rates_of_parts, ratio_of, sides, steady_rate
+from pipeprof.experiment.pairs.series import Plan, rates_of_parts, ratio_of, sides, starts_of, steady_rate
 
 MS = 1_000_000
 
@@ -49,6 +49,18 @@ def test_rate_leaves_out_warmup_evaluation_and_the_first_quarter():
 def test_the_slowest_rank_counts():
     rows = [step(n, rank=rank, dur=10 + 10 * rank) for n in range(10) for rank in (0, 1)]
     assert steady_rate(rows).per_second == pytest.approx(50.0)
+
+
+def test_starting_workers_between_two_steps_takes_time_and_within_one_it_is_in_the_step_already():
+    """Steps of 10 ms begin every 100 ms: of the last nine one has a start of 80 ms behind it, of which 70 are between."""
+    rows = [step(n) for n in range(12)]
+    loader = {"role": "train", "rank": 0, "iteration": 1, "closed_ns": None, "closing_ns": None}
+    made = loader | {"created_ns": 500 * MS, "ready_ns": 580 * MS}
+    assert steady_rate(rows, starts_of([made])).per_second == pytest.approx(9e3 / (90 + 70))
+    ended = made | {"closed_ns": 850 * MS, "closing_ns": 30 * MS}
+    assert steady_rate(rows, starts_of([ended])).per_second == pytest.approx(9e3 / (90 + 70 + 30))
+    for other in ({"rank": 1}, {"role": "eval"}, {"iteration": None}, {"created_ns": 0, "ready_ns": 90 * MS}):
+        assert steady_rate(rows, starts_of([made | other])).per_second == pytest.approx(100.0)
 
 
 def test_a_few_steps_make_no_rate():

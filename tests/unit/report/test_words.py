@@ -43,7 +43,7 @@ def written(node: ast.expr) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "callers"),
     [
-        (suggestions.WORDS, ("_of", "_moved", "Suggestion")),
+        (suggestions.WORDS, ("_of", "_of_loader", "_moved", "Suggestion")),
         (network.WORDS, ("Advice",)),
         (evidence.WHAT, ("evidence",)),
         (evidence.BASIS, ("on",)),

@@ -388,3 +388,31 @@ def test_where_cores_are_short_no_pace_of_stages_predicts_what_less_python_bring
     found = suggestions(source, "cpu", loop_of(rows, 8.0), shared=True)
     assert (found[0].code, found[0].gain_high) == ("unwrap_source", None)
     assert "cheaper_rows" not in [item.code for item in found]
+
+
+def loader_stage(op_id, op_type, rate, workers=0, **more):
+    alone = op_type == "Sampler"
+    facts = {"chained": True, "uses_processes": bool(workers) and not alone, "cores": None, "site": "train.py:5"}
+    return stage(op_id, op_type, rate, workers=1 if alone else max(workers, 1), **facts | more)
+
+
+def test_a_loader_gets_workers_at_the_line_that_makes_it_with_their_gain():
+    """80 of 105 ms go to its rows, which wait, and 25 to the training."""
+    facts = {"loop_rate": 1e3 / 105, "consumer_rate": 40.0, "idle_share": 0.9}
+    first, *rest = advise(loader_stage(1, "Dataset", 12.5, **facts), loader_stage(2, "Sampler", 1e4, **facts))
+    assert (first.code, first.parameter, first.old, first.new) == ("loader_workers", "num_workers", 0, 4)
+    assert 3.4 < first.gain < 105 / 25
+    assert (first.place, first.verify) == ("train.py:5", "pipeprof whatif RUN --op 1 --workers 4")
+    assert [item.code for item in rest] == ["cheaper_waits", "bound"]
+    assert "num_workers=4" in worded(first.as_dict())["action"]
+
+
+def test_workers_that_are_started_anew_for_a_short_epoch_live_on():
+    facts = {"loop_rate": 40.0, "consumer_rate": 40.0, "restart_ns": 50e6, "epoch_batches": 10.0, "idle_share": 0.9}
+    rows = loader_stage(1, "Dataset", 50.0, 2, **facts), loader_stage(2, "Sampler", 1e4, **facts)
+    (lasting,) = named(advise(*rows), "persistent_workers")
+    assert (lasting.code, lasting.old, lasting.new, lasting.place) == ("loader_persistent", False, True, "train.py:5")
+    assert lasting.gain == pytest.approx(300 / 250, rel=0.03)
+    assert "persistent_workers=True" in worded(lasting.as_dict())["text"]
+    long = [row | {"epoch_batches": 1000.0} for row in rows]
+    assert not named(advise(*long), "persistent_workers")
