@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -10,9 +11,6 @@ from click.core import ParameterSource
 from pipeprof.cli.messages import progress_line
 from pipeprof.cli.options import FORMS, LocalPath, complete_files, format_option, refuse_empty, report_file
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_LOG = 1 << 24  # bytes of a weekly log
 

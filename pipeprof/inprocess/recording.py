@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.collect.host import HostSampler
@@ -21,9 +22,6 @@ from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
 from pipeprof.record import lock
 from pipeprof.record.run import MANIFEST
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOST_INTERVAL_S = 5.0  # inside the process a look at all processes is not free
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.escape import as_argument, shell_word
@@ -25,10 +27,6 @@ from pipeprof.report.fleet.gather import gather, once_each
 from pipeprof.report.history import rows as history_rows
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 MOST_ROWS = 10  # of a list on the page about all runs
 MOST_KEPT = 16  # pages of runs that are not made anew when they are asked for again

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,10 +14,6 @@ from pipeprof.record.document import BAD_JSON
 from pipeprof.record.limits import BYTES, raised_by
 from pipeprof.record.plain_file import cut_file
 from pipeprof.record.text import printable_all
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 

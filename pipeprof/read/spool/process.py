@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MARK = struct.Struct("<BBIIqq")
 _MARKS = "marks.bin"

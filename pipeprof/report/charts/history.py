@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import Chart, filled, sentence, ticks, time_unit
 from pipeprof.report.history import rows as history_rows
 from pipeprof.units import byte_unit, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 UNITS = {"ns": time_unit, "bytes": byte_unit}
 

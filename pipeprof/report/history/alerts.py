@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.report.document import Document
@@ -14,10 +15,7 @@ from pipeprof.report.words import first_of
 from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import format_change, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 HEAD = ("alert", "state", "change", "since", "commit", "file", "owner")
 MOST_OWNERS, MOST_COMMITS, MOST_METRICS = 3, 5, 4
