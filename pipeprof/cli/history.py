@@ -57,7 +57,7 @@ def history(
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
     from pipeprof.report import document
-    from pipeprof.report.history import rows
+    from pipeprof.report import history as rows
 
     refuse_empty(source)
     with progress_line("pipeprof: history", quiet=False) as progress:
@@ -80,8 +80,8 @@ def _show_alerts(
 
     from pipeprof.experiment import alerts
     from pipeprof.record.plain_file import read_file
+    from pipeprof.report import alerts as rows
     from pipeprof.report import document
-    from pipeprof.report.history import alerts as rows
     from pipeprof.report.output import write_text
 
     today = dt.date.today().isoformat()  # noqa: DTZ011 - the user's day

@@ -16,6 +16,7 @@ from pipeprof.record.listing import Listed, runs_in
 from pipeprof.record.lock import is_running
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
+from pipeprof.report import history as history_rows
 from pipeprof.report import html, runs
 from pipeprof.report.build import build
 from pipeprof.report.compare import sections as compare_sections
@@ -24,7 +25,6 @@ from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather, once_each
-from pipeprof.report.history import rows as history_rows
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
 

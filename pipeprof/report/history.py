@@ -1,4 +1,4 @@
-"""The sentences and rows of a history."""
+"""A history in each format."""
 
 from __future__ import annotations
 
