@@ -11,10 +11,8 @@ from __future__ import annotations
 import json as _json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Any
 
 _PLANE_ENDS = "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 17))
 # No sign of their own, or another reading direction, or nothing that may be written at all (halves of pairs).

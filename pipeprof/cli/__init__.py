@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 import click
 
@@ -20,9 +21,6 @@ from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError, is_interruption
 from pipeprof.report.output import choose_colours
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _NoPandas:

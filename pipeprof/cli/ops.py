@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from pipeprof.cli.messages import opened, say
 from pipeprof.cli.options import FORMS, format_option, report_file, run_argument
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CONTEXT = {"ignore_unknown_options": False}
 

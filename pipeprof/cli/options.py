@@ -6,8 +6,9 @@ import functools
 import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,9 +17,6 @@ from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.errors import BAD_PATTERN, PipeprofError, UsageError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.units import seconds_from_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class FiniteRange(click.FloatRange):

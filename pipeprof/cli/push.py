@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -13,9 +13,6 @@ from pipeprof.errors import PipeprofError, RunError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.signals import signals_held
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from pipeprof.cli.options import FORMS, RUN, format_option, report_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from pipeprof.cli.messages import opened
 from pipeprof.cli.options import FORMS, RUN, format_option, report_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

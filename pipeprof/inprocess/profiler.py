@@ -16,10 +16,9 @@ from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
 from pipeprof.inprocess.formats import MEMORY
-from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
 from pipeprof.inprocess.plan import always, folder_of, plan_of
-from pipeprof.inprocess.recording import Recording, ends_well, message_of, reason_of, say
+from pipeprof.inprocess.recording import Recording, ends_well, message_of, probe, reason_of, say
 from pipeprof.inprocess.results import Results
 
 if TYPE_CHECKING:

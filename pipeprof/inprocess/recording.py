@@ -10,21 +10,20 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.collect.host import HostSampler
+from pipeprof.collect.probe import inprocess
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import RESERVE_BYTES
 from pipeprof.errors import PipeprofError, RunError, is_interruption
-from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
 from pipeprof.record import lock
 from pipeprof.record.run import MANIFEST
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+probe: Any = inprocess  # it runs in foreign processes, too, so nothing there has types
 HOST_INTERVAL_S = 5.0  # inside the process a look at all processes is not free
 
 

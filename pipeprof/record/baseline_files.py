@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -25,9 +26,6 @@ from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.note import Note  # noqa: TC001 - msgspec reads the annotation
 from pipeprof.record.place import MOST_BYTES
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 BASELINE_VERSION = 1
 POINTER = "baseline.json"

@@ -6,16 +6,14 @@ Names in them that become paths have types here, which are checked while the doc
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from pipeprof.errors import PipeprofError, RunError, UsageError
 from pipeprof.record import limits
 from pipeprof.record.plain_file import read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # What msgspec raises for JSON that is damaged, not UTF-8, or nested too deeply.
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -21,7 +21,8 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -29,9 +30,6 @@ from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.object_account import azure_account, refuse_no_google_login, words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
 
 KEPT = dt.timedelta(days=1)
 _PIECE = 1 << 20  # bytes

@@ -18,9 +18,10 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import NoReturn, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -30,9 +31,6 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.record.git import Repository
 from pipeprof.record.objects import Objects, is_url, located, object_name
 from pipeprof.record.plain_file import read_file, refuse_outside, sync
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 POINTER = "baseline.json"
 HISTORY = "history.jsonl"

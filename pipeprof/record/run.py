@@ -6,8 +6,9 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -20,9 +21,6 @@ from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
 from pipeprof.record.whereabouts import Last  # noqa: TC001 - read when the manifest is
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MANIFEST = "run.json"
 SPOOL = "spool"

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PLAIN_WIDTH = 120  # columns of what no terminal shows
 _CHOSEN = {"colours": True}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import command, line, shell_word
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio, percent
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 
 TITLES = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import markdown_code
 from pipeprof.report.answer import interruptions
@@ -16,10 +17,7 @@ from pipeprof.report.words import speedup, training
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.storage import CACHE_BYTES
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Content = Mapping[str, Any]
+Content = Mapping[str, Any]
 
 MOST_NOT_WORTH = 8
 FAR = 10.0  # times its low end: an interval that says nothing

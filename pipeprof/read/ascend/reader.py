@@ -24,8 +24,8 @@ from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.source.content import BROKEN, one_line
 from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
+from pipeprof.read.tables.ranks import read_shares
 from pipeprof.read.tables.share import Damage, Share, count_ranks, decide, of_ranks
-from pipeprof.read.tables.workers import read_shares
 from pipeprof.record.plain_file import open_file
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count

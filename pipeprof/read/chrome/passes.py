@@ -29,9 +29,8 @@ from pipeprof.read.chrome.xplane_wire import Space
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import without_collector
 from pipeprof.read.source.numbers import raw_ns
-from pipeprof.read.tables.ranks import NAMED_RANK
+from pipeprof.read.tables.ranks import NAMED_RANK, Waiting, check_folder
 from pipeprof.read.tables.share import folder_alone
-from pipeprof.read.tables.workers import Waiting, check_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,9 +6,11 @@ And one saved folder as our own recordings have them: one graph, its samples and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
@@ -21,11 +23,7 @@ from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits
 from pipeprof.units import NS_PER_MS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    Paths = Mapping[str, Path]
+Paths = Mapping[str, Path]
 
 _NEARLY = 0.75  # of the spacing: a reading may come a little early
 

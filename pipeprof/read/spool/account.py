@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.read.spool.process import LATEST, Kind
@@ -261,7 +261,7 @@ def _first_fetches(process: Process) -> list[tuple[int, int]]:
 
 def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
-    return records_of(path, records.sample, notes)
+    return records_of(path, lines.sample, notes)
 
 
 def life_of(pid: int, samples: Sequence[Mapping[str, Any]], end: int) -> tuple[float | None, int]:

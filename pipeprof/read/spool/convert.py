@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import account, blocks, operators, pipelines, records, sections, spans
+from pipeprof.read.spool import account, blocks, lines, operators, pipelines, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
@@ -123,7 +123,7 @@ def _problems(hello: Sequence[bytes]) -> list[str]:
     said = []
     for line in hello:
         with contextlib.suppress(*BAD_JSON):  # the line that each process begins with
-            facts = records.stopped(line)
+            facts = lines.stopped(line)
             said.append(f"process {facts['pid']} recorded nothing more: {facts['problem']}")
     return said
 

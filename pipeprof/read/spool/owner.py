@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.document import BAD_JSON
@@ -22,7 +22,7 @@ def facts(path: Path, notes: SpoolNotes) -> dict[str, Any]:
     """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
     text = content(path, notes)
     try:
-        noted: dict[str, Any] = records.launch(text) if text else {}
+        noted: dict[str, Any] = lines.launch(text) if text else {}
     except BAD_JSON as error:
         notes.damaged(f"{shown(path)} was left out: {error}")
         return {}
@@ -73,7 +73,7 @@ def failure_of(spool: Path, recorded: Collection[int], notes: SpoolNotes) -> Fai
     In a job of several ranks the others fail because one did, so the first counts; without any of them the last: a
     program fails after its helpers.
     """
-    read: list[dict[str, Any]] = records_of(spool / FILE, records.failure, notes)
+    read: list[dict[str, Any]] = records_of(spool / FILE, lines.failure, notes)
     failures = sorted(read, key=lambda facts: facts["t"])
     training = [facts for facts in failures if facts["pid"] in recorded]
     chosen = training[0] if training else failures[-1] if failures else None

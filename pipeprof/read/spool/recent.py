@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines as records
 from pipeprof.read.spool.convert import convert_rep
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.pipelines import pipeline_keys

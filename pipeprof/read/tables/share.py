@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,9 +15,6 @@ from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.note import note
 from pipeprof.record.run import Manifest, NotMeasured, Run
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Notes:

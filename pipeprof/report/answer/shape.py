@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.answer import command
@@ -12,9 +13,6 @@ from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import training as loop
 from pipeprof.report.words.training import two_lengths
 from pipeprof.units import format_ns, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",

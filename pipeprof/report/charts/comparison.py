@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.query.measure import CURVE_POINTS
@@ -16,10 +17,7 @@ from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format
 from pipeprof.verdict.gate.causes import OF_STEPS
 from pipeprof.verdict.gate.explain import Level, sum_of_phases
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 SIDES = {"base": COLOURS[7], "new": COLOURS[0]}
 MOST_CHANGES = 20

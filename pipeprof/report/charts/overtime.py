@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipeprof.report.charts.chart import Chart, coloured, filled, sentence
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 WIDTH, HEIGHT, HEIGHT_OF_STEPS = 800, 90, 180  # px; the page makes a chart as wide as its column
 MOST = 4  # times the usual height: what is higher is cut off, or would flatten the rest

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled, middle_cut
@@ -12,10 +13,7 @@ from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.report.words.names import CPU_USERS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 POINTS = 300
 MOST = 8  # lines of a panel

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
@@ -15,10 +16,7 @@ from pipeprof.report.words.names import INTERVALS, title
 from pipeprof.report.words.training import PARTS
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 POINTS = 600
 PHASES = {  # from below; what is not told apart has the colour of its first part

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report import sweep
@@ -10,10 +11,7 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sentence
 from pipeprof.units import NS_PER_MS, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 COLOUR = {"better": COLOURS[0], "worse": COLOURS[1], "base": COLOURS[7]}
 UNSURE = COLOURS[6]

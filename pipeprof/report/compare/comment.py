@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.report import markdown
@@ -14,10 +15,7 @@ from pipeprof.report.words.comparison import METRICS, metric_name
 from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Metric = Mapping[str, Any]
+Metric = Mapping[str, Any]
 
 MOST_METRICS, MOST_CONDITIONS = 3, 3
 TITLES = {

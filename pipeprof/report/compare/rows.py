@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pipeprof import escape
 from pipeprof.report.words import gate
 from pipeprof.report.words.comparison import METRICS, counts_runs, metric_name
 from pipeprof.units import format_bytes, format_bytes_apart, format_change, format_changes, format_count, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    Entry = dict[str, Any]
+Entry = dict[str, Any]
 
 FAMILIES = {
     "primary": "Primary metrics",

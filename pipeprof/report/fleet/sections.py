@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import times
 from pipeprof.report.document import Document
@@ -13,10 +14,7 @@ from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
 from pipeprof.verdict.cause import Cause
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_LEFT_OUT = 10
 SHORT = 10  # digits of a revision

@@ -6,7 +6,8 @@ The attributes in the namespace `tag` are those of MegEngine's memory_flow.svg, 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import xml as escape
@@ -14,10 +15,7 @@ from pipeprof.escape import xml_attribute
 from pipeprof.report.words import memory as words
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 WIDTH, HEIGHT, MARGIN = 1200, 640, 60
 _TICKS = 6

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pipeprof.errors import BAD_PATTERN, UsageError, did_you_mean
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 # Columns of the table of single operators; `place` stands for an order that Python knows and SQL does not.
 SINGLE = (

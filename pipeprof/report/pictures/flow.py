@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.escape import line
 from pipeprof.report.answer import verdict_in
@@ -12,10 +13,7 @@ from pipeprof.report.sections.pipeline import below_consumers
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_STAGES = 8  # with the training
 MOST_LETTERS = 34  # of a name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.report.answer import verdict_in
 from pipeprof.report.charts.chart import COLOURS
@@ -17,10 +18,7 @@ from pipeprof.verdict.network import LIMIT_OF
 from pipeprof.verdict.network import PARTS as SHARES
 from pipeprof.verdict.ranking import COSTS, PART, WORK
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 LEAST = 0.0005  # of the bar: a part that is narrower cannot be seen, and is none
 MOST_PARTS = 7  # of the whole run

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from pipeprof.report.answer import answer_of, verdict_in
 from pipeprof.report.answer.screen import lines
@@ -21,9 +22,6 @@ from pipeprof.report.sections.stragglers import stragglers_section
 from pipeprof.report.words import training
 from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
 
 __all__ = ["NAMES", "Block", "Section", "chosen", "first_lines", "sections"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import capital
@@ -10,10 +11,7 @@ from pipeprof.report.sections.block import Section, costs, filled, in_windows, r
 from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dataset": "of the dataset"}
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
 from pipeprof.report.words.names import SINK_STAGES
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Op = dict[str, Any]
+Op = dict[str, Any]
 
 ALIVE = re.compile("iterator ([0-9]+) was still alive")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import at_most
 from pipeprof.report.sections.block import Block, Section, filled, timed_steps, times
@@ -10,10 +11,7 @@ from pipeprof.report.words import causes as words
 from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_ROWS = 16
 

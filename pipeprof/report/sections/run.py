@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.report.words import training
 from pipeprof.units import format_ns, format_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOOKS = {"compiled": "C", "python": "Python"}  # which of the recorder's two were used
 LIBRARIES = {"mindspore": "MindSpore", "torch": "PyTorch"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.report.sections.block import (
     Block,
@@ -18,9 +19,6 @@ from pipeprof.report.words import training
 from pipeprof.report.words.names import INTERVALS, TRACE, title
 from pipeprof.report.words.training import LEAST_WAIT, PARTS, repeated_passes
 from pipeprof.units import format_count, format_ns, format_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LEAST_STEPS = 5  # to speak of variation
 CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",

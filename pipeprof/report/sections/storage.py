@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_bytes, format_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CHANGES = {
     "random": "random: every epoch would get the same",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.ops.content import amount
@@ -10,10 +11,7 @@ from pipeprof.report.sections.block import Block, Section, filled, format_rate, 
 from pipeprof.report.words.names import PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_ROWS = 8
 LONGEST = PHASES | {"communication": "communication (the longest waits)"}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.words import first_of
 from pipeprof.units import format_count, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Item = Mapping[str, Any]
-    Facts = Mapping[str, Any]
+Item = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 NAMES = {
     "stage_imbalance": "stage imbalance",

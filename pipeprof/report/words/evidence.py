@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import op_label
 from pipeprof.report.words.names import COMMUNICATION, PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 # What each fact is, and its unit: share (0..1), cores, times, or a number.
 FACTS = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import expected
 from pipeprof.units import format_bytes, format_count, format_ns
 from pipeprof.verdict.speedup import LEVEL, MOST_PAIRS, PARTS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
 def changes(what: Iterable[Mapping[str, Any]]) -> str:

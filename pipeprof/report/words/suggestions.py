@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pipeprof.report.answer.shape import TRAINING, expected, op_label
 from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_count, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"

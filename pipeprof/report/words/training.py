@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pipeprof.report.words import joined
 from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.rules import MODERATE_WAIT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    Modes = Mapping[str, Any]
-    Row = Mapping[str, Any]
+Modes = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 INFERENCE = "load_and_run log"  # by which the steps of a rank are known
 READS = "reads"  # the same of a process in which no network was seen: a step is a batch and what the loop does with it
