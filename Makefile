@@ -62,7 +62,7 @@ test-slow: $(TEST)  ## the others: made-up input, servers, browsers, stress, fau
 	$(EACH) slow-together slow-trainings slow-measures test-alone
 
 slow-together: $(TEST)
-	$(TESTS) -m slow $(TOGETHER) $(shell grep -rl --include='test_*.py' --exclude-dir=e2e 'mark\.slow' tests)
+	$(TESTS) -m slow $(TOGETHER) $(shell grep -rl --include='test_*.py' --exclude-dir=e2e 'mark\.slow' tests lab)
 
 slow-trainings: $(TEST)
 	$(TESTS) -m "slow and not $(APART)" $(TWO) --dist worksteal tests/e2e

@@ -23,6 +23,7 @@ from agreement import (
 )
 from archive import unpack
 from copies import copy_tree
+from every import every
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.measure import measure
@@ -64,42 +65,33 @@ def agree(pairs):
         )
 
 
-def test_the_pipeline_table_shows_what_the_diagnosis_goes_by(capture):
-    agree(pipelines(capture[1]))
-
-
-def test_every_reason_is_a_number_of_the_stages(capture):
-    agree(evidence(capture[1]))
-
-
-def test_the_training_waits_for_one_share_of_its_time(capture):
-    agree(waiting(capture[1]))
-
-
-def test_the_same_words_about_waiting_have_the_same_number_everywhere(capture):
-    run, content = capture
-    agree(said_to_wait(content, three_lines(run)[0]))
-
-
-def test_the_phases_are_the_step(capture):
-    agree(phases(capture[1]))
-
-
-def test_steps_batches_and_memory_are_those_of_the_tables(capture):
-    run, content = capture
+def of_tables(run, content):
     with Engine.open(run) as engine:
-        agree([*steps(content, engine), *batches(content, engine), *memory(content, engine), *longest(content)])
+        return [*steps(content, engine), *batches(content, engine), *memory(content, engine), *longest(content)]
+
+
+TWICE = {
+    "the pipeline table shows what the diagnosis goes by": lambda _, content: pipelines(content),
+    "every reason is a number of the stages": lambda _, content: evidence(content),
+    "the training waits for one share of its time": lambda _, content: waiting(content),
+    "the same words about waiting have the same number": lambda run, content: said_to_wait(
+        content, three_lines(run)[0]
+    ),
+    "the phases are the step": lambda _, content: phases(content),
+    "steps, batches and memory are those of the tables": of_tables,
+    "a comparison uses the numbers of the report": lambda run, content: compared(content, measure(run).values),
+}
+
+
+@every(TWICE)
+def test_what_is_said_in_two_places_is_the_same_number(what, capture):
+    agree(TWICE[what](*capture))
 
 
 def test_shares_of_operators_are_of_their_sum(capture):
     _, content = capture
     if content["ops"]:
         agree(operators(content))
-
-
-def test_a_comparison_uses_the_numbers_of_the_report(capture):
-    run, content = capture
-    agree(compared(content, measure(run).values))
 
 
 def test_markdown_and_html_hold_every_cell_of_every_table(capture):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from every import every
 from play import ROOT
 from promises import PAGES, Held, held, missing, names_of_tests, sentences
 
@@ -83,7 +83,7 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("words", LIMITS)
+@every(LIMITS)
 def test_the_limits_of_the_page_are_those_of_the_program(words):
     (row,) = [
         one.text

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from comparisons import comparison, metric
 from copies import copy_tree
 from documents import DOCUMENTS
+from every import every
 from msgspec import convert
 from test_reports_golden import CAPTURES
 
@@ -190,7 +191,7 @@ def test_no_list_and_no_fleet_says_what_no_person_should_read(folder, monkeypatc
     assert [line for verb in ("runs", "fleet") for line in unfit(said(folder, monkeypatch, verb, "."), verb)] == []
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@every(DOCUMENTS)
 def test_no_document_of_a_verb_says_what_no_person_should_read(name):
     made = DOCUMENTS[name]()
     texts = {form: document.text(made, form) for form in FORMS}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from captured import outside, own
+from every import every
 from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
@@ -63,8 +63,8 @@ def keys(answer):
     return {key for key in answer or {} if key not in NOT_ADVICE and not key.endswith("_label")}
 
 
-@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
-def test_verdicts_and_advice_are_those_of_mindinsight(make_run, path):
+@every(ANSWERS, lambda path: path.stem)
+def test_verdicts_and_advice_are_those_of_mindinsight(path, make_run):
     answer = json.loads(path.read_text(encoding="utf-8"))
     with Engine.open(make_run(tables_of(answer))) as engine:
         rows, advice = engine.rows("diagnose/mindinsight"), engine.rows("diagnose/mindinsight_advice")

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from every import every
 from kineto_files import imported
 
 import pipeprof
@@ -96,8 +97,8 @@ def ours(run, name, group):
 
 
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("group", GROUPS)
-def test_every_group_is_the_profilers(recorded, name, group):
+@every(GROUPS)
+def test_every_group_is_the_profilers(group, recorded, name):
     run, folder = recorded
     theirs = {(key, place): numbers[:5] for key, place, *numbers in said(folder, name)[group]}
     assert len(theirs) == len(said(folder, name)[group]) > 150

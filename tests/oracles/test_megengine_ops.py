@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from captured import OUTSIDE, outside, own
 from click.testing import CliRunner
+from every import every
 from megengine_table import cells_of, grids, operator_of, our_operator, plain, summary_of
 
 from pipeprof.cli.ops import ops
@@ -95,7 +96,7 @@ def tables(case):
     return pairs
 
 
-@pytest.mark.parametrize("case", [case for case in DONE if "--dump-only-opr" not in case["args"]], ids=name_of)
+@every([case for case in DONE if "--dump-only-opr" not in case["args"]], name_of)
 def test_the_summary_has_the_same_figures(case):
     printed = summary_of(expected_of(case))
     total = document(case)["total"]
@@ -108,7 +109,7 @@ def test_the_summary_has_the_same_figures(case):
 PLAIN = [case for case in DONE if not TEXT_FORMS & set(case["args"].split())]
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=name_of)
+@every(PLAIN, name_of)
 def test_the_table_has_the_same_rows_and_cells(case):
     printed = grids(expected_of(case))
     if "--print-only summary" in case["args"]:
@@ -143,7 +144,7 @@ def same_rows(case, head, expected, shown, everything):
             assert [plain(cell) for cell in row[title]] == cells[title], title
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=name_of)
+@every(PLAIN, name_of)
 def test_our_own_running_sums_are_sums(case):
     for _, shown, _ in tables(case) if "summary" not in case["args"] else []:
         running = 0.0
@@ -153,12 +154,12 @@ def test_our_own_running_sums_are_sums(case):
             assert row["cumulative_ns"] == pytest.approx(running, rel=1e-12)
 
 
-@pytest.mark.parametrize("case", [case for case in DONE if "--dump-only-opr" in case["args"]], ids=name_of)
+@every([case for case in DONE if "--dump-only-opr" in case["args"]], name_of)
 def test_names_of_operators_are_listed(case):
     assert ask(case, case["args"].split()) == expected_of(case)
 
 
-@pytest.mark.parametrize("case", FAILED, ids=name_of)
+@every(FAILED, name_of)
 def test_what_the_original_crashes_on_is_answered(case):
     refusal = next((text for words, text in REFUSED.items() if case["args"].endswith(words)), None)
     if name_of_profile(case["profile"]) == "chrome_dict":

@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 
 import pytest
+from every import every
 from test_shuffled import nasty_tables, params_of
 
 from pipeprof.query import catalog
@@ -30,10 +31,8 @@ def engines(make_shared_run):
         ]
 
 
-@pytest.mark.parametrize(
-    "query", [query for query in catalog.all_queries() if query.apart], ids=lambda query: query.name
-)
-def test_ranks_asked_one_after_the_other_give_what_all_of_them_do(engines, query):
+@every([query for query in catalog.all_queries() if query.apart], lambda query: query.name)
+def test_ranks_asked_one_after_the_other_give_what_all_of_them_do(query, engines):
     for whole, *parts in engines:
         joined = Answers()
         joined.join([asked(part, query) for part in parts])

@@ -1,19 +1,16 @@
-def step(number=0, **more):
-    times = {"start_ns": 0, "fp_ns": 20, "bp_ns": 70, "end_ns": 100}
-    return {"step": number, "kind_step": number, "kind": "train", **times, **more}
-
+from table_rows import phased_step
 
 GIVE = "source steps step_ns comm_ns overlapped_ns exposed_ns data_wait_ns forward_backward_ns tail_ns"
 
 
 def test_events_tell_the_phase_but_not_what_ran_beside_them(ask):
-    tables = {"step": [step()], "collective": [{"step": 0, "start_ns": 10, "dur_ns": 80}]}
+    tables = {"step": [phased_step()], "collective": [{"step": 0, "start_ns": 10, "dur_ns": 80}]}
     assert ask("comm/split", tables, give=GIVE) == [("trace", 1, 100.0, 80.0, None, None, 10.0, 50.0, 20.0)]
 
 
 def test_operators_tell_overlapped_from_exposed(ask):
     tables = {
-        "step": [step()],
+        "step": [phased_step()],
         "collective": [{"step": 0, "start_ns": 50, "dur_ns": 40}],
         "op": [{"op_id": 0, "step": 0, "start_ns": 20, "dur_ns": 40, "track": "0"}],
         "op_info": [{"op_id": 0, "phase": "forward"}],

@@ -1,11 +1,8 @@
 """Exposed communication per repetition: the mean over ranks, from operators, else as the profiler says."""
 
+from table_rows import phased_step
+
 GIVE = "rep ranks steps exposed_ns tail_ns"
-
-
-def step(number=0, rank=0, bp=70, **more):
-    times = {"start_ns": 0, "fp_ns": 20, "bp_ns": bp, "end_ns": 100}
-    return {"step": number, "kind_step": number, "kind": "train", "rank": rank, **times, **more}
 
 
 def recorded(rank, start, dur):
@@ -25,13 +22,13 @@ def test_each_rank_counts_once_whatever_steps_it_has(ask):
     ranks = merged(recorded(0, 50, 40), recorded(1, 50, 20))
     more = {"step": 1, "start_ns": 20, "dur_ns": 10, "op_id": 0, "track": "0"}
     ranks["op"].append(more)
-    tables = {"step": [step(), step(1), step(rank=1)], **ranks}
+    tables = {"step": [phased_step(), phased_step(1), phased_step(rank=1)], **ranks}
     # rank 0: 30 of which 20 behind the backward pass, and a step without any; rank 1: 10
     assert ask("compare/rep_communication", tables, give=GIVE) == [(0, 2, 3, 12.5, 5.0)]
 
 
 def test_a_tail_is_known_only_behind_a_known_backward_pass(ask):
-    tables = {"step": [step(bp=None)], **recorded(0, 50, 40)}
+    tables = {"step": [phased_step(bp=None)], **recorded(0, 50, 40)}
     assert ask("compare/rep_communication", tables, give=GIVE) == [(0, 1, 1, 30.0, None)]
 
 
@@ -41,10 +38,10 @@ def test_operators_are_asked_before_the_profiler_s_own_division(ask):
         for rank, exposed in ((0, 7), (1, 9))
     ]
     assert ask("compare/rep_communication", {"step_split": split}, give=GIVE) == [(0, 2, 2, 8.0, None)]
-    tables = {"step": [step()], "step_split": split, **recorded(0, 50, 40)}
+    tables = {"step": [phased_step()], "step_split": split, **recorded(0, 50, 40)}
     assert ask("compare/rep_communication", tables, give=GIVE) == [(0, 1, 1, 30.0, 20.0)]
 
 
 def test_a_training_on_its_own_has_none(ask):
-    tables = {"step": [step()], "op": [{"op_id": 0, "step": 0, "start_ns": 20, "dur_ns": 40, "track": "0"}]}
+    tables = {"step": [phased_step()], "op": [{"op_id": 0, "step": 0, "start_ns": 20, "dur_ns": 40, "track": "0"}]}
     assert ask("compare/rep_communication", tables) == []

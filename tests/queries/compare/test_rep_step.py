@@ -1,6 +1,4 @@
-def step(number, start, end, kind="train", **more):
-    row = {"step": number, "kind": kind, "kind_step": number, "start_ns": start, "end_ns": end, "in_window": False}
-    return row | more
+from table_rows import step
 
 
 def test_each_repetition_shows_its_slowest_rank(ask):

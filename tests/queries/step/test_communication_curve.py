@@ -1,14 +1,4 @@
-def step(number, start, end, **more):
-    return {
-        "step": number,
-        "kind_step": number,
-        "source_step": number,
-        "kind": "train",
-        "start_ns": start,
-        "end_ns": end,
-        **more,
-    }
-
+from table_rows import step
 
 STEPS = [step(0, 0, 100), step(1, 100, 200)]
 AT = {"points": 9, "rep": 0, "rank": 0}

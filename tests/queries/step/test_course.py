@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from table_rows import step
+
 GIVE = "block first_step steps dur_ns wait_ns compiled compile_ns neighbour_cores throttled_share floor_bytes"
-
-
-def step(number, start, end, kind="train", **more):
-    return {"step": number, "kind_step": number, "kind": kind, "start_ns": start, "end_ns": end, **more}
 
 
 def test_each_block_has_its_median_step_and_what_lay_in_it(ask):

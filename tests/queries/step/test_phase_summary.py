@@ -1,10 +1,12 @@
-def step(number, start, fp, bp, end, *, kind="train", in_window=False, **more):
-    times = {"start_ns": start, "fp_ns": fp, "bp_ns": bp, "end_ns": end}
-    return {"step": number, "kind": kind, "in_window": in_window, **times, **more}
+from table_rows import phased_step
 
 
 def test_split_phases_come_from_windows_and_the_others_from_outside(ask):
-    steps = [step(0, 0, 2, None, 10), step(1, 10, 14, None, 20), step(2, 20, 60, 100, 120, in_window=True)]
+    steps = [
+        phased_step(0, 0, 2, None, 10),
+        phased_step(1, 10, 14, None, 20),
+        phased_step(2, 20, 60, 100, 120, in_window=True),
+    ]
     assert ask(
         "step/phase_summary", {"step": steps}, give="phase steps from_window mean_ns median_ns max_ns share"
     ) == [
@@ -16,7 +18,7 @@ def test_split_phases_come_from_windows_and_the_others_from_outside(ask):
 
 
 def test_data_wait_comes_from_windows_when_every_step_is_in_one(ask):
-    steps = [step(0, 0, 3, 8, 10, in_window=True)]
+    steps = [phased_step(0, 0, 3, 8, 10, in_window=True)]
     assert ask("step/phase_summary", {"step": steps}, give="phase steps from_window share") == [
         ("data_wait", 1, True, 0.3),
         ("forward_backward", 1, True, 0.5),
@@ -25,8 +27,8 @@ def test_data_wait_comes_from_windows_when_every_step_is_in_one(ask):
 
 
 def test_warmup_stands_in_when_there_is_no_train_step(ask):
-    only_warmup = [step(0, 0, 1, None, 4, kind="warmup", rank=1)]
-    both = [step(0, 0, 1, None, 400, kind="warmup"), step(1, 400, 401, None, 404)]
+    only_warmup = [phased_step(0, 0, 1, None, 4, kind="warmup", rank=1)]
+    both = [phased_step(0, 0, 1, None, 400, kind="warmup"), phased_step(1, 400, 401, None, 404)]
     rows = ask("step/phase_summary", {"step": only_warmup + both}, give="rank phase kind mean_ns")
     assert rows == [
         (0, "compute", "train", 3.0),
@@ -37,11 +39,11 @@ def test_warmup_stands_in_when_there_is_no_train_step(ask):
 
 
 def test_steps_without_a_forward_start_are_one_phase(ask):
-    steps = [step(0, 0, None, None, 10), step(1, 10, None, None, 30)]
+    steps = [phased_step(0, 0, None, None, 10), phased_step(1, 10, None, None, 30)]
     assert ask("step/phase_summary", {"step": steps}, give="phase steps mean_ns p90_ns share") == [
         ("whole", 2, 15.0, 19.0, 1.0)
     ]
 
 
 def test_evaluation_steps_are_left_out(ask):
-    assert ask("step/phase_summary", {"step": [step(0, 0, 1, 2, 3, kind="eval")]}) == []
+    assert ask("step/phase_summary", {"step": [phased_step(0, 0, 1, 2, 3, kind="eval")]}) == []

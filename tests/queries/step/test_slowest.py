@@ -1,5 +1,4 @@
-def step(number, start, end, kind="train", **more):
-    return {"step": number, "kind_step": number, "kind": kind, "start_ns": start, "end_ns": end, **more}
+from table_rows import step
 
 
 def test_slowest_first_and_the_earlier_of_equals(ask):

@@ -1,6 +1,4 @@
-def step(number, start, end, **more):
-    return {"step": number, "kind_step": number, "kind": "train", "start_ns": start, "end_ns": end, **more}
-
+from table_rows import step
 
 GIVE = "position phase from_ns until_ns part_ns share mean_ns steps"
 

@@ -1,8 +1,6 @@
 from math import sqrt
 
-
-def step(number, start, end, kind="train", **more):
-    return {"step": number, "kind": kind, "start_ns": start, "end_ns": end, "in_window": False, **more}
+from table_rows import step
 
 
 def test_times_by_kind(ask):

@@ -1,9 +1,7 @@
+from table_rows import step
+
 PARTS = ("data_wait", "forward", "backward", "gradients", "optimizer", "after",
          "forward_backward", "tail", "compute", "whole")  # fmt: skip
-
-
-def step(number, start, end, **more):
-    return {"step": number, "kind": "train", "start_ns": start, "end_ns": end, **more}
 
 
 KNOWN = [

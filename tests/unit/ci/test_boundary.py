@@ -12,6 +12,7 @@ import boundary
 import pytest
 from action_steps import ROOT
 from copies import copy_file
+from every import every
 
 OUTSIDE = "/no-test-writes-here"
 DEEDS = {
@@ -71,8 +72,8 @@ def test_a_test_that_stays_inside_passes(done):
     assert part(done, "stays") == ""
 
 
-@pytest.mark.parametrize("name", DEEDS)
-def test_what_a_test_may_not_do_is_an_error(done, name):
+@every(DEEDS)
+def test_what_a_test_may_not_do_is_an_error(name, done):
     assert f"ERROR tests/test_it.py::test_{name}" in done.stdout, done.stdout
     assert DEEDS[name][1] in part(done, name)
 

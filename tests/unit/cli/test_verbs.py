@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from every import every
 
 from pipeprof import cli as program
 from pipeprof.cli import cli
@@ -63,7 +64,7 @@ def test_old_names_of_sections_are_taken_but_not_shown(old, new):
     assert f"|{old}|" not in CliRunner().invoke(cli, ["report", "--help"]).output.replace("\n", "").replace(" ", "")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@every(VERBS)
 def test_help_explains_and_shows_an_example(verb):
     result = CliRunner().invoke(cli, [verb, "--help"])
     assert result.exit_code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from every import every
 
 from pipeprof.read.chrome import ops as torch_flops
 from pipeprof.read.chrome.dialect import Info
@@ -97,7 +98,7 @@ def test_what_is_not_known_has_no_figure(one):
     assert flops_of(one) is None
 
 
-@pytest.mark.parametrize("kind", FORMULAS)
+@every(FORMULAS)
 def test_no_formula_makes_up_a_figure(kind):
     assert flops_of(call(kind)) is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from every import every
 
 from pipeprof.errors import RunError
 from pipeprof.record import store
@@ -24,8 +25,8 @@ def row(table):
     return tuple(VALUES[column.type] for column in BY_NAME[table].columns)
 
 
-@pytest.mark.parametrize("table", [table.name for table in TABLES])
-def test_a_file_has_exactly_the_schema_and_gives_back_what_was_written(run, table):
+@every([table.name for table in TABLES])
+def test_a_file_has_exactly_the_schema_and_gives_back_what_was_written(table, run):
     nothing = (None,) * len(BY_NAME[table].columns)
     assert store.write(run, table, 2, 3, [row(table), nothing]) == 2
     (path,) = run.files(table)
@@ -35,8 +36,8 @@ def test_a_file_has_exactly_the_schema_and_gives_back_what_was_written(run, tabl
     assert [tuple(one.values()) for one in stored.to_pylist()] == [row(table), nothing]
 
 
-@pytest.mark.parametrize("table", [table.name for table in TABLES])
-def test_a_value_of_another_type_is_refused_with_its_column(run, table):
+@every([table.name for table in TABLES])
+def test_a_value_of_another_type_is_refused_with_its_column(table, run):
     for index, column in enumerate(BY_NAME[table].columns):
         values = [*row(table)]
         values[index] = WRONG[column.type]

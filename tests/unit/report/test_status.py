@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from click.testing import CliRunner
+from every import every
 
 from pipeprof.cli import cli
 from pipeprof.report.words.waiting import WORDS, details, sentence
@@ -22,7 +22,7 @@ def test_every_code_has_words():
     assert set(WORDS) == CODES
 
 
-@pytest.mark.parametrize("code", sorted(CODES))
+@every(sorted(CODES))
 def test_a_sentence_names_the_rank_and_the_process(code):
     missing = [{"rank": 1, "code": "script", "site": "train.py:9", "line": "x"}]
     assert sentence({**ROW, "code": code, "missing": missing}).startswith("rank 3 (process 42) ")

@@ -8,6 +8,7 @@ import warnings
 import msgspec
 import numpy as np
 import pytest
+from every import every
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -181,7 +182,7 @@ def plain(base, new, alpha=0.008, least=0.02, margin=0.03):
     return words, {name: p_values["greater", name] for name in base}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every(range(40))
 def test_a_plain_second_implementation_agrees(seed):
     chance = np.random.default_rng(seed)
     names = [f"m{number}" for number in range(5)]
