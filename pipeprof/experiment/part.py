@@ -18,6 +18,7 @@ from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.loader import STAGES
 from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ def target_of(part: Part, pipelines: Sequence[Pipeline]) -> Target:
             "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
         )
     pipeline, op = find_op(pipelines, part.op)
+    if op.get("op_type") in STAGES:
+        raise UsageError(f"`{part.op}` is a stage of a DataLoader, and can only be replaced with all others",
+                         "leave out --op and --up-to")  # fmt: skip
     if op["node"] is None:
         raise UsageError(f"`{part.op}` is an operator that MindSpore added by itself", "choose one of your script's")
     if part.mode == "alone" and not can_be_alone(op):

@@ -14,6 +14,7 @@ from pipeprof.verdict.capacity import CPU_SHARE, Basis, Change, Loop, Stage, bec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+STAGES = frozenset({"Collate", "Dataset", "Sampler", "Transform"})  # op_type
 ORDER = "Sampler"  # the stage that always runs in the loop itself
 MARGIN = 0.10  # of a stage's time, by which a prediction is off
 CORES_ERROR = 0.20  # of what free cores give

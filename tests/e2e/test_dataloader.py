@@ -96,6 +96,24 @@ def test_whatif_makes_the_loader_with_other_arguments_and_gains_what_its_workers
     assert applied["a0"] == []
 
 
+@pytest.mark.slow
+@pytest.mark.measures
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_headspace_hands_out_the_first_batch_again_and_runs_no_worker(pipeprof_in, library):
+    """Each batch of the unchanged side waits 75 ms, of the other one none does; both train for 24 steps."""
+    home = pipeprof_in("headspace")
+    out = home.out()
+    command = home.script("slow_loader.py", library, "row", "24", "2")
+    done = home.run("headspace", "--max-pairs", "1", "-o", str(out), "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["measured"]["ratio"] > 1.3
+    assert {run["training_steps"] for run in found["runs"]} == {24}
+    waits = {side: float(re.search(r"waited ([\d.]+)", (out / f"{side}.log").read_text())[1]) for side in ("a0", "b0")}
+    assert waits["b0"] < 0.25 * waits["a0"]
+    assert not json.loads((out / "b0" / "run.json").read_text())["warnings"]
+
+
 def test_whatif_refuses_what_a_loader_cannot_have(recorded, pipeprof_in):
     home = pipeprof_in("refused")
     run = str(recorded("slow_loader.py", "mindspore", "row", "50", "0").path)

@@ -10,7 +10,8 @@ user's training. It writes to the spool and nowhere else.
     dataset       iterators: fetches                       describe   what a dataset is made of
     trees, readings   queue samples of an iterator's tree, and what MindSpore remembers of them
     smaps, swap, sizes   what a queue sample costs, what it prints to stderr, and the bytes of a batch
-    override, cached   other settings, or one batch for ever: for runs that measure what a change would buy
+    override, arguments   other settings of a dataset or a DataLoader, for runs that measure what that would buy
+    cached, again   one batch for ever: for runs that measure what a perfect pipeline would buy
     stand_in, kept_rows, order   operators replaced, cached or moved, for runs that measure what that would buy
     digest, chance, constant   fingerprints of the first batches: whether a changed pipeline hands out the same
     slow          every step takes a share longer: for runs that measure what the gate sees

@@ -29,14 +29,13 @@ class Cached:
     def following(self, iterator, original):
         """The next batch, or StopIteration at the end of an epoch."""
         if self.batch is None:
-            firsts, kind = _firsts_of(self.dataset), _kind(iterator)
+            firsts, kind = firsts_of(self.dataset), self.kind(iterator)
             self.batch = firsts.get(kind)
         if self.batch is None:
             first = original(iterator)
             self.batch = firsts[kind] = _again(first)
             self.given = 1
-            stop = type(iterator).stop
-            getattr(stop, "__wrapped__", stop)(iterator)  # for the training the iterator lives on
+            self.stop(iterator)
             return first
         length = self._length()
         if (self.epochs is not None and self.epoch >= self.epochs) or (length is not None and self.given >= length):
@@ -46,26 +45,32 @@ class Cached:
         self.given += 1
         return _again(self.batch)
 
+    def kind(self, iterator):
+        """What an iterator hands out: tuples or dicts, of tensors or of arrays."""
+        return type(iterator), iterator.__dict__.get("_output_numpy")
+
+    def stop(self, iterator):
+        """Stop its pipeline; for the training the iterator lives on."""
+        stop = type(iterator).stop
+        getattr(stop, "__wrapped__", stop)(iterator)
+
+    def size(self):
+        """Batches of an epoch as far as the library has counted them; None where it has not."""
+        size = getattr(self.dataset, "dataset_size", None)
+        return size if isinstance(size, int) and size > 0 else None
+
     def _length(self):
         if self.epoch < len(self.lengths):
             return self.lengths[self.epoch]
-        if self.usual is not None:
-            return self.usual
-        size = getattr(self.dataset, "dataset_size", None)  # what MindSpore has already counted
-        return size if isinstance(size, int) and size > 0 else None
+        return self.size() if self.usual is None else self.usual
 
 
-def _firsts_of(dataset):
+def firsts_of(dataset):
     """The first batches of a dataset's iterators, by what they hand out."""
     try:
         return _firsts.setdefault(dataset, {})
     except TypeError:  # it cannot be a key
         return {}
-
-
-def _kind(iterator):
-    """What an iterator hands out: tuples or dicts, of tensors or of arrays."""
-    return type(iterator), iterator.__dict__.get("_output_numpy")
 
 
 def _again(batch):
@@ -93,17 +98,18 @@ def install(iterator):
     iterator.__next__ = __next__
 
 
-def attach(iterator, tree, facts, dataset):
-    """An iterator was made: if it is one of the training's, it hands out its first batch for ever."""
+def attach(iterator, tree, facts, dataset, made=Cached):
+    """An iterator was made: if it is one of the training's, it hands out its first batch for ever. Whether it does."""
     wishes = recorder.REC.options.get("cached") or []
     if facts.get("hidden"):
-        return
+        return False
     for wish in wishes:
         if wish.get("site") != facts.get("site"):
             continue
         lengths = (wish.get("epochs") or {}).get(str(tree.number))
         if lengths is None and not wish.get("only"):
             continue
-        iterator.__dict__[KEY] = Cached(dataset, lengths or [], wish.get("usual"), facts.get("epochs"))
+        iterator.__dict__[KEY] = made(dataset, lengths or [], wish.get("usual"), facts.get("epochs"))
         recorder.REC.event("cached", number=tree.number, lengths=lengths, usual=wish.get("usual"))
-        return
+        return True
+    return False

@@ -9,7 +9,7 @@ import functools
 import weakref
 from itertools import islice
 
-from . import arguments, callables, loaders, recorder, workers
+from . import again, arguments, cached, callables, loaders, recorder, workers
 
 SAMPLER, DATASET, TRANSFORM, COLLATE = "Sampler", "Dataset", "Transform", "Collate"
 COMPOSE = "torchvision.", "Compose"  # module and class of what has a list of `transforms`
@@ -40,6 +40,7 @@ TORCH = Names("_index_sampler", "_workers", "_index_queues", "_task_info", ("_wo
 
 def install(module):
     """mindspore.dataset.dataloader.dataloader: the loader and its iterators."""
+    again.install(module.DataLoader, module._Iterator, "terminate", _of_iterators)
     _install_loader(module.DataLoader, module._Iterator, "_get_next_index", MINDSPORE)
     workers.wrap(module._MultiProcessIterator, "terminate", _closing)
 
@@ -62,6 +63,7 @@ def install_workers(module):
 
 def install_torch(module):
     """torch.utils.data.dataloader: the loader and its iterators."""
+    again.install(module.DataLoader, module._BaseDataLoaderIter, "_shutdown_workers", _of_iterators)
     _install_loader(module.DataLoader, module._BaseDataLoaderIter, "_next_index", TORCH)
     workers.wrap(module._MultiProcessingDataLoaderIter, "_shutdown_workers", _closing)
 
@@ -198,7 +200,7 @@ def _with_feed_of(original, feeds):
 def _ready(names, iterator):
     """Of a loader with workers: batches that are made, those that came before an earlier one, and tasks not begun."""
     indices = getattr(iterator, names.indices, None)
-    if indices is None:
+    if indices is None or cached.KEY in iterator.__dict__:
         return None
     held = sum(len(task) == 2 for task in getattr(iterator, names.tasks).values())
     results = {id(queue): queue for queue in (getattr(iterator, name) for name in names.results)}  # one, or two

@@ -8,6 +8,7 @@ from typing import Any
 from pipeprof.report.answer.shape import TRAINING, expected, op_label
 from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_count, format_ns
+from pipeprof.verdict.loader import STAGES
 
 Facts = Mapping[str, Any]
 
@@ -19,7 +20,6 @@ SHORT = (
     "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
     "unwrap_source",
 )  # fmt: skip
-LOADER_STAGES = frozenset({"Collate", "Dataset", "Sampler", "Transform"})  # op_type
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -178,7 +178,7 @@ def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
     op = facts["op"]
-    if op.get("op_type") in LOADER_STAGES:
+    if op.get("op_type") in STAGES:
         ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
     return f"make the rows of {op_label(op)} cheaper", ways
 
