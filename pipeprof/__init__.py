@@ -12,11 +12,10 @@ from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.api import compare, open  # noqa: A004 - the public name
-    from pipeprof.inprocess.actions import ProfilerAction, schedule
-    from pipeprof.inprocess.activities import ProfilerActivity
+    from pipeprof.inprocess.actions import ProfilerAction, ProfilerActivity, schedule
     from pipeprof.inprocess.callback import ProfileCallback
+    from pipeprof.inprocess.decorate import record_function
     from pipeprof.inprocess.profiler import profile
-    from pipeprof.inprocess.spans import record_function
 
 __all__ = [
     "ProfileCallback",
@@ -35,9 +34,9 @@ _PLACES = {  # imported for those who ask: pandas and DuckDB with the first two,
     "open": "pipeprof.api",
     "profile": "pipeprof.inprocess.profiler",
     "schedule": "pipeprof.inprocess.actions",
-    "record_function": "pipeprof.inprocess.spans",
+    "record_function": "pipeprof.inprocess.decorate",
     "ProfilerAction": "pipeprof.inprocess.actions",
-    "ProfilerActivity": "pipeprof.inprocess.activities",
+    "ProfilerActivity": "pipeprof.inprocess.actions",
     "ProfileCallback": "pipeprof.inprocess.callback",
 }
 

@@ -13,15 +13,13 @@ import contextlib
 import functools
 import logging
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pipeprof import processes
 from pipeprof.errors import RunError, UsageError
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")

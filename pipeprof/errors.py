@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 MOST_NAMES = 12  # of what there is, in a hint
 BAD_PATTERN = (re.error, OverflowError, RecursionError)  # what `re.compile` raises for a text that is none

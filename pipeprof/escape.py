@@ -11,10 +11,8 @@ from __future__ import annotations
 import json as _json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Any
 
 _PLANE_ENDS = "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 17))
 # No sign of their own, or another reading direction, or nothing that may be written at all (halves of pairs).
@@ -91,11 +89,6 @@ def markdown_block(lines: Iterable[str], language: str = "text") -> list[str]:
 def markdown_summary(text: object) -> str:
     """What stands before a fold: HTML, in which no markup is read, but people are mentioned."""
     return _MENTION.sub(rf"\g<0>{_ZERO_WIDTH}", xml(text))
-
-
-def wiki(text: object) -> str:
-    """A cell of a wiki's table."""
-    return re.sub(r"([\\{}\[\]|])", r"\\\1", line(text))
 
 
 def html(text: object) -> str:

@@ -17,14 +17,12 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 from pipeprof.errors import RunError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")

@@ -243,10 +243,3 @@ def check_annotations(text):
         assert _COMMAND.fullmatch(line), line
         check_log(line.partition("::")[2].partition("::")[2])
         assert not re.search(r"%(?!25|3A|2C)", line), line
-
-
-def check_wiki(text):
-    check_log(text)
-    assert not re.search(r"(?<!\\)[{\[]", text)
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert all(row.endswith(" |") for row in rows)

@@ -22,7 +22,7 @@ import click
 from pipeprof.cli import cli
 from pipeprof.query import catalog
 from pipeprof.record.schema import SCHEMA_VERSION, TABLES
-from pipeprof.report.answer import reasons
+from pipeprof.report.words import evidence
 from pipeprof.verdict import rules
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def rules_page() -> str:
     """The text of docs/rules.md."""
     head = ("#", "rule", "`diagnosis.rule`", "if", "then this limits", "because")
     named = [
-        (str(number), f"`{rule.name}`", f"`{rule.code}`", _conditions(rule.when), reasons.CHOICES[rule.chooses],
-         reasons.RULES[rule.name])
+        (str(number), f"`{rule.name}`", f"`{rule.code}`", _conditions(rule.when), evidence.CHOICES[rule.chooses],
+         evidence.RULES[rule.name])
         for number, rule in enumerate(rules.RULES, 1)
     ]  # fmt: skip
     return "\n".join([
@@ -294,7 +294,7 @@ def _outcomes(title: str, words: str, column: str, outcomes: Sequence[Code]) -> 
 
 def _conditions(clauses: Sequence[Clause]) -> str:
     asked = [item for item in clauses if item.relation != "noted"]
-    return "; ".join(reasons.condition(item.fact, item.relation, item.bound) for item in asked) or "always"
+    return "; ".join(evidence.condition(item.fact, item.relation, item.bound) for item in asked) or "always"
 
 
 def _under(outcome: Code) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeprof.read.source.content import lines
-from pipeprof.read.source.document import json_lines
+from pipeprof.read.source.content import json_lines, lines
 from pipeprof.read.source.numbers import duration, ns
 from pipeprof.read.tables import ranks
 

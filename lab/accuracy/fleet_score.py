@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from fleet_jobs import CAUSES, Job, draw, write
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.causes import causes_of
+from pipeprof.report.ranks import causes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

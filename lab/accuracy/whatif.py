@@ -29,7 +29,7 @@ from quiet import wait_until_quiet
 from pipeprof.experiment.stages import training_pipelines
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
-from pipeprof.report.words.predictions import sentence
+from pipeprof.report.words.speedup import sentence
 from pipeprof.verdict.capacity import Change
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.predict import predict

@@ -22,7 +22,7 @@ from pipeprof.record.machine import host_name
 from pipeprof.record.note import note
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.report import rollup
-from pipeprof.report.made_of import of_rollup
+from pipeprof.report.kept import of_rollup
 
 MS = 1_000_000
 STEPS = 12

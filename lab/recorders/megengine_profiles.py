@@ -24,8 +24,7 @@ CALLS = [
     "--opr-name conv.* -t 4", "--opr-name ADD -t 4", "--opr-name [", "--opr-name nomatch",
     "--opr-name conv.* --order-by memory --min-time 1e-6 -t 5", "--min-time 1e-5 -t 0", "--max-time 1e-5 -t 0",
     "--min-time 1000", "--min-time 1e-6 --show-host", "--input-dtype Float32 -t 3", "--input-dtype Int8 -t 0",
-    "--dump-only-opr -t 5 --print-only device", "--confluence", "--confluence --print-only summary",
-    "--confluence --aggregate-by type --aggregate sum", "--confluence --show-host -t 2",
+    "--dump-only-opr -t 5 --print-only device",
     "--type ConvolutionForward --print-only summary",
 ]  # fmt: skip
 SHORT = ["", "-t 5", "--print-only host", "--order-by memory -t 3", "--aggregate-by type --aggregate sum -t 5"]

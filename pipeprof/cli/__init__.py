@@ -8,22 +8,38 @@ import signal
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 import click
 
 from pipeprof import escape
 from pipeprof.cli.messages import tell_error
 from pipeprof.cli.misuse import words_of, words_of_name
-from pipeprof.cli.no_pandas import leave_pandas_out
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError, is_interruption
 from pipeprof.report.output import choose_colours
 from pipeprof.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+
+class _NoPandas:
+    """A finder of modules that says of pandas that it is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
+
+
+def leave_pandas_out() -> None:
+    """For the rest of this process: `import pandas` takes longer than most of what a verb does.
+
+    `importlib.util.find_spec("pandas")` raises then, where it would give None of what is not installed.
+    """
+    sys.meta_path.insert(0, _NoPandas)
+
 
 DEFECT = 70  # exit code of what should never happen, as in sysexits.h
 

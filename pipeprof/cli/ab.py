@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.compare import answer, comparison_format
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.finite_range import FiniteRange
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import (
+    COMMAND,
+    FORMS,
+    FiniteRange,
+    LocalPath,
+    budget_option,
+    folder_option,
+    format_option,
+    redact_option,
+)
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import UsageError
 from pipeprof.verdict.gate import MOST_ROUNDS

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof import escape
-from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say, say_named
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import complete_runs
+from pipeprof.cli.options import FORMS, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count

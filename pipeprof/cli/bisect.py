@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import COMMAND, FORMS, budget_option, folder_option, format_option, redact_option
 from pipeprof.cli.streams import StdoutClosed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

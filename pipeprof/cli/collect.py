@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.finite_range import FiniteRange
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
+from pipeprof.cli.options import COMMAND, FiniteRange, LocalPath, redact_option
 from pipeprof.cli.push import free_place, upload_to
-from pipeprof.cli.redact_option import redact_option
 from pipeprof.collect import LONGEST_MS
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.escape import as_argument, shell_word

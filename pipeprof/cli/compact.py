@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeprof.cli.messages import progress_line, say_named
-from pipeprof.cli.run_argument import run_argument
+from pipeprof.cli.options import run_argument
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:

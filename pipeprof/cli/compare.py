@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
-from pipeprof.cli.format_option import format_option
-from pipeprof.cli.local_path import LocalPath
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import complete_runs
+from pipeprof.cli.options import LocalPath, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 comparison_format = format_option("html", "markdown", "json", "junit")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.local_path import folder_option
+from pipeprof.cli.options import folder_option
 
 
 @click.command()

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.engine_option import engine_option
-from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import progress_line, say
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import RunPath
+from pipeprof.cli.options import RunPath, engine_option, format_option, report_file
 from pipeprof.cli.streams import read_stdin
 from pipeprof.errors import UsageError
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from pipeprof.cli.engine_option import engine_option
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, sum_up
+from pipeprof.cli.options import LocalPath, engine_option
 from pipeprof.cli.push import free_place, upload_to
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command("import")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from pipeprof.cli.command_argument import complete_files
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath, refuse_empty
 from pipeprof.cli.messages import progress_line
-from pipeprof.cli.output_option import report_file
+from pipeprof.cli.options import FORMS, LocalPath, complete_files, format_option, refuse_empty, report_file
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_LOG = 1 << 24  # bytes of a weekly log
 
@@ -62,7 +57,7 @@ def history(
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
     from pipeprof.report import document
-    from pipeprof.report.history import rows
+    from pipeprof.report import history as rows
 
     refuse_empty(source)
     with progress_line("pipeprof: history", quiet=False) as progress:
@@ -85,8 +80,8 @@ def _show_alerts(
 
     from pipeprof.experiment import alerts
     from pipeprof.record.plain_file import read_file
+    from pipeprof.report import alerts as rows
     from pipeprof.report import document
-    from pipeprof.report.history import alerts as rows
     from pipeprof.report.output import write_text
 
     today = dt.date.today().isoformat()  # noqa: DTZ011 - the user's day

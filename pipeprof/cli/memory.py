@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import STDOUT, report_file
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import FORMS, RUN, STDOUT, LocalPath, format_option, report_file
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ALL = 1 << 40
 _BLOCKS = 2000

@@ -42,7 +42,7 @@ def opened(path: Path) -> Run:
 
 def progress_line(title: str, *, quiet: bool) -> Any:
     """A status line on stderr while something takes long; as a context it gives the callable that updates it."""
-    from pipeprof.report.progress import status_line
+    from pipeprof.report.output import status_line
 
     return status_line(title, quiet=quiet)
 

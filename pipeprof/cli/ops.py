@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import run_argument
+from pipeprof.cli.options import FORMS, format_option, report_file, run_argument
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CONTEXT = {"ignore_unknown_options": False}
 
@@ -89,7 +85,6 @@ class _Command(click.Command):
 @click.option("--show-host", is_flag=True, help="Show the operators of the host as well.")
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")
 @click.option("--dump-only-opr", is_flag=True, help="Print name, type and id, one operator per line.")
-@click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
 @format_option(*FORMS, "csv", "parquet")
 @report_file()
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
@@ -106,8 +101,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
     """  # noqa: D301
     from pipeprof.record.text import printable
     from pipeprof.report.ops import show
-    from pipeprof.report.ops.columns import is_torchs
-    from pipeprof.report.ops.question import Question
+    from pipeprof.report.ops.question import Question, is_torchs
 
     if row_limit is not None and asked["top"] is not None:
         raise UsageError("--top and --row-limit both say how many rows are shown", "give one of them")
@@ -129,7 +123,7 @@ def _opened(path: Path) -> Any:
     if not path.is_file():
         return opened(path)
     from pipeprof.read.imported import imported
-    from pipeprof.report.progress import status_line
+    from pipeprof.report.output import status_line
 
     with status_line("pipeprof: reading", quiet=False) as progress:
         run = imported(path, progress)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import progress_line, say, say_named
-from pipeprof.cli.run_argument import RunPath, complete_runs
+from pipeprof.cli.options import RunPath, complete_runs
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.signals import signals_held
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

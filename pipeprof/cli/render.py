@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from pipeprof.cli.local_path import LocalPath, folder_option
+from pipeprof.cli.options import LocalPath, folder_option
 from pipeprof.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 MOST_BYTES = 64 * 1024 * 1024
 

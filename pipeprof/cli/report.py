@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
+from pipeprof.cli.options import RUN, complete_runs, format_option, newest_here, report_file, run_place
 from pipeprof.cli.streams import read_stdin
 from pipeprof.errors import UsageError
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line, say
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import RunPath
+from pipeprof.cli.options import FORMS, RunPath, format_option, report_file
 from pipeprof.escape import as_argument, shell_word
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
+from pipeprof.cli.options import LocalPath
 
 
 @click.command()

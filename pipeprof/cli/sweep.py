@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import TERMINAL, format_option
-from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import (
+    COMMAND,
+    TERMINAL,
+    LocalPath,
+    budget_option,
+    folder_option,
+    format_option,
+    redact_option,
+)
 from pipeprof.errors import UsageError
 
 EXPORTS = ("env", "args")
@@ -81,12 +85,11 @@ def sweep(
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
     from pipeprof.report import document
+    from pipeprof.report import sweep as rows
     from pipeprof.report.rows import csv_text
-    from pipeprof.report.sweep import export as sweep_export
-    from pipeprof.report.sweep import rows
 
     if export is not None:
-        click.echo(sweep_export.export(content, export), nl=False)
+        click.echo(rows.export(content, export), nl=False)
     elif form == "csv":
         click.echo(csv_text(rows.COLUMNS, rows.plain_rows(content)), nl=False)
     else:

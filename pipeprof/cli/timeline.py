@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import STDOUT, keeps_files
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import RUN, STDOUT, LocalPath, keeps_files
 from pipeprof.errors import UsageError
 from pipeprof.units import format_count
 
@@ -32,7 +30,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
       pipeprof timeline RUN
       pipeprof timeline RUN -o trace.json.gz --steps 100:110 --ranks 0,1
     """  # noqa: D301
-    from pipeprof.report.progress import status_line
+    from pipeprof.report.output import status_line
     from pipeprof.report.timeline.clock import parse_ranks, parse_steps
     from pipeprof.report.timeline.trace import Choice, write
 

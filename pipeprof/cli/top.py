@@ -5,19 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from pipeprof.cli.format_option import format_option
-from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
-from pipeprof.cli.output_option import keeps_files, none_for_stdout
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.options import RUN, LocalPath, format_option, keeps_files, none_for_stdout
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
-from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.options import COMMAND, FORMS, budget_option, folder_option, format_option, redact_option
 from pipeprof.experiment.pairs import LEAST_RUN
 
 if TYPE_CHECKING:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import report_file
-from pipeprof.cli.run_argument import RUN
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pipeprof.cli.options import FORMS, RUN, format_option, report_file
 
 
 @click.command()

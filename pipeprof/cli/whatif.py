@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.command_argument import COMMAND
-from pipeprof.cli.duration import budget_option
-from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say
-from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
+from pipeprof.cli.options import (
+    COMMAND,
+    FORMS,
+    RUN,
+    LocalPath,
+    budget_option,
+    complete_runs,
+    folder_option,
+    format_option,
+    newest_here,
+    redact_option,
+)
 from pipeprof.errors import UsageError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.verdict.speedup import MOST_PAIRS

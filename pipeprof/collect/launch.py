@@ -16,9 +16,10 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.collect.cgroup import kills_in, memory_events
@@ -26,9 +27,6 @@ from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.text import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PROBE = Path(__file__).parent / "probe" / "site"
 FORWARDED = tuple(

@@ -6,11 +6,9 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 _LOWEST = 19  # priority: it looks when nobody else wants the CPU
 _LAST_S = 60.0  # for the look at the end, and for the end of the process

@@ -7,9 +7,10 @@ import datetime as dt
 import os
 import re
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import psutil
@@ -19,17 +20,13 @@ from pipeprof.collect.launch import Exit, ProbeOptions, command_path, run_comman
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
-from pipeprof.record.document import BAD_JSON
-from pipeprof.record.file_name import COMPACT
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.document import BAD_JSON, COMPACT
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import LAUNCHER, MANIFEST, MOST_BYTES, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _AS_MANY_AT_ONCE = 16  # recordings that begin in one folder in one second
 LONGEST_PATH = 3800  # bytes, of 4095 that a path may have: files in the run need the rest

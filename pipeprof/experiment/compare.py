@@ -13,9 +13,8 @@ from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
-from pipeprof.query.side import check_exist, open_base, open_measures
-from pipeprof.query.sides import engine_of
-from pipeprof.record.baseline_append import SOME_TIME_NS
+from pipeprof.query.side import check_exist, engine_of, open_base, open_measures
+from pipeprof.record.baseline import SOME_TIME_NS
 from pipeprof.record.note import sentence, unique
 from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged

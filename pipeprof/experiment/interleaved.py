@@ -17,9 +17,8 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
-from pipeprof.record.links import remove
 from pipeprof.record.measures import Measures, Repetition, merged
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.plain_file import read_file, remove
 from pipeprof.report.words.experiments import noted, sentence
 from pipeprof.units import format_ns
 from pipeprof.verdict.gate.note import note

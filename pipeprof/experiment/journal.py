@@ -14,9 +14,11 @@ import msgspec
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
-from pipeprof.record.document import read_document
-from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
-from pipeprof.record.links import refuse_links_out, remove
+from pipeprof.record.document import (
+    FileName,
+    read_document,
+)
+from pipeprof.record.plain_file import refuse_links_out, remove
 from pipeprof.record.run import new_run_id
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.fingerprint import differences

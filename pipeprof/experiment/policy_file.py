@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import UsageError
-from pipeprof.record import toml
+from pipeprof.record import document
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.plain_file import read_file
@@ -208,7 +208,7 @@ def _read(path: Path) -> bytes:
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:
     try:
-        content = toml.decode(data)
+        content = document.decode(data)
     except BAD_JSON as error:
         raise UsageError(f"{where} is not TOML: {error}", "see docs/policy.md for an example") from error
     return _as_table(content, where, "the content")

@@ -89,7 +89,7 @@ class Bench(Clocks):
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet."""
-        from pipeprof.record.launcher import processes_alive  # noqa: PLC0415
+        from pipeprof.record.lock import processes_alive  # noqa: PLC0415
         from pipeprof.record.run import load  # noqa: PLC0415
 
         try:

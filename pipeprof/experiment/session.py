@@ -24,8 +24,11 @@ from pipeprof.experiment.journal import (
     saved,
     spent,
 )
-from pipeprof.record.document import BAD_JSON, MOST_BYTES
-from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.document import (
+    BAD_JSON,
+    MOST_BYTES,
+    FileName,
+)
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it

@@ -20,7 +20,7 @@ from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measu
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
-from pipeprof.report.words import predictions
+from pipeprof.report.words import speedup
 from pipeprof.report.words.speedup import prediction_lines
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, Stage, as_predicted, settings_now
 from pipeprof.verdict.options import options
@@ -246,5 +246,5 @@ def _facts(run: Run, target: Target) -> dict[str, Any]:
         "run": {"path": run.name, "run_id": run.manifest.run_id},
         "op": {name: op[name] for name in ("op_id", "op_type", "name", "node")},
         "change": {name: [old[name], value] for name, value in _settings(change).items()},
-        "prediction": predictions.worded(json.loads(json.dumps(asdict(target.prediction)))),
+        "prediction": speedup.worded(json.loads(json.dumps(asdict(target.prediction)))),
     }

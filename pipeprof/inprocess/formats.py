@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 from pipeprof.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 MEMORY = "memory_flow.svg"
 _BLOCKS = 2000  # as many as the verb draws
@@ -36,10 +35,20 @@ def write_formats(run: Path, formats: Iterable[str]) -> list[Path]:
     return written
 
 
-def _timeline(run: Path, path: Path) -> None:
-    from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415 - what writes is loaded when it is wanted
+def write_trace(run: Path, path: str | os.PathLike[str]) -> None:
+    """Write the timeline of a run to a file, packed when its name ends in `.gz`.
 
-    write_trace(run, path)
+    Raises UsageError when nothing can be drawn, or the file cannot be written.
+    """
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - what writes is loaded when it is wanted
+    from pipeprof.report.output import check_free  # noqa: PLC0415
+    from pipeprof.report.timeline import trace  # noqa: PLC0415
+
+    try:
+        check_free(Path(path), force=True)
+        trace.write(open_run(run), Path(path), trace.Choice())
+    except UsageError as error:
+        raise UsageError(error.message, error.hint.replace("with -o", "as the path")) from error
 
 
 def _memory(run: Path, path: Path) -> None:
@@ -81,8 +90,8 @@ def _markdown(_source: Any, content: dict[str, Any]) -> str:
 
 
 FORMATS: dict[str, Callable[[Path, Path], None]] = {
-    "chrome_timeline.json": _timeline,
-    "chrome_timeline.json.gz": _timeline,
+    "chrome_timeline.json": write_trace,
+    "chrome_timeline.json.gz": write_trace,
     MEMORY: _memory,
     "report.html": _report(_html),
     "report.md": _report(_markdown),

@@ -6,13 +6,11 @@ import atexit
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from pipeprof.collect.probe import recorder
 from pipeprof.escape import line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _COLLECT = "_pipeprof_probe.recorder"  # the name under which `pipeprof collect` loads the probe
 _LOCK = threading.Lock()

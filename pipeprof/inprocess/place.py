@@ -11,9 +11,9 @@ import psutil
 from pipeprof.collect.session import Surroundings, claim_folder, is_run, new_run, surroundings
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
-from pipeprof.record.launcher import being_recorded
-from pipeprof.record.links import remove
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.own_files import refuse_foreign
+from pipeprof.record.plain_file import remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 from pipeprof.collect import LONGEST_MS
 from pipeprof.collect.session import default_name
 from pipeprof.errors import UsageError
-from pipeprof.inprocess.actions import ProfilerAction, Schedule
-from pipeprof.inprocess.activities import ProfilerActivity, chosen
+from pipeprof.inprocess.actions import ProfilerAction, ProfilerActivity, Schedule, chosen
 from pipeprof.inprocess.recording import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 
 def always(_step: int) -> ProfilerAction:

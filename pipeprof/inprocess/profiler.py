@@ -6,20 +6,19 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof.errors import UsageError
-from pipeprof.inprocess import old_names, owner
+from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
-from pipeprof.inprocess.endings import ends_well, message_of, reason, say
 from pipeprof.inprocess.formats import MEMORY
-from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
 from pipeprof.inprocess.plan import always, folder_of, plan_of
-from pipeprof.inprocess.recording import Recording
+from pipeprof.inprocess.recording import Recording, ends_well, message_of, probe, reason_of, say
 from pipeprof.inprocess.results import Results
 
 if TYPE_CHECKING:
@@ -27,6 +26,28 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+HERE = {
+    "path": "it is `out` here",
+    "output_path": "it is `out` here",
+    "format": "it is `formats` here: formats=[...]",
+    "profile_device": "what a device did comes from the vendor's profiler: `pipeprof import` reads its files",
+    "is_detail": "nothing is left out here: `pipeprof ops RUN --group-by name` shows single operators",
+    "is_show_op_path": "names are whole here: `pipeprof ops RUN --group-by name`",
+    "subgraph": "everything is recorded here: `pipeprof ops RUN --group-by phase` tells forward and backward apart",
+    "optypes_to_deal": "everything is recorded here: `pipeprof ops RUN --type TYPE` chooses",
+    "optypes_not_deal": "everything is recorded here: `pipeprof ops RUN --exclude-type TYPE` leaves out",
+    "execution_trace_observer": "`pipeprof timeline RUN -o trace.json.gz` writes all events",
+}
+
+
+def refuse(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError for the first of these settings, with the name that it has here or the nearest one."""
+    for name in given:
+        near = get_close_matches(name, list(known), 1)
+        hint = HERE.get(name) or (f"did you mean {near[0]}?" if near else "help(pipeprof.profile) lists the settings")
+        raise UsageError(f"profile has no setting {name}", hint)
+
 
 F = TypeVar("F", bound="Callable[..., Any]")
 NONE, WARMUP, SAVE = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE
@@ -84,7 +105,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     ) -> None:
         super().__init__(formats, flops=with_flops)
         del with_modules, experimental_config
-        old_names.refuse(unknown, signature(profile).parameters)
+        refuse(unknown, signature(profile).parameters)
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
@@ -297,7 +318,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if current is None:
             return
         if error is not None:
-            self._save(status=1, reason=reason(error))
+            self._save(status=1, reason=reason_of(error))
         elif self._scheduled and not current.steps:
             self._current = None
             current.discard()

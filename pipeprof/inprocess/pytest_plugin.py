@@ -129,7 +129,7 @@ def folder_of(item: pytest.Item) -> Path:
 
 def clear(folder: Path) -> None:
     """Remove what the last execution of the test left, so that nothing of it is taken for new."""
-    from pipeprof.record.links import remove  # noqa: PLC0415 - only tests that profile pay for it
+    from pipeprof.record.plain_file import remove  # noqa: PLC0415 - only tests that profile pay for it
 
     folder.mkdir(parents=True, exist_ok=True)
     remove(folder / NUMBERS)

@@ -10,21 +10,20 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from pipeprof import escape
 from pipeprof.collect.host import HostSampler
+from pipeprof.collect.probe import inprocess
+from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import RESERVE_BYTES
-from pipeprof.errors import RunError
-from pipeprof.inprocess.endings import reason as why
-from pipeprof.inprocess.endings import say
-from pipeprof.inprocess.hooks import probe
+from pipeprof.errors import PipeprofError, RunError, is_interruption
 from pipeprof.inprocess.place import further_place, new_place
 from pipeprof.record import lock
 from pipeprof.record.run import MANIFEST
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+probe: Any = inprocess  # it runs in foreign processes, too, so nothing there has types
 HOST_INTERVAL_S = 5.0  # inside the process a look at all processes is not free
 
 
@@ -79,7 +78,7 @@ class Recording:
         try:
             probe.end(self._plan.probe, waiting)
         except BaseException as error:
-            status, reason = 1, reason or why(error)
+            status, reason = 1, reason or reason_of(error)
             raise
         finally:
             problem = self._host.close() if self._host is not None else None
@@ -156,3 +155,26 @@ def _command() -> list[str]:
     from pipeprof.collect.probe.redact import without_secrets  # noqa: PLC0415 - only here
 
     return without_secrets(["python", *sys.argv] if sys.argv and sys.argv[0] else ["python"])
+
+
+def ends_well(error: BaseException | None) -> bool:
+    """Whether a block that this ended is over as it should be: a generator was closed, a program exits with 0."""
+    return error is None or isinstance(error, GeneratorExit) or (isinstance(error, SystemExit) and not error.code)
+
+
+def reason_of(error: BaseException) -> str:
+    """What ended a block, for the run."""
+    what = f"{type(error).__name__} in the profiled block"
+    return redacted(f"{what}: {error}") if str(error) else what
+
+
+def message_of(error: Exception) -> str:
+    """What went wrong, in one line. Raises KeyboardInterrupt where that is behind it."""
+    if is_interruption(error):
+        raise KeyboardInterrupt from error
+    return error.message if isinstance(error, PipeprofError) else str(error) or type(error).__name__
+
+
+def say(text: str) -> None:
+    """A line on stderr."""
+    sys.stderr.write(escape.line(f"pipeprof: {text}") + "\n")

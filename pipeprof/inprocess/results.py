@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
-from pipeprof.inprocess.endings import message_of, say
-from pipeprof.inprocess.formats import chosen_formats, write_formats
+from pipeprof.inprocess.formats import chosen_formats, write_formats, write_trace
+from pipeprof.inprocess.recording import message_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,8 +122,6 @@ class Results:
 
         Only says so on stderr where another profile or `pipeprof collect` records instead.
         """
-        from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415
-
         if not self._recordings and self._left_to_another():
             say(f"no timeline `{path}`: {self._why_nothing()}")
             return

@@ -22,14 +22,12 @@ be asked one after the other.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 from pipeprof.errors import QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PYTHON_TYPES: dict[str, type] = {"bigint": int, "integer": int, "double": float, "varchar": str, "boolean": bool}
 

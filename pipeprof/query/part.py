@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from pipeprof.record.run import is_compact
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST = 1 << 62
 ALL = (-MOST, MOST)

@@ -6,15 +6,13 @@ header, so that `make types` finds a misspelt one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
 from pipeprof.query import catalog
 from pipeprof.query.header import PYTHON_TYPES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Row(msgspec.Struct):  # those of the queries are frozen

@@ -6,10 +6,14 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pipeprof.errors import RunError
+from pipeprof.query.engine import Engine
 from pipeprof.query.measure import measure
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
 from pipeprof.read.spool.finish import open_run
+from pipeprof.read.tables.writer import numbers, strings
 
 if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
@@ -104,3 +108,12 @@ def open_base(path: str | Path, new: Measures) -> Measures:
             f"pipeprof baseline write {shlex.quote(new.label)} --workload {shlex.quote(workload)}",
         )
     return measures
+
+
+def engine_of(base: Measures, new: Measures) -> Engine:
+    """An engine over the two sides. Close it, or use it in a `with`."""
+    sides = {"base": base, "new": new}
+    rows = [(side, 0, 0, name, text) for side, measures in sides.items() for name, text in measures.facts.items()]
+    which, reps, ranks, names, texts = list(zip(*rows, strict=True)) or [()] * 5
+    columns = [strings(which), numbers(reps), numbers(ranks), strings(names), strings(texts)]
+    return Engine.of_tables({"side_fact": pa.Table.from_arrays(columns, ["side", "rep", "rank", "name", "value"])})

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import duckdb
 
 from pipeprof.errors import QueryError, did_you_mean
 from pipeprof.record import limits
 from pipeprof.record.text import printable, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 # EXPLAIN ANALYZE runs what it explains, so what stands behind it is looked at too.
 _EXPLAIN = re.compile(

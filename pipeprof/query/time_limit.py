@@ -9,15 +9,12 @@ import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import duckdb
 
 from pipeprof.errors import QueryError
 from pipeprof.record import limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class _Question:

@@ -9,11 +9,9 @@ without a row has no figure: N/A is not 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Any
 
 _LARGEST = 1 << 62
 SIZES = {

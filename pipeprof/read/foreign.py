@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,16 +19,13 @@ from pipeprof.read.combine import combine
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.note import note
 from pipeprof.record.own_files import refuse_foreign
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count, utc_now
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _NAMED_AT_MOST = 20  # files in one warning
 

@@ -10,8 +10,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeprof import processes
 from pipeprof.errors import PipeprofError, SourceError, UsageError
@@ -19,9 +19,6 @@ from pipeprof.record.cache import cache_folder
 from pipeprof.record.run import Run, load
 from pipeprof.record.schema import SCHEMA_VERSION
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 IMPORTS = "imports"  # in the cache
 KEPT = 20  # imports that are kept

@@ -6,18 +6,14 @@ Starts are ns since the epoch, durations decimal ms with six significant digits,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import lines
 from pipeprof.read.source.numbers import duration, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 _LARGEST = 1 << 61  # no time or size in these files can be larger
 OPERATOR_BYTES = 1 << 26  # of a line, which has all executions of an operator

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt  # noqa: TC003 - msgspec reads the annotations
-from typing import TYPE_CHECKING, Literal
+import datetime as dt
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "pipeprof-alerts.jsonl"
 MOST = 1 << 24  # bytes of it

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,16 +20,12 @@ import pyarrow.parquet as pq
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.record import pages
 from pipeprof.record.baseline_summary import summary_text
-from pipeprof.record.document import BAD_JSON
-from pipeprof.record.file_name import FileName, Sha256  # noqa: TC001 - msgspec reads the annotations
+from pipeprof.record.document import BAD_JSON, FileName, Sha256
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.note import Note  # noqa: TC001 - msgspec reads the annotation
 from pipeprof.record.place import MOST_BYTES
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 BASELINE_VERSION = 1
 POINTER = "baseline.json"

@@ -6,16 +6,14 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Kept = TypeVar("Kept")
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record import checksums, limits, lock, store
-from pipeprof.record.file_name import COMPACT
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.document import COMPACT
+from pipeprof.record.lock import being_recorded
 from pipeprof.record.plain_file import sync
 from pipeprof.record.run import Share, is_compact, load
 from pipeprof.record.schema import BY_NAME, PARTITIONS, TABLES

@@ -1,17 +1,19 @@
-"""JSON documents of our own: read whole, into their type, with one form of error for what is newer or damaged."""
+"""JSON and TOML documents of our own: read whole, into their type; one form of error for what is newer or damaged.
+
+Names in them that become paths have types here, which are checked while the document is read.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from pipeprof.errors import PipeprofError, RunError
+from pipeprof.errors import PipeprofError, RunError, UsageError
 from pipeprof.record import limits
 from pipeprof.record.plain_file import read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # What msgspec raises for JSON that is damaged, not UTF-8, or nested too deeply.
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -59,3 +61,54 @@ def read_document(
         raise error(problem.message, hint) from problem
     except BAD_JSON as problem:
         raise error(f"damaged {what} `{path}`: {problem}", hint) from problem
+
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+_PART = r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet"
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
+
+FileName = Annotated[str, msgspec.Meta(pattern=rf"\A{_NAME}\Z")]
+PartName = Annotated[str, msgspec.Meta(pattern=rf"\A[a-z_]{{1,40}}/({re.escape(COMPACT)}|{_PART})\Z")]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Revision = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40}([0-9a-f]{24})?\Z")]
+
+_of_a_rank = re.compile(_PART)
+_one_name = re.compile(_NAME)
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name of a workload or machine class, if it is one folder name on every system.
+
+    Raises UsageError for path parts, other characters than letters, digits, `.`, `_` and `-`, and names Windows keeps.
+    """
+    if not _one_name.fullmatch(name) or name.endswith(".") or name.lower().partition(".")[0] in _DEVICES:
+        raise UsageError(
+            f"`{name}` cannot be the name of a {what}",
+            "use up to 80 letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
+        )
+    return name
+
+
+def is_table_file(name: str) -> bool:
+    """Whether a file of a table has such a name within its folder."""
+    return name == COMPACT or is_rank_part(name)
+
+
+def is_rank_part(name: str) -> bool:
+    """Whether a file of one rank has such a name within its table: `rep=0/rank=3/part-00000.parquet`."""
+    return _of_a_rank.fullmatch(name) is not None
+
+
+_MOST_DOTS = 1000  # of a line; each part of a dotted key costs the time of all before it
+_MOST_DIGITS = 4000
+_LONG_NUMBER = re.compile(rb"[0-9_]{%d}" % _MOST_DIGITS)
+
+
+def decode(data: bytes) -> Any:
+    """The content. Raises what `BAD_JSON` lists for what is no TOML, and for lines that no file of settings has."""
+    if any(line.count(b".") > _MOST_DOTS for line in data.splitlines()):
+        raise msgspec.DecodeError(f"a line has more than {_MOST_DOTS:,} dots")
+    if _LONG_NUMBER.search(data):
+        raise msgspec.DecodeError(f"a number has more than {_MOST_DIGITS:,} digits")
+    return msgspec.toml.decode(data)

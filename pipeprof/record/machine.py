@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Facts that may differ between two jobs of one machine class.
 SOFT_FIELDS = ("host", "kernel")

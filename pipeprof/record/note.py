@@ -6,10 +6,8 @@ What an older pipeprof stored is a sentence, and stays one.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 Note = dict[str, Any]
 

@@ -4,6 +4,13 @@ There is no rename in a bucket: what belongs together is named by one object, a 
 others have names that hold their hash (`measures-1f0c...parquet`): two writers never touch one another's, a writer that
 begins again finds what it has written, and a reader that holds an older pointer still finds its own. What no pointer
 names is removed by a later write, a day afterwards.
+
+Where no write fails when the object is there, a claim says who may write the pointer: an object with a random name
+below the prefix. Its writer lists the claims, and may write when there is no other. Else the one with the smaller name
+waits for the others to go, and the others take theirs back, wait for it, and begin again. A claim is written before
+the claims are listed and goes after the pointer is written, so of two writers at least one sees the other; that needs a
+storage whose listing has what was written before, as those of Amazon, Google and Azure, and a local disk, have. Claims
+last for seconds: one that is older than DEAD_S is left from a writer that was killed.
 """
 
 from __future__ import annotations
@@ -12,7 +19,10 @@ import contextlib
 import datetime as dt
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -20,9 +30,6 @@ from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.object_account import azure_account, refuse_no_google_login, words
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
 
 KEPT = dt.timedelta(days=1)
 _PIECE = 1 << 20  # bytes
@@ -295,3 +302,65 @@ def short(error: Exception, url: str) -> str:
     """The first line of an error, without the secrets of a URL, and of the reasons in it the last alone."""
     lines = str(error).replace(url, without_secrets(url)).splitlines()
     return _AROUND.sub("", lines[0].partition(" error_info=")[0])[:300] if lines else type(error).__name__
+
+
+CLAIM = ".claim-"
+DEAD_S = 60.0
+_LOOK_S = 0.2
+
+
+@contextlib.contextmanager
+def claimed(objects: Objects, subject: str, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
+    """Hold the prefix against writers of another `subject`, a short hash. Raises StorageError."""
+    name = f"{CLAIM}{secrets.token_hex(8)}-{subject}"
+    path = f"{objects.prefix}/{name}"
+    try:
+        while not _holds(objects, path, name, pause):
+            pass
+        yield
+    finally:
+        objects.discard(path)
+
+
+def _holds(objects: Objects, path: str, name: str, pause: Callable[[float], None]) -> bool:
+    """Put the claim, and wait. True when it is the only one; False when it was taken back and the others have gone."""
+    objects.put(path, b"pipeprof push\n")
+    began, put_at = time.monotonic(), None
+    while True:
+        claims = _claims(objects)
+        put_at = claims.get(name) or put_at
+        others = _alive(objects, claims, name, put_at, time.monotonic() - began)
+        if name in claims and not others:
+            return True
+        if name not in claims:
+            if not others:
+                return False  # it was taken back, or somebody took it for dead
+        elif min(others) < name:
+            objects.discard(path)
+        pause(_LOOK_S)
+
+
+def _claims(objects: Objects) -> dict[str, dt.datetime | None]:
+    """Name -> time of change, by the storage's clock."""
+    listed = [info for info in objects.listed(objects.prefix) if info.type == fs.FileType.File]
+    return {info.base_name: info.mtime for info in listed if info.base_name.startswith(CLAIM)}
+
+
+def _alive(
+    objects: Objects, claims: dict[str, dt.datetime | None], name: str, put_at: dt.datetime | None, waited_s: float
+) -> list[str]:
+    """The claims of others on something else; those of writers that must be gone are removed.
+
+    Their age is told by the storage's own clock: it is that of the own claim, and as much older as was waited since.
+    """
+    subject = name.rpartition("-")[2]
+    others = [one for one in claims if one != name and one.rpartition("-")[2] != subject and not one.endswith(".tmp")]
+    alive = []
+    for one in others:
+        at = claims[one]
+        age = waited_s + ((put_at - at).total_seconds() if put_at and at else 0.0)
+        if age > DEAD_S:
+            objects.discard(f"{objects.prefix}/{one}")
+        else:
+            alive.append(one)
+    return alive

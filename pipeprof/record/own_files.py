@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from pipeprof.errors import UsageError
-from pipeprof.record.file_name import is_table_file
+from pipeprof.record.document import is_table_file
 from pipeprof.record.lock import LOCK
 from pipeprof.record.run import MANIFEST, SPOOL
 from pipeprof.record.schema import BY_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _NAMED = 3  # foreign files in an error
 _SPOOLS = (SPOOL, f".{SPOOL}")  # the second one while it is removed; what MindSpore writes there has any name

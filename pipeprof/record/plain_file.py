@@ -1,21 +1,26 @@
 """The one way in which files of others are opened: regular ones alone, and no further than a limit.
 
-A pipe would wait for ever, a device never end, and a link of a run that came from elsewhere may lead to anything.
+A pipe would wait for ever, a device never end, and a link of a run that came from elsewhere may lead to anything. What
+is written or removed in such a folder is guarded likewise: no link may lead outside.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import io
 import os
+import shutil
 import stat
 import time
 from typing import TYPE_CHECKING, cast
 
+from pipeprof.errors import RunError
 from pipeprof.record import limits
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -200,3 +205,35 @@ def _refuse_other_kinds(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
         raise RefusedError(path, f"it is {kind}, expected a regular file")
+
+
+def remove(path: Path) -> None:
+    """Remove a folder with all in it, or a file. Of a link the link alone goes. A failure leaves the rest in place."""
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def refuse_links_out(folder: Path, depth: int, but: Collection[str] = ()) -> None:
+    """Raises RunError, naming it, when a link in a folder leads out of it.
+
+    `depth`: so many levels are looked at. `but`: folders at the top whose content is the user's own.
+    """
+    for entry in _links(str(folder), depth, but):
+        try:
+            refuse_outside(folder / entry, folder)
+        except RefusedError as error:
+            raise RunError(f"`{folder / entry}` is a link out of `{folder}`", "remove the link") from error
+
+
+def _links(folder: str, depth: int, but: Collection[str], inside: str = "") -> Iterator[str]:
+    """The links in a folder, as paths from there; nothing where it is not there or may not be read."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = inside + entry.name
+            if entry.is_symlink():
+                yield name
+            elif depth > 1 and entry.name not in but and entry.is_dir(follow_symlinks=False):
+                yield from _links(entry.path, depth - 1, (), f"{name}/")

@@ -6,24 +6,21 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
-from pipeprof.record.document import BAD_JSON, decode_document
-from pipeprof.record.file_name import COMPACT, PartName, Sha256, is_rank_part, is_table_file
+from pipeprof.record.document import BAD_JSON, COMPACT, PartName, Sha256, decode_document, is_rank_part, is_table_file
 from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
 from pipeprof.record.whereabouts import Last  # noqa: TC001 - read when the manifest is
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MANIFEST = "run.json"
 SPOOL = "spool"

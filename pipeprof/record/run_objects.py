@@ -23,8 +23,7 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
 from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
 from pipeprof.record.object_account import words
-from pipeprof.record.object_claim import claimed
-from pipeprof.record.objects import Objects, StorageError, located, names_user, object_name, without_secrets
+from pipeprof.record.objects import Objects, StorageError, claimed, located, names_user, object_name, without_secrets
 from pipeprof.record.place import SCHEME
 from pipeprof.record.plain_file import MOST, open_file, read_file
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load

@@ -6,16 +6,14 @@ was made for; where another operator is found at such a place the setting is not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.record.document import read_document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 SCHEMA_VERSION = 1
 CHANGEABLE = ("workers", "processes", "maps_after", "cache", "max_rowsize")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
@@ -10,10 +11,7 @@ from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import format_change, format_count, format_ratio
 from pipeprof.verdict.gate.policy import Policy
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 SHORT = 10  # digits of a revision
 MOST_ROWS = 5

@@ -10,9 +10,8 @@ from rich.text import Text
 from pipeprof import escape
 from pipeprof.report import json_text, markdown
 from pipeprof.report.output import write_text
-from pipeprof.report.screen import plain_text, print_drawn
+from pipeprof.report.table import plain_text, print_drawn, wrap_text
 from pipeprof.report.terminal import print_section
-from pipeprof.report.wrap import wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

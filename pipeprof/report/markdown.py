@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from pipeprof.escape import markdown as escaped
 from pipeprof.escape import markdown_block, markdown_summary
@@ -10,9 +11,6 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.sections import Block, Section, sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def text(content: dict[str, Any]) -> str:

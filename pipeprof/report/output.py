@@ -1,18 +1,17 @@
-"""Where a report's text goes: stdout, or a file that is whole or not there. And whether a terminal gets colours."""
+"""Where a report's text goes: stdout, or a file that is whole or not there. Colours and status lines of a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pipeprof.escape import line
 
 PLAIN_WIDTH = 120  # columns of what no terminal shows
 _CHOSEN = {"colours": True}
@@ -58,3 +57,25 @@ def check_free(output: Path, *, force: bool) -> None:
         raise UsageError(f"cannot write `{output}`: it is {what}", "give the name of a file")
     if not force and (output.exists() or output.is_symlink()):
         raise UsageError(f"`{output}` exists", "give another name, or --force to replace it")
+
+
+@contextlib.contextmanager
+def status_line(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows what is being done. The line is gone afterwards."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    shown = False
+
+    def show(text: str) -> None:
+        nonlocal shown
+        shown = True
+        sys.stderr.write(f"\r\x1b[K{line(title)}: {line(text)}")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words
 from pipeprof.report.charts.chart import middle_cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 MOST_LETTERS = 40  # of a word without a blank: a longer one is cut in the middle

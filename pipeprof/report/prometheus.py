@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pipeprof import escape
 from pipeprof.errors import UsageError
 from pipeprof.report import guard, status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INSTALL = "pip install 'pipeprof[prometheus]'"
 _PACE = (

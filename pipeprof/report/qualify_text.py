@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import metric_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def document(content: Mapping[str, Any]) -> Document:

@@ -16,7 +16,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import checksums, compact, store
 from pipeprof.report import kept
-from pipeprof.report.made_of import of_rollup
+from pipeprof.report.kept import of_rollup
 from pipeprof.report.run_verdict import find
 from pipeprof.verdict.data_cause import CODES, bound_of
 

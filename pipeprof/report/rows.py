@@ -14,9 +14,8 @@ from pipeprof import escape
 from pipeprof.errors import QueryError
 from pipeprof.query import odd_times
 from pipeprof.query.engine import Engine
-from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.table import print_block, print_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

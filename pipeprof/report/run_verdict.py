@@ -6,19 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.query.rows import Course, RunAccount, typed
+from pipeprof.query.rows import Course, HostAccount, HostRoom, RunAccount, typed
+from pipeprof.record.run import UNFINISHED
 from pipeprof.report import kept
-from pipeprof.report.account import account_of
 from pipeprof.report.diagnosis import judged
-from pipeprof.report.hang import hang_facts
 from pipeprof.report.ranks import rank_verdicts
-from pipeprof.report.run_account import run_account_of
+from pipeprof.report.words import waiting as words
+from pipeprof.verdict import run_account
+from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.drift import BLOCKS, judge_course
 from pipeprof.verdict.ending import has_failed, is_bad, was_an_error
+from pipeprof.verdict.hang import hang_of
 from pipeprof.verdict.ranking import rank
 from pipeprof.verdict.run_account import training_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeprof.record.run import Run
     from pipeprof.verdict.cause import RunVerdict
 
@@ -84,3 +88,47 @@ def verdict_of(run: Run) -> Findings:
     with Engine.open(run, lazily=True) as engine:
         engine.answers = kept.stored(run, engine)
         return find(engine, run)
+
+
+def account_of(engine: Engine) -> dict[str, Any]:
+    """`parts` and `room` are rows of the queries; `contention` is the verdict, null when nobody is named."""
+    parts, room = engine.rows("host/account"), engine.rows("host/room")
+    contention = find_contention(typed(HostAccount, parts), typed(HostRoom, room))
+    return {"parts": parts, "room": room, "contention": contention}
+
+
+def run_account_of(engine: Engine, run: Run, course: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`parts`: rows of run/account; `large`: verdicts on parts; `leading`, `slower`: what the verdict may name.
+
+    `leading`: the largest part that recurs, or ends a run; `slower`: a costly drift, of `course`, verdicts of
+    verdict/drift; null without one.
+    """
+    parts = engine.rows("run/account")
+    if not parts and run.manifest.source == "collect":
+        parts = [
+            run_account.unrecorded(rep.rep, rank.rank, rep.dur_ns)
+            for rep in run.manifest.reps
+            for rank in rep.ranks
+            if rep.dur_ns is not None
+        ]
+    rows = typed(RunAccount, parts)
+    large = run_account.judge_run(rows, excerpt=run.manifest.source.startswith("import:"))
+    return {
+        "parts": parts,
+        "large": large,
+        "leading": next(iter(run_account.costly_parts(large)), None),
+        "slower": run_account.costly_drift(course, run_account.training_ns(rows)),
+    }
+
+
+def hang_facts(run: Run) -> dict[str, Any] | None:
+    """`rep`, `for_s`, `stepped` and `ranks` of verdict/hang.Hang, each rank with `text`, a sentence; None without one.
+
+    Also None of a run that is not over, of which the live record tells.
+    """
+    is_over = run.manifest.state != "running" and not run.manifest.options.get(UNFINISHED)
+    hang = hang_of(run.manifest.reps) if is_over else None
+    if hang is None:
+        return None
+    ranks = [{**row, "text": words.sentence(row, words.THEN)} for row in hang.rows]
+    return {"rep": hang.rep, "for_s": hang.for_s, "stepped": hang.stepped, "ranks": ranks}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import command
 from pipeprof.record.checksums import refuse_changed
-from pipeprof.record.launcher import is_running
+from pipeprof.record.lock import is_running
 from pipeprof.record.text import printable
 from pipeprof.report.document import Document
 from pipeprof.report.overview import overview

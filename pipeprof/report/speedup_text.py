@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Section
 from pipeprof.report.words.speedup import figure, prediction_lines, rates_line, speed_lines, spread, undecided_lines
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Content = Mapping[str, Any]
+Content = Mapping[str, Any]
 
 
 def whatif(content: Content) -> Document:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.record.launcher import being_recorded
+from pipeprof.record.lock import being_recorded
 from pipeprof.report.document import Document
-from pipeprof.report.hang import hang_facts
+from pipeprof.report.run_verdict import hang_facts
 from pipeprof.report.sections.block import Section
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.query.engine import Engine
-from pipeprof.report.words import loop
-from pipeprof.report.words.data_wait import LEAST, worded
+from pipeprof.report.words import training as loop
+from pipeprof.report.words.training import LEAST_WAIT, wait_share
 from pipeprof.units import format_count, format_ns, format_ratio
 from pipeprof.verdict.gate.levels import usual
 
@@ -89,9 +89,9 @@ def _measured(run: Run) -> str:
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:
         return text
-    most = "up to " if len(shares) > 1 and max(shares) >= LEAST else ""
+    most = "up to " if len(shares) > 1 and max(shares) >= LEAST_WAIT else ""
     where = "batches" if evidence == loop.READS else "steps"
-    return f"{text}; waiting for data took {most}{worded(max(shares), format_ratio)} of the time in all {where}"
+    return f"{text}; waiting for data took {most}{wait_share(max(shares), format_ratio)} of the time in all {where}"
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

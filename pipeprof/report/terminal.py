@@ -9,9 +9,8 @@ from rich.text import Text
 from pipeprof import escape
 from pipeprof.report.pictures.bars import bars_of
 from pipeprof.report.pictures.flow import stages_of
-from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Section, chosen, first_lines, sections
-from pipeprof.report.table import print_block
+from pipeprof.report.table import plain_text, print_block, print_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -18,7 +18,7 @@ from pipeprof.report.answer import Answer
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.build import build
 from pipeprof.report.output import has_colours
-from pipeprof.report.screen import print_drawn
+from pipeprof.report.table import print_drawn
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Watch:
 
         Before `EARLY_S` its `first_screen` is None, and each look counts the steps anew, by the pace of the ranks.
         """
-        from pipeprof.read.spool.snapshot import snapshot  # noqa: PLC0415
+        from pipeprof.read.spool.recent import snapshot  # noqa: PLC0415
 
         now = _by_pace(ranks)
         early = now | {"first_screen": None}

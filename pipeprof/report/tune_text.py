@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import markdown_code
-from pipeprof.report.answer import process
+from pipeprof.report.answer import interruptions
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
-from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
-from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, operator
-from pipeprof.report.words import run_account, setting
+from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
+from pipeprof.report.words import speedup, training
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.storage import CACHE_BYTES
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Content = Mapping[str, Any]
+Content = Mapping[str, Any]
 
 MOST_NOT_WORTH = 8
 FAR = 10.0  # times its low end: an interval that says nothing
@@ -113,7 +110,7 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], _came(content, "accepted")
-    changes = "\n".join(f"- {markdown_code(setting.change(item))}" for item in _in_all(trials, content))
+    changes = "\n".join(f"- {markdown_code(speedup.change(item))}" for item in _in_all(trials, content))
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     part = f", each ended after {content['stop_after']:,} training steps" if content.get("stop_after") else ""
@@ -296,7 +293,7 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
         came = "its batches cannot be compared"
     if one["stopped"] == "budget" and one["verdict"] == "undecided":
         came = "the time was over before the pairs decided"
-    what = setting.changes(one["what"])
+    what = speedup.changes(one["what"])
     why = f": {one['error']}" if one["error"] and one["verdict"] in REASONED else ""
     return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
 
@@ -338,7 +335,7 @@ def _not_worth(content: Content) -> Section:
     lines = []
     for one in not_worth[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
-        lines.append(f"{setting.changes(one['what'])}{figure}")
+        lines.append(f"{speedup.changes(one['what'])}{figure}")
     more = len(not_worth) - MOST_NOT_WORTH
     lines += [f"and {more} more: --format json"] if more > 0 else []
     least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"
@@ -368,10 +365,10 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
-        advice = run_account.advice(one)
+        advice = training.advice(one)
         if advice and 0 < one["share"] < 1:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
-            lines.append(f"{run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
+            lines.append(f"{training.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return Section("Not tried: to be changed in the script, by hand", notes=lines)
 
 
@@ -389,7 +386,7 @@ def _process(contention: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
     site = f", started at {contention['site']}," if contention["site"] else ""
     verb = "takes" if contention["processes"] < 2 else "take"
-    cause = f"{process.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
+    cause = f"{interruptions.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
     waits, own = contention["wait_cores"], contention["training_cores"]
     if waits is None or not own:
         return f"{cause}: no prediction of what its end brings"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pipeprof.escape import html as escape
@@ -10,14 +12,10 @@ from pipeprof.escape import html_words as words
 from pipeprof.report import runs, top
 from pipeprof.report.charts.script import javascript
 from pipeprof.report.page import page, table
-from pipeprof.report.screen import plain_text
+from pipeprof.report.table import plain_text
 from pipeprof.units import format_count, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 HOME = '<nav aria-label="site"><a href="/">All runs</a></nav>'
 LEAST_POINTS = 2  # of a line

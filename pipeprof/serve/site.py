@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.experiment.compare import compare_places
 from pipeprof.experiment.history import history_of
 from pipeprof.record.checksums import refuse_changed
-from pipeprof.record.launcher import is_running
 from pipeprof.record.listing import Listed, runs_in
+from pipeprof.record.lock import is_running
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
+from pipeprof.report import history as history_rows
 from pipeprof.report import html, runs
 from pipeprof.report.build import build
 from pipeprof.report.compare import sections as compare_sections
@@ -22,13 +25,8 @@ from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather, once_each
-from pipeprof.report.history import rows as history_rows
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 MOST_ROWS = 10  # of a list on the page about all runs
 MOST_KEPT = 16  # pages of runs that are not made anew when they are asked for again

@@ -2,7 +2,7 @@
 
 Data, no code. Of each table the first entry counts whose clauses all hold; of DOUBTS all of them. A clause compares
 one fact, which `facts.py` defines, with one threshold. `decision.py` applies the tables. A new rule is one entry here
-and one line of words in `report/answer/reasons.py`; `docs/rules.md` is made from both.
+and one line of words in `report/words/evidence.py`; `docs/rules.md` is made from both.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.report import html, markdown, rollup, runs, status, top
-from pipeprof.report.fleet.rows import rows_of
+from pipeprof.report.fleet.gather import rows_of
 from pipeprof.report.sections import first_lines, sections
 from pipeprof.report.words.verdict import phrase
 from pipeprof.verdict.cause import RunVerdict

@@ -82,7 +82,7 @@ def test_every_cause_is_found_in_a_draw_of_its_own():
 
 
 def test_more_ranks_than_memory_allows_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeprof.report.causes.RANK_STEPS", 5)
+    monkeypatch.setattr("pipeprof.report.ranks.RANK_STEPS", 5)
     content = build(write(draw(6, "none", most_ranks=8), tmp_path / "run"))
     assert content["ranks"]["causes"]["why"] == "many_ranks"
     assert "need too much memory" in chosen(content, ["causes"])[0].notes[0]

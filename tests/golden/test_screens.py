@@ -26,8 +26,7 @@ from pipeprof.report.compare.sections import document as compared
 from pipeprof.report.summary import median_step_ns
 from pipeprof.report.words import suggestions
 from pipeprof.report.words.comparison import COUNTED, METRICS
-from pipeprof.report.words.phases import INTERVALS, PHASES
-from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
+from pipeprof.report.words.names import INTERVALS, PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import phrase
 from pipeprof.serve.site import Site
 from pipeprof.verdict.cause import Cause, Gain, RunVerdict
@@ -45,7 +44,7 @@ LISTS = (
     CODES,
     PHASES,
     INTERVALS,
-    KINDS,
+    STAGE_LIMITS,
     SINK_STAGES,
     {one.code for one in VERDICTS},
 )

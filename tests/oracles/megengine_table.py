@@ -8,14 +8,11 @@ INFO = "operator info"
 
 
 def summary_of(text):
-    """{title: value as printed} of the lines between two rules, or of the first pipe table."""
+    """{title: value as printed} of the lines between two rules."""
     lines = text.splitlines()
     if lines and lines[0].startswith("---"):
         end = next(index for index, line in enumerate(lines[1:], 1) if line.startswith("---"))
         return dict(re.split(r"  +", line.strip(), maxsplit=1) for line in lines[1:end])
-    if lines and lines[0].startswith("| name"):
-        pairs = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-        return {pair[0]: pair[1] for pair in pairs[: next((i for i, p in enumerate(pairs) if p == [""]), len(pairs))]}
     return {}
 
 
@@ -38,13 +35,6 @@ def grids(text):
                 found[-1][1].append(dict(zip(head, columns, strict=True)))
             block = []
     return found
-
-
-def pipes(text):
-    """Each pipe table as (head, rows of cells), without the summary."""
-    tables = [part.splitlines() for part in re.split(r"\n\n+", text.strip()) if part.startswith("|")]
-    cells = [[[cell.strip() for cell in line[1:-1].split("|")] for line in table] for table in tables]
-    return [(table[0], table[2:]) for table in cells if table[0][0] == "#"]
 
 
 def operator_of(row):

@@ -13,7 +13,7 @@ from kineto_facts import facts_of
 from kineto_files import imported, rows
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.ops import cells as printed
+from pipeprof.report.ops import content
 
 JOBS = [own("torch"), *outside("torch/small")]  # two cycles of a job in each, and what torch said of them
 CYCLES = ("small.cycle0", "small.cycle1")
@@ -103,7 +103,7 @@ def test_printed_tables_have_the_same_cells(cycle):
             ]
             assert any(values in formatted(row, total) for row in same), line
             checked += 1
-        assert f"Self CPU time total: {printed.torch_time(total)}" in part
+        assert f"Self CPU time total: {content.torch_time(total)}" in part
     assert checked > 80
 
 
@@ -131,13 +131,13 @@ def formatted(row, total):
     mean = row["total_ns"] / row["count"]
     return [
         [
-            printed.torch_share(row["self_ns"] / total),
-            printed.torch_time(row["self_ns"]),
-            printed.torch_share(row["total_ns"] / total),
-            printed.torch_time(row["total_ns"]),
-            printed.torch_time(mean + nudge),
-            printed.torch_size(row["memory_bytes"]),
-            printed.torch_size(row["self_memory_bytes"]),
+            content.torch_share(row["self_ns"] / total),
+            content.torch_time(row["self_ns"]),
+            content.torch_share(row["total_ns"] / total),
+            content.torch_time(row["total_ns"]),
+            content.torch_time(mean + nudge),
+            content.torch_size(row["memory_bytes"]),
+            content.torch_size(row["self_memory_bytes"]),
             str(row["count"]),
         ]
         for nudge in (-1e-3, 1e-3)

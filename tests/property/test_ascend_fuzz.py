@@ -28,10 +28,10 @@ from hypothesis import strategies as st
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import rank as one_rank
-from pipeprof.read.ascend.captures import by_rank, first_times
 from pipeprof.read.ascend.communication import read_cluster
 from pipeprof.read.ascend.identify import SourceFile, identify, root_of
 from pipeprof.read.ascend.out import Out
+from pipeprof.read.ascend.reader import by_rank, first_times
 from pipeprof.read.tables.share import Outcome, Share
 from pipeprof.record.run import Manifest, Run, load
 from pipeprof.record.schema import BY_NAME

@@ -18,7 +18,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.read.foreign import import_path
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.report import document, json_text
-from pipeprof.report.ops import sections, texts
+from pipeprof.report.ops import sections, show
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
 
@@ -105,11 +105,9 @@ def tables_open(run):
     for question in (Question(top=0, top_end_key="wait", show_host=True), Question(group_by="name", order_by="name")):
         content = answer(run, question)
         json.loads(json_text.text(content.document()), parse_constant=pytest.fail)
-        texts.csv_text(content)
+        show.csv_text(content)
         for form in ("terminal", "markdown", "html"):
             document.text(sections.document(content, "run", ""), form)
-        if not question.group_by:
-            texts.wiki_text(content)
 
 
 def changed(content, way, value):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mutations import FAMILIES, STUCK_S, spool
 
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines as records
 
 pytestmark = pytest.mark.slow  # makes up its input
 

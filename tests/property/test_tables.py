@@ -27,7 +27,7 @@ from pipeprof import escape
 from pipeprof.cli import cli
 from pipeprof.inprocess import averages
 from pipeprof.read.spool.finish import open_run
-from pipeprof.report import screen, table
+from pipeprof.report import table
 from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.document import draw as draw_document
 from pipeprof.report.sections import Block
@@ -143,7 +143,7 @@ def test_each_cell_of_a_verb_is_whole(folder, blocks, monkeypatch, words):
     metric(f"step_time_of_variant_{n}", base=1.5e9 * n, new=3.25e9 * n, p_value=1e-12) for n in range(1, 9)
 ])])  # fmt: skip
 def test_each_cell_of_a_comparison_is_whole(blocks, content, width):
-    screen.plain_text(lambda console: draw_document(console, compare_sections.document(content)), width)
+    table.plain_text(lambda console: draw_document(console, compare_sections.document(content)), width)
     assert blocks
     for block, drawn, _ in blocks:
         check(block, drawn, width)
@@ -153,7 +153,7 @@ def test_each_cell_of_a_comparison_is_whole(blocks, content, width):
 @pytest.mark.parametrize("verb", DOCUMENTS)
 def test_each_cell_of_a_document_is_whole(blocks, verb, width):
     document = DOCUMENTS[verb]()
-    screen.plain_text(lambda console: draw_document(console, document), width)
+    table.plain_text(lambda console: draw_document(console, document), width)
     assert len(blocks) == sum(len(section.blocks) for section in document.sections if not section.folded)
     for block, drawn, _ in blocks:
         check(block, drawn, width)

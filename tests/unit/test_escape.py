@@ -48,7 +48,6 @@ def test_every_name_is_inert_in_every_kind_of_output(name):
         f"<p>{escape.html(name)}</p><p>{escape.html_words(name)}</p><td class='{escape.html(name)}'>x</td>"
     )
     hostile.check_xml(f"<a b={escape.xml_attribute(name)}>{escape.xml(name)}</a>")
-    hostile.check_wiki(f"| {escape.wiki(name)} |")
     hostile.check_annotations(f"::error title={escape.log_property(name)}::{escape.log_data(name)}")
     hostile.check_shown_json(escape.json_string(name))
     hostile.check_log(escape.shell_word(name))

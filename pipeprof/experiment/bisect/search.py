@@ -19,7 +19,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_or_none, git_text
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.units import percent
 from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, opposite, posterior, settled
 from pipeprof.version import __version__

@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import Journal, Repetition, saved, spent
-from pipeprof.record.file_name import Revision  # noqa: TC001 - msgspec reads it
+from pipeprof.record.document import Revision  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from pathlib import Path

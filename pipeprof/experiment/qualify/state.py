@@ -14,10 +14,12 @@ from pipeprof.experiment.arms import Workspace, tree_state
 from pipeprof.experiment.journal import refuse_links
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
-from pipeprof.record.document import read_document
-from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.document import (
+    FileName,
+    read_document,
+)
 from pipeprof.record.git import git_or_none
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.record.text import printable, printable_all
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.version import __version__

@@ -19,7 +19,7 @@ from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
 from pipeprof.experiment.sweep.result import content_of, phase_words
 from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep.spec import BASE, seconds_of
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.report.words.experiments import sentence
 from pipeprof.units import format_count
 from pipeprof.verdict.gate.note import note

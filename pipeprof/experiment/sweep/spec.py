@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof.errors import BAD_PATTERN, UsageError
-from pipeprof.record import toml
+from pipeprof.record import document
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import seconds_from_text
@@ -120,7 +120,7 @@ class Spec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
 def load_spec(path: Path) -> Spec:
     """The sweep in a file. Raises UsageError that names the file and the key for what is no TOML, unknown or wrong."""
     try:
-        content = toml.decode(read_file(path, MOST_BYTES))
+        content = document.decode(read_file(path, MOST_BYTES))
     except OSError as error:
         raise UsageError(f"cannot read the sweep `{path}`: {error.strerror}", "give a TOML file") from error
     except BAD_JSON as error:

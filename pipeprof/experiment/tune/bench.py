@@ -22,7 +22,7 @@ from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.record.trials import Trials, trials_beside
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention

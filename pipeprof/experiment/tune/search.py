@@ -49,10 +49,10 @@ from pipeprof.experiment.tune.state import (
     sources_of,
 )
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
-from pipeprof.record.links import remove
+from pipeprof.record.plain_file import remove
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
-from pipeprof.report.words import setting
+from pipeprof.report.words import speedup
 from pipeprof.verdict.candidate import key_of
 from pipeprof.verdict.gate.sequential_test import judge_looks
 from pipeprof.verdict.options import learned
@@ -194,7 +194,7 @@ class Tuning:
         last = next(one for one in reversed(self.state.trials) if one.verdict == "accepted")
         last.verdict, last.batches = "unchecked" if final.batches in UNKNOWN else "other_data", final.batches
         last.error = final.why
-        self.say(f"without {setting.changes(last.what)}: with it the whole set hands out other rows")
+        self.say(f"without {speedup.changes(last.what)}: with it the whole set hands out other rows")
         self.state.final = None
         self._forget_looks()
         self._save()
@@ -307,7 +307,7 @@ class Tuning:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
         trial = new_trial(candidate, seen, self.state)
         folder = self.folder / f"trial-{self.state.dropped + len(self.state.trials)}"
-        self.say(f"trying {setting.changes(trial.what)}{promised(trial.prediction)}")
+        self.say(f"trying {speedup.changes(trial.what)}{promised(trial.prediction)}")
         began = self.bench.now()
         try:
             self._pairs(trial, folder)

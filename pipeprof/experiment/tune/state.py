@@ -15,9 +15,8 @@ from pipeprof.experiment.pairs.series import Side  # noqa: TC001 - msgspec reads
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
-from pipeprof.record.file_name import FileName  # noqa: TC001 - msgspec reads it
-from pipeprof.record.links import remove
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.plain_file import read_file, remove
 from pipeprof.record.settings_file import Settings
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.fingerprint import differences

@@ -18,8 +18,7 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.output import PARTS
 from pipeprof.read.mindspore_ops import collective_kind
-from pipeprof.read.source.content import HINT
-from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.content import HINT, document, mapping, text
 from pipeprof.read.source.json_stream import entries
 from pipeprof.read.source.numbers import duration, integer, size
 from pipeprof.read.source.sheet import Sheet, field

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
+    from pipeprof.read.tables.share import Notes
 
 
 LARGEST_EVENT = 16 << 20

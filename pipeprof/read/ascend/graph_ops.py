@@ -14,8 +14,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.source.content import HINT, LONG_LINE, lines, whole_text
-from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.content import HINT, LONG_LINE, lines, mapping, text, whole_text
 from pipeprof.read.source.json_stream import entries
 from pipeprof.read.source.numbers import LARGEST, decimal, duration, integer, ns
 from pipeprof.read.source.sheet import Sheet, field

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.record.plain_file import open_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HEAD_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16

@@ -16,8 +16,7 @@ from pyarrow import csv as pacsv
 
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.number_columns import nanoseconds
-from pipeprof.read.source.numbers import integer
+from pipeprof.read.source.numbers import integer, nanoseconds
 from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.rows import LONGEST
 from pipeprof.read.tables.writer import numbers

@@ -17,8 +17,7 @@ from pipeprof.read.ascend.events import Event, events, number_of
 from pipeprof.read.ascend.step_trace import FIRST_EPOCH_NS
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
-from pipeprof.read.source.content import BROKEN, HINT
-from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.content import BROKEN, HINT, document, mapping, text
 from pipeprof.read.source.numbers import integer, ns, raw_ns
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import open_file

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
     from pipeprof.read.tables.rows import Key
+    from pipeprof.read.tables.share import Notes
     from pipeprof.record.run import Run
 
 

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.events import MOST, Bare, Event, Lanes, Names, Sort, events, number_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
-from pipeprof.read.source.document import mapping
-from pipeprof.read.source.number_columns import joined, nanoseconds
-from pipeprof.read.source.numbers import raw_ns
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.source.content import mapping
+from pipeprof.read.source.numbers import joined, nanoseconds, raw_ns
+from pipeprof.read.tables.share import Notes
 from pipeprof.read.tables.steps import outermost
 from pipeprof.record.document import BAD_JSON
 

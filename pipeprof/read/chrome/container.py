@@ -7,17 +7,15 @@ where one event ends and the next begins; a batch that cannot be read as a whole
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.events import UNREADABLE, decode, decode_one
 from pipeprof.read.source.content import HINT, Content
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 CHUNK = 1 << 20
 LARGEST_EVENT = 1 << 26

@@ -16,7 +16,7 @@ from pipeprof.read.chrome.numbering import Numbers, Texts, Tracks
 from pipeprof.read.chrome.rows import BatchRows
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.chrome.steps import LoopMarks
-from pipeprof.read.source.number_columns import UNKNOWN, times_ns
+from pipeprof.read.source.numbers import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome.spill import NONE
-from pipeprof.read.source.number_columns import UNKNOWN
+from pipeprof.read.source.numbers import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,8 @@ from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.container import LARGEST_HEADER
 from pipeprof.read.chrome.dialect import TORCH, pattern
 from pipeprof.read.chrome.passes import File, read_file, write_rank
-from pipeprof.read.tables.outcome import count, note_missing
-from pipeprof.read.tables.share import size_of
-from pipeprof.read.tables.workers import as_nodes_see, halfway, spread
+from pipeprof.read.tables.ranks import as_nodes_see, halfway, spread
+from pipeprof.read.tables.share import count, note_missing, size_of
 from pipeprof.record.note import note
 from pipeprof.record.run import Rank, Rep
 

@@ -6,7 +6,9 @@ structs `rocprofiler_buffer_tracing_*_record_t`; times are whole ns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,10 +17,6 @@ from pipeprof.read.chrome.container import Batch, TraceFile
 from pipeprof.read.chrome.events import Args, Event, us_text
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list, of_map
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 TOOL = "rocprofiler-sdk-tool"
 GPU = 2  # an agent's type

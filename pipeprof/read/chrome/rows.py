@@ -33,7 +33,7 @@ from pipeprof.read.chrome.links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.numbering import shortened
 from pipeprof.read.chrome.ops import CONVOLUTION
 from pipeprof.read.chrome.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
-from pipeprof.read.source.number_columns import UNKNOWN, times_ns
+from pipeprof.read.source.numbers import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

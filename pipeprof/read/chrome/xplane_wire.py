@@ -6,16 +6,14 @@ plane has the names of its events behind them, so that it is held as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome.container import CHUNK, Batch, TraceFile
 from pipeprof.read.chrome.dialect import DEVICE_PROCESS, STEP
 from pipeprof.read.chrome.events import Args, Event, us_text
 from pipeprof.read.source.content import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LARGEST = 1 << 30  # bytes of a file
 HOST = "/host:CPU"

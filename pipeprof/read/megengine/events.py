@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,11 +20,6 @@ from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.document import BAD_JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 _LARGEST_US = 2.0**52
 _LOCATOR = re.compile(

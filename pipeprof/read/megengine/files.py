@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import Content
-from pipeprof.read.tables.outcome import count, say_problems
 from pipeprof.read.tables.rows import Rows
+from pipeprof.read.tables.share import count, say_problems
 from pipeprof.record import limits, store
 
 if TYPE_CHECKING:

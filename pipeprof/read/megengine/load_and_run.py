@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.files import FileRows
 from pipeprof.read.source.content import Content
 from pipeprof.units import ns_from_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 PRINTED_US = 2  # printed means are rounded to 1 us, and so are the iterations they are of
 _LARGEST = 1 << 26  # bytes of a log

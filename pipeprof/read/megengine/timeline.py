@@ -30,11 +30,10 @@ from pipeprof.read.megengine.events import (
 )
 from pipeprof.read.megengine.files import FileRows, by_pid
 from pipeprof.read.source.numbers import LARGEST
-from pipeprof.read.tables.outcome import count_ranks, leave_out, left_out
+from pipeprof.read.tables.ranks import as_nodes_see, check_folder, spread
 from pipeprof.read.tables.rows import FULL
-from pipeprof.read.tables.share import Outcome, folder_alone, size_of
+from pipeprof.read.tables.share import Outcome, count_ranks, folder_alone, leave_out, left_out, size_of
 from pipeprof.read.tables.steps import Steps
-from pipeprof.read.tables.workers import as_nodes_see, check_folder, spread
 from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.run import Rank, Rep
 

@@ -16,7 +16,7 @@ from pipeprof.units import NS_PER_MS, format_count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
+    from pipeprof.read.tables.share import Notes
 
 _DEVICE_LINE = re.compile(r"(\S+)\s+([0-9]{1,30})\s+([0-9]{1,30})\s+(-?[0-9]{1,30})\s*")
 _PARTS = ("wait", "push", "batch")

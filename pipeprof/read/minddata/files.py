@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.document import document
+from pipeprof.read.source.content import BROKEN, cannot_read, document
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGEST_MS = LARGEST // NS_PER_MS
 JSON_BYTES = 1 << 26

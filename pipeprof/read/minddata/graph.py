@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, integer, read_json, whole_number
-from pipeprof.read.source.content import lines
-from pipeprof.read.source.document import listed
+from pipeprof.read.source.content import lines, listed
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
+    from pipeprof.read.tables.share import Notes
 
 _LARGEST_ID = 1 << 31
 _MOST_OPS = 1 << 16  # no graph is written with as many

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeprof.read.tables.outcome import Notes
+    from pipeprof.read.tables.share import Notes
 
 
 MARK = "[PROF Dataset]"

@@ -10,11 +10,9 @@ from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
 from pipeprof.read.minddata.folder import read_rank
 from pipeprof.read.minddata.rows import add_rows
-from pipeprof.read.tables.outcome import count_ranks, decide, of_ranks
-from pipeprof.read.tables.ranks import NAMED_RANK
+from pipeprof.read.tables.ranks import NAMED_RANK, Waiting, as_nodes_see, check_folder, halfway, spread
 from pipeprof.read.tables.rows import RankRows
-from pipeprof.read.tables.share import Outcome, folder_alone, size_of
-from pipeprof.read.tables.workers import Waiting, as_nodes_see, check_folder, halfway, spread
+from pipeprof.read.tables.share import Outcome, count_ranks, decide, folder_alone, of_ranks, size_of
 from pipeprof.record import limits, store
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count

@@ -11,18 +11,16 @@ import codecs
 import gc
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import HINT, Content
 from pipeprof.record.document import BAD_JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @contextmanager

@@ -5,15 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read
 from pipeprof.record.plain_file import open_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 FIELD_BYTES = 1 << 24  # a step's links, or a call stack, are one field
 csv.field_size_limit(max(FIELD_BYTES, csv.field_size_limit()))

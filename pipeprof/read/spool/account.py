@@ -6,23 +6,27 @@ waited for count where they were seen, and what they used unseen counts as a chi
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
-from pipeprof.read.spool.process import LATEST
-from pipeprof.read.spool.thread_kind import OTHER_THREAD, ThreadKinds
+from pipeprof.read.spool.lines import records as records_of
+from pipeprof.read.spool.process import LATEST, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from pipeprof.read.spool.lines import SpoolNotes
     from pipeprof.read.spool.process import Process
     from pipeprof.read.tables.rows import RankRows
 
     Sample = Mapping[str, Any]
 
-PROFILER, NEIGHBOUR = "profiler", "neighbour"
+NEIGHBOUR = "neighbour"
 S = 1_000_000_000
 
 
@@ -195,3 +199,150 @@ def _add_processes(samples: Sequence[Sample], out: RankRows, family: Family) -> 
             }  # fmt: skip
     for row in rows.values():
         out.add("process", **row, **family.origin(row["pid"]))
+
+
+MAIN, MINDSPORE_THREAD, DATASET_THREAD = "main", "mindspore_thread", "dataset_thread"
+PYTHON_THREAD, OTHER_THREAD, PROFILER = "python_thread", "other_thread", "profiler"
+
+_MINDSPORE = re.compile(r"^(ActorThread|KernelThread|ParallelThread|ASYNC)_|_queue$")
+_DATASET_MODULE = "mindspore.dataset"
+_TICK_NS = 10_000_000  # the kernel tells a start in these
+
+
+class ThreadKinds:
+    """Kinds by thread id.
+
+    Dataset operators' threads have no names of their own: they are made with an iterator's tree, while the iterator is
+    built or its first batch is fetched.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._pid = int(process.about["pid"])
+        self._python = {int(event["tid"]): event for event in process.all("thread")}
+        built = [(int(event["begin"]), int(event["end"])) for event in process.all("iterator") if "begin" in event]
+        self._made = [*built, *_first_fetches(process)]
+        self._named: dict[int, tuple[str, int]] = {}
+
+    def learn(self, names: Iterable[tuple[int, str, int]]) -> None:
+        """Take in names and starts that a sample tells."""
+        for tid, name, start in names:
+            self._named[tid] = (name, start)
+
+    def kind(self, tid: int) -> str:
+        """Of one thread."""
+        if tid == self._pid:
+            return MAIN
+        event = self._python.get(tid)
+        if event is not None:
+            return self._of_python(event)
+        name, start = self._named.get(tid, ("", None))
+        if _MINDSPORE.search(name):
+            return MINDSPORE_THREAD
+        if start is not None and any(begin - _TICK_NS <= start <= end + _TICK_NS for begin, end in self._made):
+            return DATASET_THREAD
+        return OTHER_THREAD
+
+    @staticmethod
+    def _of_python(event: dict[str, object]) -> str:
+        if event.get("ours"):
+            return PROFILER
+        module = str(event.get("module"))
+        of_dataset = module == _DATASET_MODULE or module.startswith(_DATASET_MODULE + ".")
+        return DATASET_THREAD if of_dataset else PYTHON_THREAD
+
+
+def _first_fetches(process: Process) -> list[tuple[int, int]]:
+    first: dict[int, tuple[int, int]] = {}
+    for mark in process.marks:
+        if mark.kind == Kind.FETCH:
+            first.setdefault(mark.subject, (mark.begin, mark.end))
+    return list(first.values())
+
+
+def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
+    """Samples in order; what is damaged is left out, and named in `notes`."""
+    return records_of(path, lines.sample, notes)
+
+
+def life_of(pid: int, samples: Sequence[Mapping[str, Any]], end: int) -> tuple[float | None, int]:
+    """CPU seconds that a process had used at its end, and when that was.
+
+    It ended by the first sample without it behind the last one with it, else at `end`. The CPU time goes on from there
+    at the pace between the last two samples; None where it is in no sample.
+    """
+    seen = [
+        (sample["t"], process["user"] + process["sys"])
+        for sample in samples
+        for process in sample["procs"]
+        if process["pid"] == pid
+    ]
+    if not seen:
+        return None, end
+    at, cpu_s = seen[-1]
+    until = min((sample["t"] for sample in samples if sample["t"] > at), default=end)
+    earlier, before = seen[-2] if len(seen) > 1 else (at, cpu_s)
+    pace = max(0.0, cpu_s - before) / (at - earlier) if at > earlier else 0.0
+    return max(0.0, cpu_s + pace * max(0, min(until, end) - at)), until
+
+
+def add_host(samples: list[dict[str, Any]], out: RankRows, mine: Collection[int], others: Collection[int]) -> None:
+    """Rows of the host and of the processes of one rank: `mine` and whatever descends from them.
+
+    Ratios are of the time between two samples: of all cores for the host, of one core for a process.
+    """
+    previous: dict[str, Any] | None = None
+    peaks: dict[int, int] = {}
+    for sample in samples:
+        at = out.at(sample["t"])
+        out.add("memory", t_ns=at, device="host", allocated_bytes=sample["used"])
+        members = _members(sample["procs"], mine, others)
+        for process in sample["procs"]:
+            pid = process["pid"]
+            if pid in members:
+                peaks[pid] = max(peaks.get(pid, 0), process["rss"])
+                out.add(
+                    "memory", t_ns=at, device="process", pid=pid, name=members[pid], rss_bytes=process["rss"],
+                    rss_peak_bytes=peaks[pid],
+                )  # fmt: skip
+        if previous is not None:
+            _add_cpu(previous, sample, out, members)
+        previous = sample
+
+
+def _add_cpu(previous: dict[str, Any], sample: dict[str, Any], out: RankRows, members: dict[int, str]) -> None:
+    at = out.at(sample["t"])
+    parts = [sample[name] - previous[name] for name in ("user", "sys", "idle", "steal")]
+    total = sum(parts)
+    if total > 0:
+        user, system, idle = (part / total for part in parts[:3])
+        out.add("cpu", t_ns=at, scope="host", user_ratio=user, sys_ratio=system, idle_ratio=idle)
+    seconds = (sample["t"] - previous["t"]) / 1e9
+    before = {process["pid"]: process for process in previous["procs"]}
+    for process in sample["procs"]:
+        pid = process["pid"]
+        if pid in members and pid in before and seconds > 0:
+            user, system = (max(0.0, process[name] - before[pid][name]) / seconds for name in ("user", "sys"))
+            pipeline_id, op_id = out.workers.get(pid, (None, None))
+            out.add(
+                "cpu", t_ns=at, scope="process", name=members[pid], pid=pid, pipeline_id=pipeline_id, op_id=op_id,
+                user_ratio=user, sys_ratio=system,
+            )  # fmt: skip
+
+
+def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Collection[int]) -> dict[int, str]:
+    """Role per process id: trainer, worker (a descendant of a trainer), launcher (anything above or beside)."""
+    parents = {process["pid"]: process["ppid"] for process in processes}
+    roles: dict[int, str] = {}
+    for pid in parents:
+        ancestor: int | None = pid
+        passed = set()
+        while ancestor is not None and ancestor not in mine and ancestor not in others:
+            passed.add(ancestor)
+            ancestor = parents.get(ancestor)
+            if ancestor in passed:  # no process descends from itself: the sample is damaged
+                ancestor = None
+        if ancestor is None:
+            roles[pid] = "launcher"
+        elif ancestor in mine:
+            roles[pid] = "trainer" if pid == ancestor else "worker"
+    return roles

@@ -10,20 +10,18 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
-from pipeprof.read.spool import blocks, host, operators, pipelines, records, sections, spans
+from pipeprof.read.spool import account, blocks, lines, operators, pipelines, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
-from pipeprof.read.spool.cell_blocks import add_cell_blocks
-from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.looks import called_first, with_sampled_fetches
-from pipeprof.read.spool.owner import facts, is_of
+from pipeprof.read.spool.owner import facts, failure_of, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
-from pipeprof.read.spool.spans import add_syncs
+from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
 from pipeprof.read.spool.steps import READS, ROWS, Step, Steps, find_steps, has_trained, is_row, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
@@ -69,7 +67,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     processes = _own_processes(run, rep, notes)
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
     real = int(launch.get("realtime") or 0)
-    samples = host.read_samples(spool / "host.jsonl", notes)
+    samples = account.read_samples(spool / "host.jsonl", notes)
     origins = read_origins(spool / FORKS, notes)
     # when the launcher died too, the best that there is: the last sign of the job
     end = int(
@@ -104,12 +102,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         add_whole_run(steps_of, out, over)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
-        host.add_host(samples, out, mine, others)
+        account.add_host(samples, out, mine, others)
         add_account(samples, out, Family(samples, mine, trained - mine, origins), members)
         _write(run, out, result)
     if not ranks and samples:
         out = RankRows(rep, 0, zero)
-        host.add_host(samples, out, set(), set())
+        account.add_host(samples, out, set(), set())
         _write(run, out, result)
     for note in notes.all:
         run.manifest.warn("spool", note, rep=rep)
@@ -125,7 +123,7 @@ def _problems(hello: Sequence[bytes]) -> list[str]:
     said = []
     for line in hello:
         with contextlib.suppress(*BAD_JSON):  # the line that each process begins with
-            facts = records.stopped(line)
+            facts = lines.stopped(line)
             said.append(f"process {facts['pid']} recorded nothing more: {facts['problem']}")
     return said
 
@@ -434,7 +432,7 @@ def _tell_end(
     entry: Rank, process: Process, steps: Sequence[Step], samples: Sequence[Mapping[str, Any]], end: int
 ) -> None:
     """What a process of a command that did not end well was in, and the CPU time that it had used and was allowed."""
-    cpu_s, until = host.life_of(entry.pid, samples, end)
+    cpu_s, until = account.life_of(entry.pid, samples, end)
     bye = process.first("bye")
     gone = min(until, end if bye is None else int(bye["t"]))
     entry.last = last_of(

@@ -12,8 +12,8 @@ from pipeprof.escape import as_argument, shell_word
 from pipeprof.read.spool.convert import Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
-from pipeprof.record.launcher import launcher_alive, processes_alive
 from pipeprof.record.limits import BYTES
+from pipeprof.record.lock import launcher_alive, processes_alive
 from pipeprof.record.note import note
 from pipeprof.record.run import CURES, CUT, LAUNCHER, MANIFEST, UNFINISHED, UNSEEN_NS, Earlier, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME

@@ -6,14 +6,12 @@ here: the classes for them come with MindSpore, which need not be installed wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from pipeprof.read.flops import Call, Tensor
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MOST_FILES = 64
 _DTYPES = {

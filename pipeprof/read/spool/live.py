@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
 from pipeprof.read.spool.process import NOW, events_of, now_of
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.launcher import processes_alive
-from pipeprof.record.lock import QUIET_S, is_held
+from pipeprof.record.lock import QUIET_S, is_held, processes_alive
 from pipeprof.record.machine import host_name
 from pipeprof.record.whereabouts import Frame, Last, Live, Queue, Stuck, Whereabouts
 
@@ -93,7 +92,7 @@ def _is_alive(about: Mapping[str, Any], alive: Sequence[int], age_s: float | Non
 def _held(path: Path) -> dict[str, Any]:
     """What a worker's file says; nothing when it is not there or damaged."""
     try:
-        facts: dict[str, Any] = records.held(content(path, SpoolNotes()))
+        facts: dict[str, Any] = lines.held(content(path, SpoolNotes()))
     except BAD_JSON:
         return {}
     return facts
@@ -107,7 +106,7 @@ def _age_s(path: Path, _said_ns: int) -> float | None:
         return None
 
 
-def _frames(entries: Sequence[records.Frame]) -> tuple[Frame, ...]:
+def _frames(entries: Sequence[lines.Frame]) -> tuple[Frame, ...]:
     return tuple(Frame(file, line, name, bool(own), call) for file, line, name, own, call in entries)
 
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pipeprof.read.spool.process import Kind, Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 WAITS = 1  # what a look found, as the probe numbers it
 LEAST = 20  # looks of a training; fewer say nothing

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
+from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.run import load
+from pipeprof.record.run import Failure, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.run import Run
@@ -21,7 +22,7 @@ def facts(path: Path, notes: SpoolNotes) -> dict[str, Any]:
     """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
     text = content(path, notes)
     try:
-        noted: dict[str, Any] = records.launch(text) if text else {}
+        noted: dict[str, Any] = lines.launch(text) if text else {}
     except BAD_JSON as error:
         notes.damaged(f"{shown(path)} was left out: {error}")
         return {}
@@ -61,3 +62,23 @@ def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
                 f"`{folder}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",
                 "remove the folder `spool`, or restore the `run.json` that belongs to it",
             )
+
+
+FILE = "failed.jsonl"
+
+
+def failure_of(spool: Path, recorded: Collection[int], notes: SpoolNotes) -> Failure | None:
+    """None when no watched process ended with an exception. `recorded`: process ids that used MindSpore.
+
+    In a job of several ranks the others fail because one did, so the first counts; without any of them the last: a
+    program fails after its helpers.
+    """
+    read: list[dict[str, Any]] = records_of(spool / FILE, lines.failure, notes)
+    failures = sorted(read, key=lambda facts: facts["t"])
+    training = [facts for facts in failures if facts["pid"] in recorded]
+    chosen = training[0] if training else failures[-1] if failures else None
+    if chosen is None:
+        return None
+    return Failure(
+        pid=chosen["pid"], error=chosen["error"], place=chosen["place"], code=chosen["code"], lines=chosen["lines"]
+    )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MARK = struct.Struct("<BBIIqq")
 _MARKS = "marks.bin"
@@ -104,7 +102,7 @@ def load(folder: Path, notes: SpoolNotes) -> Process | None:
 def now_of(folder: Path) -> dict[str, Any]:
     """What a process said last of where it is; nothing when it never did, or that is damaged."""
     try:
-        facts: dict[str, Any] = records.now(content(folder / NOW, SpoolNotes()))
+        facts: dict[str, Any] = lines.now(content(folder / NOW, SpoolNotes()))
     except BAD_JSON:
         return {}
     return facts
@@ -117,7 +115,7 @@ def _still_until(folder: Path) -> int:
 
 def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """The events of a process's folder, without those that are damaged."""
-    return records_of(folder / "events.jsonl", records.event, notes)
+    return records_of(folder / "events.jsonl", lines.event, notes)
 
 
 def newest_marks(folder: Path, most: int) -> list[Mark]:

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import statistics
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool import records
+from pipeprof.read.spool import lines as records
+from pipeprof.read.spool.convert import convert_rep
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.pipelines import pipeline_keys
 from pipeprof.read.spool.process import Kind, Mark, Process, events_of, newest_marks
 from pipeprof.read.spool.steps import find_steps
 from pipeprof.record.document import BAD_JSON
+from pipeprof.record.note import note
 from pipeprof.record.plain_file import file_end
+from pipeprof.record.run import SPOOL, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from pipeprof.read.spool.steps import Step
+
+
+@contextlib.contextmanager
+def snapshot(run: Run) -> Iterator[Run]:
+    """The newest repetition's tables up to now; the run is only read. Raises RunError when they cannot be made."""
+    with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
+        copied = Run(Path(folder), copy.deepcopy(run.manifest))
+        (copied.path / SPOOL).symlink_to(run.spool.resolve(), target_is_directory=True)
+        if reps := run.spooled_reps():
+            result = convert_rep(copied, reps[-1])
+            copied.manifest.tables = dict(result.rows)
+        copied.manifest.decide("partial", note("being_recorded"))
+        yield copied
+
 
 MOST_MARKS = 4000  # a step has 2 to 5
 RECENT_NS = 10_000_000_000

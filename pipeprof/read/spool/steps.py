@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 ROW = 0  # flag of a fetch that returned a batch
 GRADIENT = 3  # flag of a call: a PyNative forward begins

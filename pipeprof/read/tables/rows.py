@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 MOST = 200_000  # that are told apart by name; of more, only the types
 MOST_TEXT = 64 << 20  # characters of names, types and shapes together

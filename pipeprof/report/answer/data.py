@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, doubts, process, quiet
+from pipeprof.report.answer import command, doubts, interruptions, shape
 from pipeprof.report.answer.shape import (
     MANY_TIMES,
     Answer,
@@ -19,8 +19,8 @@ from pipeprof.report.answer.shape import (
     unopposed,
     with_kind,
 )
-from pipeprof.report.words import loop
-from pipeprof.report.words.data_wait import LEAST, in_time, of_the_time
+from pipeprof.report.words import training
+from pipeprof.report.words.training import LEAST_WAIT, data_in_time, data_wait
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
@@ -57,7 +57,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     diagnosis = content["diagnosis"]
     given = Answer(sentence(content), confidence=diagnosis["confidence"])
     given.confidence_reason = _reason(content)
-    feeder = process.feeder(content)
+    feeder = interruptions.feeder(content)
     if lead.stage is not None and lead.stage.op_id is None:
         given.cause, given.action = _called(diagnosis["fetch_call"])
     elif lead.stage is not None:
@@ -75,17 +75,17 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     _advise(given, content, lead)
     if feeder is not None:
         given.action = (
-            f"If {_label(diagnosis)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give "
-            "the training more cores."
+            f"If {_label(diagnosis)} gets its rows from {interruptions.label(feeder)}: make what that does cheaper, or "
+            "give the training more cores."
         )
     if diagnosis["kind"] != "host_saturated":  # whose advice begins with the other programs
-        quiet.measure_first(given, content["run"], diagnosis["doubt_facts"])
+        shape.measure_first(given, content["run"], diagnosis["doubt_facts"])
     return given
 
 
 def _busy(feeder: dict[str, Any]) -> str:
     made = f" (started at {feeder['site']})" if feeder["site"] else ""
-    return f"{process.label(feeder)}{made}, which takes {percent(feeder['job_share'])} of the job's CPU"
+    return f"{interruptions.label(feeder)}{made}, which takes {percent(feeder['job_share'])} of the job's CPU"
 
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
@@ -143,21 +143,21 @@ def _by_queues(diagnosis: dict[str, Any]) -> str:
 
 def _by_waiting(content: dict[str, Any]) -> str:
     diagnosis = content["diagnosis"]
-    waits = of_the_time(diagnosis)
+    waits = data_wait(diagnosis)
     if diagnosis["verdict"] == "consumer_bound":
-        only = "only " if diagnosis["data_wait_share"] >= LEAST else ""
+        only = "only " if diagnosis["data_wait_share"] >= LEAST_WAIT else ""
         said = f"the training waits for data {only}{waits}."
-        if loop.only_reads(content["run"]):
+        if training.only_reads(content["run"]):
             return f"Not input-bound: {said}"
-        return f"Not input-bound: {in_time(diagnosis)}. {capital(said)}"
+        return f"Not input-bound: {data_in_time(diagnosis)}. {capital(said)}"
     rank = diagnosis["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
     if diagnosis["verdict"] == "input_bound":
         return f"Input-bound: the training waits for data {waits}{who}."
     if diagnosis["rule"] == "gil":
         return (
-            f"{capital(in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both need "
-            f"the interpreter's lock (GIL). The training waits for data {waits}{who}."
+            f"{capital(data_in_time(diagnosis))}, but Python code of the data pipeline slows the training down: both "
+            f"need the interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
     if diagnosis["rule"] == "shared_cpu":
         return f"{_short_of_cpu(diagnosis)} The training waits for data {waits}{who}."

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import op_label
 from pipeprof.report.words import joined
 from pipeprof.report.words.causes import compared
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.grade import WEIGHTS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Doubt = dict[str, Any]
+Doubt = dict[str, Any]
 
 MERGED = {
     "indirect": {"not_busy", "none_busy"},

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.escape import line
+from pipeprof.report.answer import command
 from pipeprof.report.summary import median_step_ns, of_medians
-from pipeprof.report.words import loop
-from pipeprof.report.words.modes import lengths
+from pipeprof.report.words import training as loop
+from pipeprof.report.words.training import two_lengths
 from pipeprof.units import format_ns, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -192,7 +191,7 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     counted = _counted(content, rows[:1] if alike else rows)
     modes = content.get("diagnosis", {}).get("modes")
     if modes is not None and len(rows) == 1:
-        return f"{counted}, {lengths(modes)}, mean {format_ns(rows[0]['mean_ns'])}"
+        return f"{counted}, {two_lengths(modes)}, mean {format_ns(rows[0]['mean_ns'])}"
     nearest = min(rows, key=lambda row: abs(row["median_ns"] - step_ns))
     hidden = nearest["mean_ns"] is not None and nearest["mean_ns"] > MUCH_LONGER * nearest["median_ns"]
     mean = f", mean {format_ns(nearest['mean_ns'])}" if hidden else ""
@@ -212,3 +211,12 @@ def _counted(content: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 def has_several_ranks(content: dict[str, Any]) -> bool:
     """Whether more than one rank was recorded."""
     return len({row["rank"] for row in content["steps"]["summary"]}) > 1
+
+
+def measure_first(given: Answer, run: dict[str, Any], doubts: Sequence[dict[str, Any]]) -> None:
+    """Put a measurement without them before the change that was advised, if these doubts of the answer name them."""
+    if given.action and any(doubt["code"] == "other_load" for doubt in doubts):
+        action = given.action[:1].lower() + given.action[1:]
+        given.action = f"Measure again while no other program runs. If it says the same: {action}"
+        if command.is_repeatable(run):
+            given.propose(*command.on_a_quiet_machine(run))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import causes
+from pipeprof.report.answer import step
 from pipeprof.report.sections.block import focus_of, rows_at
-from pipeprof.report.words import drift, time_origin
+from pipeprof.report.words import training
 from pipeprof.units import format_count
 from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY
 
@@ -19,19 +19,19 @@ def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
 
 def since(content: dict[str, Any]) -> str:
     """A sentence; empty without a training step whose time counts."""
-    if causes.is_sudden(content):
+    if step.is_sudden(content):
         return f"Since step {content['ranks']['causes']['found'][0]['since']}, when that rank became slower."
     row = course_of(content)
     if row is None:
         return ""
     if row["verdict"] == STEADY:
         return "From the start: the steps do not become slower as the training runs."
-    if row["verdict"] not in drift.SLOWER:
+    if row["verdict"] not in training.SLOWER:
         return (
             f"Not known: {format_count(row['steps'], 'training step')} cannot tell whether they become slower "
             f"({LEAST_STEPS} or more are needed)."
         )
     if row["verdict"] == DRIFT:
-        return f"It grows over the whole training: the median step rises from {drift.change(row)}."
-    when = time_origin.at(content, row["at_ns"])
-    return f"Slower since about step {row['at_step']}{when}: the median step rises from {drift.change(row)}."
+        return f"It grows over the whole training: the median step rises from {training.drift(row)}."
+    when = training.moment(content, row["at_ns"])
+    return f"Slower since about step {row['at_step']}{when}: the median step rises from {training.drift(row)}."

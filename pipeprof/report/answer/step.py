@@ -1,4 +1,4 @@
-"""The answer where the data is in time, or was not recorded: what limits the step itself."""
+"""The answer where the data is in time, or was not recorded: what limits the step itself, by a replay of it, too."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, about, at_most, capital, of_call, on_device, sentence, unopposed
+from pipeprof.report.words import causes as words
 from pipeprof.report.words import joined
-from pipeprof.report.words.data_wait import READY, in_time, of_the_time
+from pipeprof.report.words.names import PHASES
 from pipeprof.report.words.network import place_of
-from pipeprof.report.words.passes import repeated
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.training import READY, data_in_time, data_wait, repeated_passes
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
@@ -147,7 +147,7 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
 
 def _again(content: dict[str, Any], limit: str) -> str:
     """A network that runs forward again in a step, where that can be what takes the time."""
-    said = repeated(content["steps"]["passes"]) if limit in ("compute", "after") else []
+    said = repeated_passes(content["steps"]["passes"]) if limit in ("compute", "after") else []
     return "".join(f" {sentence(text)}" for text in said[:1])
 
 
@@ -163,13 +163,13 @@ def _data(content: dict[str, Any]) -> str:
     if diagnosis["data_wait_share"] is None:
         return ""
     if diagnosis["verdict"] != "consumer_bound":
-        return f" The training waits for data {of_the_time(diagnosis)}."
+        return f" The training waits for data {data_wait(diagnosis)}."
     if content["pipeline"]["made_ahead"] and steps < AHEAD_STEPS:
         return (
             f" Whether the data is ready in time cannot be told from {format_count(steps, 'step')}: the DataLoader's "
             "worker processes make batches ahead."
         )
-    said, waits = in_time(diagnosis), of_the_time(diagnosis)
+    said, waits = data_in_time(diagnosis), data_wait(diagnosis)
     return f" {capital(said)} ({f'the training waits for it {waits}' if said == READY else waits})."
 
 
@@ -201,3 +201,35 @@ def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
     steps = network["steps"]
     recorded = f"{format_count(steps, 'step')} with recorded operators"
     return said or (f"{recorded} {'was' if steps == 1 else 'were'} measured" if steps else unopposed(content))
+
+
+def is_sudden(content: dict[str, Any]) -> bool:
+    """Whether the first cause across ranks is one that became slow, which also makes later steps slower."""
+    causes = content.get("ranks", {}).get("causes")
+    return bool(causes and causes["found"]) and causes["found"][0]["code"] == "fail_slow"
+
+
+def of_replay(content: dict[str, Any], _lead: Cause) -> Answer:
+    """Of the cause that costs most."""
+    causes = content["ranks"]["causes"]
+    item, slow = causes["found"][0], causes["slowdown"]
+    given = Answer(words.sentence(item) + ".", confidence=item["confidence"])
+    given.cause = _replay_cause(slow)
+    given.action = words.ADVICE[item["code"]]
+    if item["times"] is not None:
+        given.gain = f"A step would run {at_most(item['times'])}"
+    others = causes["found"][1:]
+    given.then = words.as_next(others[0]) if others else ""
+    given.confidence_reason = words.doubts(item["doubts"]) or (
+        f"a replay of {format_count(slow['steps'], 'step')} is {percent(causes['error'])} off the recorded times"
+    )
+    shown = command.own(content["run"], "report", "--section", "causes")
+    given.propose(shown, "shows the slow-down by stage, rank, link and kind of operation")
+    return given
+
+
+def _replay_cause(slow: dict[str, Any]) -> str:
+    text = f"If every operation took as long as its peers' on average, a step would run {slow['s']:.2f} times as fast"
+    if slow["launch"] >= 1.01:
+        text += f" (host gaps not counted); host gaps make it another {slow['launch']:.2f} times as long"
+    return text + "."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, data, doubts, quiet
+from pipeprof.report.answer import command, data, doubts, shape
 from pipeprof.report.answer.shape import Answer, capital, measured, ops_of, sentence, unopposed, with_kind
-from pipeprof.report.words import loop
+from pipeprof.report.words import training
 from pipeprof.units import percent
 from pipeprof.verdict.rules import HIGH_WAIT
 
@@ -27,7 +27,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
     diagnosis, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
-    if diagnosis["verdict"] == "consumer_bound" and loop.only_reads(run):
+    if diagnosis["verdict"] == "consumer_bound" and training.only_reads(run):
         return _keeps_up(content)
     if diagnosis["verdict"] == "consumer_bound":
         given.sentence = data.sentence(content)
@@ -48,7 +48,7 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
     if diagnosis["verdict"] == "consumer_bound":
-        quiet.measure_first(given, run, diagnosis["doubt_facts"])
+        shape.measure_first(given, run, diagnosis["doubt_facts"])
     return given
 
 
@@ -92,7 +92,7 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
     warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
     ops = content["ops"] or content["op_totals"]
     if timing:
-        inference = loop.is_inference(content["run"])
+        inference = training.is_inference(content["run"])
         given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(timing)}."
         given.cause = "Neither its dataset nor its operators were recorded."
         if ops:

@@ -37,11 +37,11 @@ def can_draw() -> bool:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
-    from pipeprof.report.charts import flame, memory, pipeline, ranks, whole_run
+    from pipeprof.report.charts import flame, memory, pipeline, ranks, steps
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
-    from pipeprof.report.words.time_origin import origin_of
+    from pipeprof.report.words.training import origin_of
 
     rep, rank = focus_of(content)
     facts = facts_of(run, content, answers)
@@ -52,7 +52,7 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
     return [
         _over_time(facts, content, origin),
         pipeline.chart(pipelines, facts.queues, facts.histogram, facts.places, origin),
-        whole_run.chart(_of(account, rep, rank)),
+        steps.chart(_of(account, rep, rank)),
         _operators(content, facts, _of(content["ops"], rep, rank)),
         flame.chart(run, rep, rank),
         memory.chart(facts.live, facts.peaks, facts.alive, facts.blocks, origin, note),

@@ -8,7 +8,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
 from pipeprof.report.charts import memory, operators, pipeline, ranks, samples, steps
 from pipeprof.report.sections.block import focus_of
-from pipeprof.report.words.time_origin import FROM_BOOT_NS
+from pipeprof.report.words.training import FROM_BOOT_NS
 
 if TYPE_CHECKING:
     from pipeprof.query.answers import Answers

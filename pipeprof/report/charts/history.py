@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipeprof.escape import line
+from pipeprof.report import history
 from pipeprof.report.charts.chart import Chart, filled, sentence, ticks, time_unit
-from pipeprof.report.history import rows as history_rows
 from pipeprof.units import byte_unit, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 UNITS = {"ns": time_unit, "bytes": byte_unit}
 
@@ -23,9 +21,9 @@ def charts_of(content: Mapping[str, Any]) -> list[Chart]:
 
 
 def _chart(series: Row, name: str) -> Chart:
-    metric, points = history_rows.name_of(series), series["points"]
+    metric, points = history.name_of(series), series["points"]
     changes = format_count(len(series["changes"]), "change") if series["enough"] else "too few to look for changes"
-    last = history_rows.value(series, points[-1]["value"])
+    last = history.value(series, points[-1]["value"])
     said = f"{metric}: {format_count(len(points), 'measurement')}, {changes}, the last {last}"
     caption = (
         f"{sentence(said)} A point is a measurement, a line a level. On {line(series['machine'])}, conditions "
@@ -36,11 +34,11 @@ def _chart(series: Row, name: str) -> Chart:
 
 def _drawn(series: Row) -> Row:
     unit, divisor = _unit(series)
-    texts = [history_rows.value(series, point["value"]) for point in series["points"]]
+    texts = [history.value(series, point["value"]) for point in series["points"]]
     points = [
         {
             "at": number, "value": point["value"] / divisor,
-            "told": line(f"{text}, {(point['revision'] or '-')[: history_rows.SHORT]}, {point['at'] or '-'}"),
+            "told": line(f"{text}, {(point['revision'] or '-')[: history.SHORT]}, {point['at'] or '-'}"),
         }
         for number, (point, text) in enumerate(zip(series["points"], texts, strict=True), 1)
     ]  # fmt: skip

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import Chart, cut, filled, sentence
-from pipeprof.report.memory.first_fit import with_places
-from pipeprof.report.memory.svg import address_ranges, place_of
+from pipeprof.report.memory.svg import address_ranges, place_of, with_places
 from pipeprof.report.words.memory import maker
 from pipeprof.units import NS_PER_S, byte_unit, format_bytes, format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 POINTS, OPERATORS, BLOCKS = 400, 10, 400
 ALIVE, NOT_ALIVE = "alive at the peak", "not alive then"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, Chart, coloured, cut, filled, sentence, time_unit
@@ -13,10 +14,7 @@ from pipeprof.report.section_html import block_lines
 from pipeprof.report.sections import Block
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 TITLE = "Operators by type"
 MOST = 20

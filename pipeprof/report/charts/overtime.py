@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pipeprof.report.charts.chart import Chart, filled, sentence
+from pipeprof.report.charts.chart import Chart, coloured, filled, sentence
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 WIDTH, HEIGHT, HEIGHT_OF_STEPS = 800, 90, 180  # px; the page makes a chart as wide as its column
 MOST = 4  # times the usual height: what is higher is cut off, or would flatten the rest
@@ -120,3 +118,32 @@ def _top(steps: Sequence[Row]) -> float:
     """Where the lowest chart ends, in ns: one long step, mostly the first, would flatten all others."""
     lengths: list[float] = [row["max_ns"] for row in steps]
     return min(max(lengths), MOST * median(lengths)) or max(*lengths, 1)
+
+
+MOST_BARS = 500  # a chart is some 800 px wide; a browser places each rectangle by itself, and an area at once
+
+
+def bands(bars: Sequence[Row], colours: Mapping[str, str], title: str, scale: Row | None = None, **marks: Any) -> Row:
+    """The chart of bars `{from, to, low, high, of}`: s, the unit in `title`, and the kind, with its colour.
+
+    `scale`: that of the upright axis. `marks`: rows that are drawn over the bars, see `specs/bands.json`.
+    """
+    used = {bar["of"] for bar in bars}
+    few = len(bars) <= MOST_BARS
+    over = {"far": [], "warmup": [], "slower": [], "most": [], **marks}
+    return filled(
+        "bands", bars=bars if few else [], edges=[] if few else list(edges(bars)), along=ALONG,
+        up={"field": "low", "type": "quantitative", "title": title, **({"scale": scale} if scale else {})},
+        kinds=coloured({name: colour for name, colour in colours.items() if name in used}),
+        legend={} if len(colours) > 1 else None, **over,
+    )  # fmt: skip
+
+
+def edges(bars: Sequence[Row]) -> Iterator[Row]:
+    """Where the area of each kind changes: `{t, low, high, of}`; it has no height where the kind has no bar."""
+    for kind in dict.fromkeys(bar["of"] for bar in bars):
+        own = [bar for bar in bars if bar["of"] == kind]
+        for bar, following in zip(own, [*own[1:], None], strict=True):
+            yield {"t": bar["from"], "low": bar["low"], "high": bar["high"], "of": kind}
+            if following is None or following["from"] > bar["to"]:
+                yield {"t": bar["to"], "low": bar["low"], "high": bar["low"], "of": kind}

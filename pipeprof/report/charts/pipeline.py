@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.escape import line
 from pipeprof.report.answer.shape import stage_names
@@ -11,10 +12,7 @@ from pipeprof.report.charts.chart import Chart, alone, cut, filled, middle_cut, 
 from pipeprof.report.charts.overtime import seconds
 from pipeprof.units import format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 BINS, POINTS = 10, 200
 DOT = 30  # square px of a sample alone

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.report.charts.chart import Chart, filled, sentence
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import NS_PER_MS, format_count, format_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_CELLS = 6000
 FAR = 2

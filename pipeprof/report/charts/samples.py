@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, alone, coloured, filled, middle_cut
-from pipeprof.report.charts.overtime import ALONG, OWN, Panel
+from pipeprof.report.charts.overtime import ALONG, OWN, Panel, bands
 from pipeprof.report.charts.overtime import seconds as _s
-from pipeprof.report.words.cpu import PARTS
+from pipeprof.report.words.names import CPU_USERS
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 POINTS = 300
 MOST = 8  # lines of a panel
@@ -25,8 +22,8 @@ _BELOW = "a line of the queues to the device is the mean of several batches, the
 _NOTICED = 0.05  # cores
 CONSUMERS = {
     "trainer": ("training process", COLOURS[0]),
-    "pipeline": (PARTS["dataset_thread"], COLOURS[1]),
-    "worker": (PARTS["worker"], COLOURS[5]),
+    "pipeline": (CPU_USERS["dataset_thread"], COLOURS[1]),
+    "worker": (CPU_USERS["worker"], COLOURS[5]),
     "other": ("everything else on the machine", COLOURS[7]),
 }
 

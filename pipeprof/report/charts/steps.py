@@ -1,23 +1,22 @@
-"""Every training step as a stack of its phases, over time."""
+"""Every training step as a stack of its phases, over time, and the parts of the whole run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipeprof.report.charts.bands import bands
+from pipeprof.escape import line
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
-from pipeprof.report.charts.chart import filled
-from pipeprof.report.charts.overtime import ALONG, MOST, Panel
+from pipeprof.report.charts.chart import Chart, filled, sentence
+from pipeprof.report.charts.overtime import ALONG, MOST, Panel, bands
 from pipeprof.report.charts.overtime import seconds as _s
-from pipeprof.report.words.phases import COMMUNICATION as WORDS
-from pipeprof.report.words.phases import INTERVALS, title
-from pipeprof.units import NS_PER_MS, format_count, format_ns
+from pipeprof.report.words.names import COMMUNICATION as WORDS
+from pipeprof.report.words.names import INTERVALS, title
+from pipeprof.report.words.training import PARTS
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 POINTS = 600
 PHASES = {  # from below; what is not told apart has the colour of its first part
@@ -199,3 +198,33 @@ def _top(rows: Sequence[Row]) -> float:
     usual: float = median(row["dur_ns"] for row in rows)
     longest: float = max(row["max_ns"] for row in rows)
     return round(min(longest, MOST * usual) * 1.05 / NS_PER_MS, 6) or 1
+
+
+def chart(rows: Sequence[Row]) -> Chart:
+    """From rows of run/account of one rank: a bar for each part of the run, in the order of time."""
+    title, parts = "The whole run", parts_of(rows)
+    total = sum(part["ns"] for part in parts)
+    if not total or all(row["part"] == "not_recorded" for row in rows):
+        return Chart("chart-run", title, "What the run as a whole was spent on was not recorded.")
+    largest = max(parts, key=lambda part: part["ns"])
+    said = (
+        f"of {format_ns(total)} from the launch to the end, {largest['part']} took "
+        f"{format_ratio(largest['ns'] / total)}"
+    )
+    return Chart("chart-run", title, sentence(said), said, _drawn_parts(parts))
+
+
+def parts_of(rows: Sequence[Row]) -> list[Row]:
+    """`{part, ns}`: the time of each part, in the order in which they began; they add up to the run."""
+    spent: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0)):
+        name = line(PARTS.get(row["part"]) or row["part"])
+        spent[name] = spent.get(name, 0) + row["dur_ns"]
+    return [{"part": name, "ns": length} for name, length in spent.items()]
+
+
+def _drawn_parts(parts: Sequence[Row]) -> Row:
+    bars = [
+        {"part": part["part"], "s": round(part["ns"] / NS_PER_S, 4), "label": format_ns(part["ns"])} for part in parts
+    ]
+    return filled("whole_run", bars=bars, end=max(bar["s"] for bar in bars) * 1.2)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pipeprof.escape import line
+from pipeprof.report import sweep
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts.chart import COLOURS, Chart, coloured, filled, sentence
-from pipeprof.report.sweep import rows as sweep_rows
 from pipeprof.units import NS_PER_MS, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 COLOUR = {"better": COLOURS[0], "worse": COLOURS[1], "base": COLOURS[7]}
 UNSURE = COLOURS[6]
@@ -26,7 +24,7 @@ def charts_of(content: Mapping[str, Any]) -> list[Chart]:
 
 
 def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: FBT001
-    title = sweep_rows.TITLES[judge]
+    title = sweep.TITLES[judge]
     title = f"{capital(title)} of each variant" + (f": {table['name']}" if several else "")
     rows = [(row, row["stages"][judge]) for row in table["rows"] if judge in row["stages"]]
     if not rows:
@@ -37,7 +35,7 @@ def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: 
     others = sum(row["verdict"] != "base" for row, _ in rows)
     of = format_count(others, "variant") + (" and the base" if others < len(rows) else "")
     said = f"{of}, the {word} is {line(best[0]['name'])}: "
-    said += sweep_rows.number(best[1]["value"], best[1]["unit"])
+    said += sweep.number(best[1]["value"], best[1]["unit"])
     caption = sentence(said)
     if any(stage["low"] is not None for _, stage in rows):
         caption += " A line is the 95 % interval."

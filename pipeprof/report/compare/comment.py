@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof import escape
 from pipeprof.report import markdown
-from pipeprof.report.compare import rows, why
+from pipeprof.report.compare import rows
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
 from pipeprof.report.words import first_of
@@ -14,10 +15,7 @@ from pipeprof.report.words.comparison import METRICS, metric_name
 from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Metric = Mapping[str, Any]
+Metric = Mapping[str, Any]
 
 MOST_METRICS, MOST_CONDITIONS = 3, 3
 TITLES = {
@@ -110,7 +108,7 @@ def _because(content: Mapping[str, Any]) -> str:
         return ""
     sure = "because" if cause.get("proven", True) else "probably because"
     place = cause.get("place_new") or cause.get("place_base")
-    return f", {sure} {plain(why.line(cause).what)}" + (f" ({_name(place)})" if place else "")
+    return f", {sure} {plain(rows.line(cause).what)}" + (f" ({_name(place)})" if place else "")
 
 
 def _differing(content: Mapping[str, Any]) -> str:
@@ -177,7 +175,7 @@ def _cause_line(content: Mapping[str, Any]) -> str:
     if cause is None:
         return ""
     sure = "Cause" if cause.get("proven", True) else "Probable cause"
-    return f"**{sure}:** {plain(why.line(cause).text)}{_places(cause)}"
+    return f"**{sure}:** {plain(rows.line(cause).text)}{_places(cause)}"
 
 
 def _places(entry: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeprof.escape import log_data, log_property
 from pipeprof.report.compare import comment as compare_comment
-from pipeprof.report.compare import rows, sections, why
+from pipeprof.report.compare import rows, sections
 from pipeprof.report.compare import trust as compare_trust
 
 SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
@@ -70,7 +70,7 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
             about = f"{name} {verdict}: {base} -> {new}, {change}{reason}"
             lines.append(command(weight, verdict, about))
     if level is not None:
-        lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]
+        lines += [command("notice", rows.why_title(content), one.text) for one in rows.lines(content)]
     return lines[:ANNOTATIONS]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.errors import PipeprofError
 from pipeprof.read.spool.finish import open_run
@@ -12,9 +13,6 @@ from pipeprof.report.answer import Answer, verdict_in
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.build import build
 from pipeprof.report.words.verdict import phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 STEP = "step_time_median"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.compare import limits, rows, trust, why
+from pipeprof.report.compare import limits, rows, trust
 from pipeprof.report.compare.rows import FAMILIES, LONGEST_NAME, ORDER, clean
 from pipeprof.report.document import Document
 from pipeprof.report.document import text as text_of
@@ -55,7 +55,7 @@ def document(content: Content, most: int | None = None) -> Document:
             Section("", notes=rows.sides(content), unbroken=True),
             Section("", blocks=metrics),
             *_differences(rows.differences(content)),
-            Section(why.title(content), blocks=_explanation(content)),
+            Section(rows.why_title(content), blocks=_explanation(content)),
             Section("What limits it now", notes=[*map(clean, limits.sentences(content.get("limits")))]),
             Section("Charts", charts=lambda: _charts(content)),
             Section("Notes", notes=_notes(content, _reasons([*primary, *informing])), unbroken=True),
@@ -133,7 +133,7 @@ def _charts(content: Content) -> Sequence[Chart]:
 
 
 def _explanation(content: Content) -> list[Block]:
-    lines = [list(line) for line in why.lines(content)]
+    lines = [list(line) for line in rows.lines(content)]
     head = ("what", "base", "new", "of the step's change")
     return [Block(head, lines, frozenset(range(1, 4)))] if lines else []
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipeprof.report.answer.shape import times
 from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.words import suggestions
-from pipeprof.report.words.pipeline import KINDS
+from pipeprof.report.words.names import STAGE_LIMITS
 from pipeprof.report.words.verdict import phrase
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
 from pipeprof.verdict.cause import Cause
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_LEFT_OUT = 10
 SHORT = 10  # digits of a revision
@@ -107,8 +105,8 @@ def _causes(content: Row, top: int) -> Section:
     section = Section("What they wait for")
     rows = [
         [
-            _operator(row), row["code"] or "-", KINDS.get(row["op_kind"], row["op_kind"] or "-"), f"{row['runs']:,}",
-            f"{row['workloads']:,}", hours(row["wait_hours"]),
+            _operator(row), row["code"] or "-", STAGE_LIMITS.get(row["op_kind"], row["op_kind"] or "-"),
+            f"{row['runs']:,}", f"{row['workloads']:,}", hours(row["wait_hours"]),
         ]
         for row in content["causes"][:top]
     ]  # fmt: skip

@@ -5,18 +5,17 @@ The attributes in the namespace `tag` are those of MegEngine's memory_flow.svg, 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import xml as escape
 from pipeprof.escape import xml_attribute
-from pipeprof.report.memory.first_fit import with_places
 from pipeprof.report.words import memory as words
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_ns
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Row = dict[str, Any]
 
 WIDTH, HEIGHT, MARGIN = 1200, 640, 60
 _TICKS = 6
@@ -198,3 +197,25 @@ def _sum(value: int, units: Sequence[tuple[str, int]]) -> str:
         if count:
             parts.append(f"{count}{name} ")
     return "".join(parts) or f"0{units[-1][0]} "
+
+
+def with_places(rows: Sequence[Row]) -> tuple[list[Row], bool]:
+    """The blocks that can be drawn, and whether their addresses are places by first fit: when no block has one."""
+    addressed = [row for row in rows if row["address"] is not None]
+    return (addressed, False) if addressed else (first_fit(rows), True)
+
+
+def first_fit(rows: Sequence[Row]) -> list[Row]:
+    """The rows in the order in which they were made, each with the lowest `address` that is free then."""
+    taken: list[tuple[int, int, int | None]] = []  # address, end, released; sorted
+    placed = []
+    for row in sorted(rows, key=lambda row: (row["produced_ns"], -row["bytes"])):
+        taken = [block for block in taken if block[2] is None or block[2] > row["produced_ns"]]
+        address = 0
+        for begin, end, _ in taken:
+            if begin - address >= row["bytes"]:
+                break
+            address = max(address, end)
+        insort(taken, (address, address + row["bytes"], row["released_ns"]), key=lambda block: block[0])
+        placed.append(row | {"address": address})
+    return placed

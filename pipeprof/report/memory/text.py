@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
@@ -10,11 +11,8 @@ from pipeprof.report.words import memory as words
 from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, UNCLEAR, is_own, why_unclear
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    Row = dict[str, Any]
-    Cell = Callable[[Row], str]
+Row = dict[str, Any]
+Cell = Callable[[Row], str]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32

@@ -1,7 +1,7 @@
 """Operator tables: profile_analyze's, operator by operator or added up, and key_averages', in groups.
 
-question  what is asked for, checked           columns  names, aliases and order of columns
+question  what is asked for, checked; names, aliases and order of columns
 single    operators one by one, or by type     groups   groups of executions
-content   rows and totals, ready to print      cells    numbers and shapes as text
-terminal, texts (json, csv, markdown, wiki)    show     prints or writes
+content   rows and totals, ready to print; numbers and shapes as text
+show      prints a table, or writes it to a file; why one is empty
 """

@@ -9,7 +9,7 @@ from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report.one_step import take_operators
 from pipeprof.report.ops import groups, single
-from pipeprof.report.ops.totals import has_totals
+from pipeprof.report.ops.content import has_totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
-from pipeprof.report.ops.texts import arrow
+from pipeprof.report.ops.show import arrow
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.report.ops.columns import SINGLE, Order, parse_order
-from pipeprof.report.ops.content import Content, Part, names
-from pipeprof.report.ops.repetitions import of_repetition
-from pipeprof.report.ops.totals import place_of, with_totals
+from pipeprof.report.ops.content import Content, Part, names, place_of, with_totals
+from pipeprof.report.ops.question import SINGLE, Order, of_repetition, parse_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

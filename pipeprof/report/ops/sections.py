@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.document import Document
-from pipeprof.report.ops import cells
+from pipeprof.report.ops import content as cells
 from pipeprof.report.sections import Block, Section
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.report.ops.columns import PLACED, SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
-from pipeprof.report.ops.question import KEYS
+from pipeprof.report.ops.question import KEYS, PLACED, SINGLE, Order, parse_order
 from pipeprof.report.words import busy
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.escape import line
 from pipeprof.report.answer import verdict_in
@@ -12,10 +13,7 @@ from pipeprof.report.sections.pipeline import below_consumers
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 MOST_STAGES = 8  # with the training
 MOST_LETTERS = 34  # of a name
@@ -96,7 +94,8 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
 def _busy(load: Row) -> float | None:
     """Of a stage that takes turns with others its own part of the time, not that of them all."""
     busy: float | None = load.get("utilisation")
-    pace, capacity = load.get("loop_rate"), load.get("rate")
+    pace: float | None = load.get("loop_rate")
+    capacity: float | None = load.get("rate")
     if busy is None or not load.get("chained") or not capacity:
         return busy
     own: float = (pace or 0.0) / capacity

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pipeprof.report.answer import verdict_in
 from pipeprof.report.charts.chart import COLOURS
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
-from pipeprof.report.charts.whole_run import parts_of
+from pipeprof.report.charts.steps import parts_of
 from pipeprof.report.sections.block import focus_of, rows_at
-from pipeprof.report.words import loop
-from pipeprof.report.words.phases import COMMUNICATION, INTERVALS, TRACE, title
-from pipeprof.report.words.run_account import PARTS
+from pipeprof.report.words import training
+from pipeprof.report.words.names import COMMUNICATION, INTERVALS, TRACE, title
+from pipeprof.report.words.training import PARTS
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.network import LIMIT_OF
 from pipeprof.verdict.network import PARTS as SHARES
 from pipeprof.verdict.ranking import COSTS, PART, WORK
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 LEAST = 0.0005  # of the bar: a part that is narrower cannot be seen, and is none
 MOST_PARTS = 7  # of the whole run
@@ -63,12 +61,12 @@ def _shares(content: dict[str, Any], limit: str) -> Bar | None:
         for code in ("data_wait", *(code for code in SHARES if code != "data_wait"))
         if shares[code] >= LEAST
     ]
-    return Bar(f"Mean {loop.unit(content['run'])}", parts)
+    return Bar(f"Mean {training.unit(content['run'])}", parts)
 
 
 def _worded(content: dict[str, Any], code: str) -> str:
     name = COMMUNICATION.get(code) or title(code)
-    return loop.wording(content["run"])(name)
+    return training.wording(content["run"])(name)
 
 
 def _step(content: dict[str, Any], *, waits: bool) -> Bar | None:
@@ -79,7 +77,7 @@ def _step(content: dict[str, Any], *, waits: bool) -> Bar | None:
     total = sum(row["mean_ns"] for row in rows)
     if not total:
         return None
-    worded = loop.wording(content["run"])
+    worded = training.wording(content["run"])
     waiting = bool(rows_at(content["steps"]["data_wait"], at))
     parts = [
         Part(
@@ -89,7 +87,7 @@ def _step(content: dict[str, Any], *, waits: bool) -> Bar | None:
         for row in sorted(rows, key=lambda row: list(COLOUR_OF).index(row["phase"]))
         if row["mean_ns"] / total >= LEAST
     ]  # fmt: skip
-    return Bar(f"Mean {loop.unit(content['run'])}", parts)
+    return Bar(f"Mean {training.unit(content['run'])}", parts)
 
 
 def _phases(content: dict[str, Any], at: tuple[int, int]) -> tuple[list[Row], dict[str, str]]:

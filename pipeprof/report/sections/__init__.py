@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from pipeprof.report.answer import answer_of, verdict_in
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, focus_of
-from pipeprof.report.sections.causes import causes_section
 from pipeprof.report.sections.communication import communication_section
-from pipeprof.report.sections.cpu import cpu_section
+from pipeprof.report.sections.cpu import cpu_section, resources_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.sections.operators import operators_section
-from pipeprof.report.sections.pipeline import pipeline_section
-from pipeprof.report.sections.queues import queues_section
-from pipeprof.report.sections.ranks import ranks_section
-from pipeprof.report.sections.resources import resources_section
-from pipeprof.report.sections.run import run_section
-from pipeprof.report.sections.split import split_section
-from pipeprof.report.sections.steps import steps_section
+from pipeprof.report.sections.pipeline import pipeline_section, queues_section
+from pipeprof.report.sections.ranks import causes_section, ranks_section
+from pipeprof.report.sections.run import run_section, whole_run_section
+from pipeprof.report.sections.steps import split_section, steps_section
 from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
-from pipeprof.report.sections.whole_run import whole_run_section
-from pipeprof.report.words import loop
+from pipeprof.report.words import training
 from pipeprof.units import format_count
 from pipeprof.verdict.ranking import FAILED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
 
 __all__ = ["NAMES", "Block", "Section", "chosen", "first_lines", "sections"]
 
@@ -69,7 +62,7 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
     """The sections of these names that have something to say, in the report's order."""
     focus = focus_of(content)
     chosen_sections = []
-    worded = loop.wording(content["run"])
+    worded = training.wording(content["run"])
     said: set[str] = set()
     for name in NAMES:
         if name in names:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, in_windows, portion, rows_at, short_name
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 SOURCES = {"parts": "operators", "split": "its profiler's division", "trace": "events"}
 

@@ -1,14 +1,14 @@
-"""The account of CPU time: who used it in the steady steps and in the other phases, and what was left."""
+"""Memory and CPU; the account of CPU time: who used it in the steady steps and in other phases, and what was left."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer.process import label
+from pipeprof.report.answer.interruptions import label
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
-from pipeprof.report.words.cpu import PARTS
-from pipeprof.units import format_ratio
+from pipeprof.report.words.names import CPU_USERS
+from pipeprof.units import format_bytes, format_ratio
 
 PHASES = {"set_up": "set-up", "warm_up": "warm-up", "steady": "steady", "ending": "after"}
 SHORT = "processes that ended between two samples"
@@ -50,7 +50,7 @@ def _used(phase: str, rows: list[dict[str, Any]]) -> Block:
 def _who(row: dict[str, Any]) -> str:
     if row["part"] == "child" and row["pid"] is None:
         return SHORT
-    text = PARTS[row["part"]]
+    text = CPU_USERS[row["part"]]
     name = row["what"] or (row["command"] if row["part"] in ("child", "launcher") else "")
     if row["part"] in ("worker", "child", "launcher"):
         many = f" ({row['processes']})" if row["processes"] > 1 else ""
@@ -76,3 +76,34 @@ def _room(rows: list[dict[str, Any]]) -> Block:
 
 def _cores(cores: float | None) -> str:
     return "-" if cores is None else f"{cores:.2f}"
+
+
+def resources_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """Peak memory and mean CPU of the machine and the processes."""
+    section = Section("Memory and CPU")
+    rows = []
+    for row in rows_at(content["memory"], focus):
+        what = {"host": "whole machine, in use"}.get(row["device"], f"{row['name'] or row['device']}")
+        if row["name"] == "pool":
+            what = f"{row['device']} memory pool, in use"
+        peak = row["peak_rss_bytes"] if row["device"] == "process" else row["peak_allocated_bytes"]
+        if peak is None:
+            continue
+        rows.append([what, format_bytes(peak), str(row["samples"])])
+    if rows:
+        section.blocks.append(Block(("memory", "peak", "samples"), rows, frozenset((1, 2))))
+    cpu = []
+    for row in rows_at(content["host"], focus):
+        if row["scope"] == "host":
+            cpu.append(["whole machine", f"{format_ratio(row['mean_busy_share'])} busy", str(row["samples"])])
+        elif row["total_cores"] is not None:
+            cpu.append(
+                [
+                    f"{row['name'] or 'process'} ({row['processes']})",
+                    f"{row['total_cores']:.2f} cores",
+                    str(row["samples"]),
+                ]
+            )
+    if cpu:
+        section.blocks.append(Block(("CPU", "mean", "samples"), cpu, frozenset((1, 2))))
+    return section

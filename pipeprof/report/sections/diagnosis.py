@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer import command, data, doubts, reasons, verdict_in
+from pipeprof.report.answer import command, data, doubts, verdict_in
 from pipeprof.report.answer.shape import MANY_TIMES, capital, on_device, ops_of, uncapital
 from pipeprof.report.answer.step import LIMITS, limited
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.stragglers import straggler_sentences
-from pipeprof.report.words import loop, suggestions
-from pipeprof.report.words.phases import PHASES
-from pipeprof.report.words.pipeline import KINDS, SINK_STAGES
+from pipeprof.report.words import evidence, suggestions, training
+from pipeprof.report.words.names import PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -66,7 +65,7 @@ def _data(section: Section, content: dict[str, Any], lead: Cause) -> None:
     section.strong.append(_unlabelled(text) if is_another else text)
     if diagnosis["op_id"] is not None and stage_of(diagnosis) is not None:
         name = f" `{diagnosis['op_name']}`" if diagnosis["op_name"] else ""
-        kind = f", {KINDS[diagnosis['kind']]}" if diagnosis["kind"] else ""
+        kind = f", {STAGE_LIMITS[diagnosis['kind']]}" if diagnosis["kind"] else ""
         section.strong.append(f"Bottleneck: {diagnosis['op_type']} {diagnosis['op_id']}{name}{kind}")
     if diagnosis["stage"] and diagnosis["verdict"] != "consumer_bound":
         section.strong.append(f"Late: {SINK_STAGES[diagnosis['stage']]}")
@@ -75,7 +74,7 @@ def _data(section: Section, content: dict[str, Any], lead: Cause) -> None:
     else:
         section.strong.append(_confidence(diagnosis))
     if diagnosis["rule_name"]:
-        section.notes.append(reasons.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
+        section.notes.append(evidence.sentence(diagnosis["rule_name"], diagnosis["rule_facts"]))
 
 
 def _unlabelled(text: str) -> str:
@@ -108,7 +107,7 @@ def _data_wait(section: Section, diagnosis: dict[str, Any]) -> None:
 def _network(section: Section, content: dict[str, Any], lead: Cause) -> None:
     """What limits the step itself."""
     network = content["diagnosis"]["network"]
-    if network is None or loop.only_reads(content["run"]):
+    if network is None or training.only_reads(content["run"]):
         return
     slow = network["slowest_rank"]
     if network["limit"] in LIMITS:

@@ -1,15 +1,17 @@
-"""Operators of the network, and communication."""
+"""Operators of the network, and the devices and streams that ran them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
-from pipeprof.report.sections.streams import add_devices, add_streams
 from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
+
+Row = dict[str, Any]
 
 LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dataset": "of the dataset"}
 
@@ -87,3 +89,52 @@ def _totals(section: Section, content: dict[str, Any], focus: tuple[int, int]) -
                 section.blocks.append(filled(head, listed, words=(0, 1, 2)))
     if any(not row["recorded"] for row in rows_at(content["op_totals"], focus)):
         section.notes.append("tables that name a device are sums that the source gives; shares are of that device")
+
+
+AI_CPU = "AI_CPU"
+MOST_TYPES, MOST_STREAMS = 10, 8
+
+
+def add_devices(section: Section, rows: Sequence[Row]) -> None:
+    """Several devices in sum, and the types of the AI CPU: operators there hold up a step that the AI Core computes."""
+    devices = list(dict.fromkeys(row["device"] for row in rows))
+    if len(devices) > 1:
+        listed = []
+        for device in devices:
+            here = [row for row in rows if row["device"] == device]
+            times = [row["self_ns"] for row in here]
+            total = None if None in times else sum(times)
+            listed.append([
+                device or "not named", str(len(here)), str(sum(row["count"] for row in here)), format_ns(total),
+            ])  # fmt: skip
+        section.blocks.append(filled(("device", "types", "executions", "own time"), listed))
+    there = [row for row in rows if row["device"] == AI_CPU][:MOST_TYPES]
+    if there:
+        listed = [
+            [
+                row["type"] or "-", str(row["count"]),
+                *(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max", "wait")),
+                format_ratio(row["share"]),
+            ]
+            for row in there
+        ]  # fmt: skip
+        head = (f"type on {AI_CPU}", "executions", "total", "mean", "max", "waiting to start", "of own time")
+        section.blocks.append(filled(head, listed))
+
+
+def add_streams(section: Section, rows: Sequence[Row]) -> None:
+    """The streams with the most time; one alone says nothing that the other tables do not."""
+    if len(rows) < 2:
+        return
+    largest = sorted(rows, key=lambda row: (-(row["total_ns"] or 0), row["track"]))[:MOST_STREAMS]
+    listed = [
+        [
+            row["track"] or "not named", str(row["tasks"]), str(row["operators"]),
+            *(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), format_ratio(row["step_share"]),
+            f"{short_name(row['longest'])} ({format_ns(row['longest_ns'])})",
+        ]
+        for row in largest
+    ]  # fmt: skip
+    head = (f"stream ({len(listed)} of {len(rows)})", "tasks", "operators", "own time", "mean", "max", "of its steps",
+            "most time in")  # fmt: skip
+    section.blocks.append(filled(head, listed, words=(0, 7)))

@@ -1,14 +1,15 @@
-"""What was run, where, and what went wrong."""
+"""What was run, where, and what went wrong; the whole run in parts that add up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pipeprof import escape
-from pipeprof.report.sections.block import Section
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pipeprof.report.answer.shape import capital
+from pipeprof.report.sections.block import Block, Section, rows_at
+from pipeprof.report.words import training
+from pipeprof.units import format_ns, format_ratio
 
 HOOKS = {"compiled": "C", "python": "Python"}  # which of the recorder's two were used
 LIBRARIES = {"mindspore": "MindSpore", "torch": "PyTorch"}
@@ -77,3 +78,28 @@ def _numbers(what: str, numbers: set[int]) -> str:
     shown = [str(number) for number in sorted(numbers)[:MOST_NUMBERS]]
     more = ["..."] if len(numbers) > MOST_NUMBERS else []
     return f"{what if len(numbers) == 1 else what + 's'} {', '.join(shown + more)}"
+
+
+def whole_run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """Large parts first in words, then all of them in order of time."""
+    section, worded = Section("Whole run"), training.wording(content["run"])
+    account = content["run_account"]
+    for item in account["large"]:
+        share, advice = format_ratio(item["share"]), training.advice(item)
+        text = f"{capital(training.name(item))}: {share} of the run ({training.numbers(item)})"
+        section.notes.append(f"{text}. {advice.rstrip('.')}" if advice else text)
+    rows = sorted(rows_at(account["parts"], focus), key=lambda row: (row["start_ns"], row["part"]))
+    listed = [
+        [
+            worded(training.name(row)),
+            str(row["count"]),
+            format_ns(row["dur_ns"]),
+            format_ratio(row["share"]),
+        ]
+        for row in rows
+    ]
+    if listed:
+        total = sum(row["dur_ns"] for row in rows)
+        listed.append(["the whole run", "-", format_ns(total), format_ratio(1.0 if total else None)])
+        section.blocks.append(Block(("part of the run", "count", "time", "of the run"), listed, frozenset((1, 2, 3))))
+    return section

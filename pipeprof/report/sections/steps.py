@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pipeprof.report.sections.block import (
     Block,
     Section,
     filled,
     in_windows,
+    portion,
     rows_at,
     timed_steps,
     times,
 )
-from pipeprof.report.words import drift, loop, time_origin
-from pipeprof.report.words.data_wait import LEAST
-from pipeprof.report.words.passes import repeated
-from pipeprof.report.words.phases import INTERVALS, TRACE, title
-from pipeprof.report.words.run_account import PARTS
+from pipeprof.report.words import training
+from pipeprof.report.words.names import INTERVALS, TRACE, title
+from pipeprof.report.words.training import LEAST_WAIT, PARTS, repeated_passes
 from pipeprof.units import format_count, format_ns, format_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LEAST_STEPS = 5  # to speak of variation
 CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",
@@ -43,10 +40,10 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     steps = content["steps"]
     section = Section("Steps")
     _chosen(section, content, focus)
-    inference = loop.is_inference(content["run"])
+    inference = training.is_inference(content["run"])
     rows = [
         [
-            loop.KINDS.get(row["kind"], row["kind"]) if inference else row["kind"],
+            training.KINDS.get(row["kind"], row["kind"]) if inference else row["kind"],
             timed_steps(row),
             *times(row),
             format_ns(row["stddev_ns"]),
@@ -66,7 +63,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if phases and not parted and not inference:
         section.blocks.append(
             Block(
-                (f"phase of a {loop.unit(content['run'])}", "steps", "mean", "median", "p90", "max", "of a step"),
+                (f"phase of a {training.unit(content['run'])}", "steps", "mean", "median", "p90", "max", "of a step"),
                 phases,
                 frozenset(range(1, 7)),
             )
@@ -79,10 +76,12 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             else "time before the forward pass: from the end of the previous step to FP; forward and backward pass: "
             "from FP to BP; tail: after BP"
         )
-    section.notes += repeated(steps["passes"], focus[1])
+    section.notes += repeated_passes(steps["passes"], focus[1])
     _variation(section, rows_at(steps["variation"], focus))
     section.notes += [
-        drift.sentence(content, row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER
+        training.drift_sentence(content, row)
+        for row in rows_at(steps["drift"], focus)
+        if row["verdict"] in training.SLOWER
     ]
     _slowest(section, rows_at(steps["slowest"], focus), windowed=in_windows(content))
     _syncs(section, rows_at(steps["syncs"], focus), content["top"])
@@ -94,7 +93,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     stages = {row["stage"]: row for row in rows_at(steps["stages"], focus)}
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
-        for name, text in (STAGES | loop.STAGES if inference else STAGES).items()
+        for name, text in (STAGES | training.STAGES if inference else STAGES).items()
         if name in stages and not (name == "first_step" and content["run"]["source"].startswith("import:"))
     ]
     if listed:
@@ -124,7 +123,7 @@ def _chosen(section: Section, content: dict[str, Any], focus: tuple[int, int]) -
     recorded = ", its operators were recorded" if first["in_window"] else ""
     section.notes.append(
         f"step {first['kind_step']} ({where}{epoch}{recorded}) began {format_ns(first['start_ns'])} after "
-        f"{time_origin.origin_of(content)}; "
+        f"{training.origin_of(content)}; "
         f"mean: of {format_count(first['steps'], 'step')} of its kind with the same parts, recorded alike"
     )
     if first["bp_source"] in BACKWARD_ENDS:
@@ -172,7 +171,7 @@ def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) 
         which += "; those with recorded operators only if there are no others"
         text = f"waiting for data, inside the dataset iterator: {shown} of the time in all steps ({steps}, {which})"
         steady = format_ratio(diagnosis["data_wait_share"])
-        little = max(row["data_wait_share"], diagnosis["data_wait_share"] or 0.0) < LEAST
+        little = max(row["data_wait_share"], diagnosis["data_wait_share"] or 0.0) < LEAST_WAIT
         if diagnosis.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown and not little:
             text += (
                 f"; {steady} in the steady state, after the first quarter of each iterator: the diagnosis goes by that"
@@ -234,3 +233,39 @@ def _variation(section: Section, rows: Sequence[dict[str, Any]]) -> None:
             "spread: interquartile range / 1.349; much longer: by more than 10 % and 3 spreads than the median, with "
             "what they take beyond it together; last column: difference of the medians"
         )
+
+
+MOST_RANKS = 16
+
+
+def split_section(content: dict[str, Any]) -> Section:
+    """Means per step; the ranks with the longest steps when there are many."""
+    section = Section("Steps, as their profiler divides them")
+    rows = content["steps"]["split"]
+    longest = sorted(rows, key=lambda row: (-(row["step_ns"] or 0), row["rep"], row["rank"]))[:MOST_RANKS]
+    several = len({row["rep"] for row in rows}) > 1
+    longest = sorted(longest, key=lambda row: (row["rep"], row["rank"]))
+    if not longest:
+        return section
+    names = [[str(row["rep"]) if several else "-", str(row["rank"])] for row in longest]
+    parts = [[str(row["steps"]), *(portion(row, name) for name in ("computing", "exposed", "free"))] for row in longest]
+    head = ("rep", "rank", "steps", "computing", "exposed communication", "free")
+    section.blocks.append(filled(head, [name + part for name, part in zip(names, parts, strict=True)], words=()))
+    pipelined = any(row["bubble_ns"] or row["receive_ns"] for row in rows)
+    more = [
+        [format_ns(row["overlapped_ns"]), format_ns(row["receive_ns"]) if pipelined else "-",
+         format_ns(row["stage_ns"]) if pipelined else "-", portion(row, "bubble") if pipelined else "-",
+         format_ns(row["preparing_ns"])]
+        for row in longest
+    ]  # fmt: skip
+    if any(cell != "-" for cells in more for cell in cells):
+        further = ("rep", "rank", "overlapped", "receiving", "stage", "bubble", "preparing")
+        section.blocks.append(filled(further, [name + part for name, part in zip(names, more, strict=True)], words=()))
+    section.notes.append(
+        "means per step, and shares of computing, exposed communication and free time together; exposed: no computing "
+        "beside it; overlapped: computing beside it; free: neither; preparing: host time before the first device task"
+        + ("; stage: the step without waiting for other pipeline stages, bubble: that waiting" if pipelined else "")
+    )
+    if len(rows) > len(longest):
+        section.notes.append(f"the {len(longest)} longest of {len(rows)}; all of them: --format json")
+    return section

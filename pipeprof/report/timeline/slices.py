@@ -11,7 +11,7 @@ from pipeprof.report.timeline.counters import SIDES
 from pipeprof.report.timeline.read import Source, batches, distinct, integers
 from pipeprof.report.timeline.text import NONE, Body, Slices, args, body
 from pipeprof.report.timeline.tracks import COLLECTIVE, FETCH, PHASES, SETUP, STEPS, TRACK
-from pipeprof.report.words.phases import INTERVALS
+from pipeprof.report.words.names import INTERVALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeprof.units import format_count, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 HOSTS = ("", "CPU")  # where a training without an accelerator computes
 

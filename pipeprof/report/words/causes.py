@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.report.words import first_of
 from pipeprof.units import format_count, format_ratio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Item = Mapping[str, Any]
+Item = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 NAMES = {
     "stage_imbalance": "stage imbalance",
@@ -121,3 +120,29 @@ _SENTENCES: dict[str, Callable[[Item], str]] = {
     "stage_imbalance": _stage, "input_length": _input, "slow_worker": _worker, "fail_slow": _fail_slow,
     "slow_link": _link, "host_gap": _host,
 }  # fmt: skip
+
+
+def _look(advice: str) -> Callable[[Facts], str]:
+    return lambda facts: f"rank {facts['rank']}: {advice}"
+
+
+RANK_ADVICE: dict[str, Callable[[Facts], str]] = {
+    "input": _look("its input is slower than the others': look at its data pipeline and where it reads from"),
+    "host": _look(
+        "look for what only it does in a step (logging, checkpoints, printing), and for other load on its machine"
+    ),
+    "device": _look(
+        "compare its batch and input shapes, the clock and the temperature of its device, and what else runs there"
+    ),
+    "rare": _look(
+        "look for what it does now and then: checkpoints, logging, evaluation, garbage collection, other programs"
+    ),
+    "bound": lambda facts: (
+        f"with rank {facts['rank']} as fast as the others a step becomes at most {facts['times']:.2f} times as fast"
+    ),
+}
+
+
+def rank_advice(item: Facts) -> str:
+    """One suggestion of verdict/straggler_evidence."""
+    return RANK_ADVICE[item["code"]](item)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
-from pipeprof.report.words.phases import COMMUNICATION, INTERVALS, PHASES
+from pipeprof.report.words.names import COMMUNICATION, INTERVALS, PHASES
 from pipeprof.units import format_change, format_changes
 from pipeprof.verdict.gate.causes import lead, stated_cause
 

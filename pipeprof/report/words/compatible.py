@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Part = Mapping[str, Any]
+Part = Mapping[str, Any]
 
 NOTES = {
     "mindinsight": "It compares mean queue fills with fixed thresholds and counts warm-up too. It never names the "

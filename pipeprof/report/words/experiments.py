@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.record.text import shortened
 from pipeprof.report.words import first_of
 from pipeprof.units import format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 MOST_NAMED = 3  # arguments of a side
 
 

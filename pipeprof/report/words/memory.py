@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pipeprof.units import format_bytes, format_count, format_ratio
 from pipeprof.verdict.memory import PYNATIVE_BYTES, is_own
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 LEAST_PARTS = 7  # that the query memory/growth needs for an interval
 

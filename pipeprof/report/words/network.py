@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from pipeprof.report.words.phases import PHASES
+from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, format_ratio, percent
 from pipeprof.verdict.network_advice import MANY
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 SHAPES = 2  # inputs of an operator that are shown
 ALONE = 1.5  # of a type per step, up to which it is one operator

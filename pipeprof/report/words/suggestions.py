@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pipeprof.report.answer.shape import TRAINING, expected, op_label
-from pipeprof.report.words import joined, predictions
+from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_count, format_ns
 from pipeprof.verdict.loader import STAGES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Facts = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
@@ -30,10 +28,10 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     """A suggestion with `text`, `action`, `basis` and `not_when` as sentences; its codes and its numbers are kept."""
     facts = dict(item["facts"])
     if facts.get("prediction"):
-        facts["prediction"] = predictions.worded(facts["prediction"])
+        facts["prediction"] = speedup.worded(facts["prediction"])
     action, reason = WORDS[item["code"]](facts)
     gain = _gain(facts.get("prediction"))
-    basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
+    basis = [BOUND_BASIS] if item["code"] == "bound" else [speedup.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
     not_when = NOT_WHEN[unless["code"]](unless) if unless else None
     text = action + "".join(f": {part}" for part in (reason, gain) if part)
@@ -97,7 +95,7 @@ def _loader_workers(facts: Facts) -> tuple[str, str]:
 
 
 def _loader_persistent(facts: Facts) -> tuple[str, str]:
-    reason = "each epoch, of {1}, takes {0} to start them and to end them".format(*predictions.epoch_start(facts))
+    reason = "each epoch, of {1}, takes {0} to start them and to end them".format(*speedup.epoch_start(facts))
     return "let the workers of the DataLoader live on from epoch to epoch (persistent_workers=True)", reason
 
 

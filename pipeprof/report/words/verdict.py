@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.report.words import causes
-from pipeprof.report.words.phases import PHASES, title
-from pipeprof.report.words.run_account import PARTS
+from pipeprof.report.words.names import PHASES, title
+from pipeprof.report.words.training import PARTS
 from pipeprof.units import format_count, percent
 
 if TYPE_CHECKING:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from pipeprof.units import format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 
 class Tense(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 from action_steps import ROOT
 from fake_github import BOT, REPOSITORY, GitHub
 
-from pipeprof.report.history.alerts import with_issues
+from pipeprof.report.alerts import with_issues
 
 COMMIT = "c" * 40
 

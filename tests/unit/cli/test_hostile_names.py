@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow  # every verb in every format
 MS = 1_000_000
 CHECKS = {
     "terminal": hostile.check_log, "json": hostile.check_json, "csv": hostile.check_csv, "markdown": hostile.check_markdown,
-    "html": hostile.check_html, "junit": hostile.check_xml, "svg": hostile.check_xml, "wiki": hostile.check_wiki,
+    "html": hostile.check_html, "junit": hostile.check_xml, "svg": hostile.check_xml,
     "github-summary": hostile.check_markdown, "github-comment": hostile.check_markdown,
     "github-annotations": hostile.check_annotations, "trace": hostile.check_shown_json,
     "env": hostile.check_log, "args": hostile.check_log, "names": hostile.check_log,
@@ -46,7 +46,6 @@ CASES = [
     *(("ops", form, f"ops {{run}} --top 0 --group-by {by} --format {form}")
       for by in ("name", "shape", "stack", "scope") for form in ("terminal", "csv", "markdown", "html")),
     *(("ops", form, f"ops {{run}} --top 0 --print-only host --format {form}") for form in (*FORMS, "csv")),
-    ("ops", "wiki", "ops {run} --top 0 --print-only host --confluence"),
     ("ops", "names", "ops {run} --top 0 --print-only host --dump-only-opr"),
     ("ops", "parquet", "ops {run} --top 0 --format parquet -o {out}"),
     *(("memory", form, f"memory {{run}} --top 0 --format {form}") for form in FORMS),
@@ -125,7 +124,7 @@ def test_every_verb_in_every_format_is_among_the_cases():
     missing = [(verb, form) for verb, form in every_form() if (verb, form) not in known and verb not in OWN_WORDS]
     assert not missing, "put them into CASES, with a check of what nobody may obey in them"
     assert set(OWN_WORDS) < set(VERBS)
-    further = {"wiki", "names", "parquet", "svg", "trace", "folded"}
+    further = {"names", "parquet", "svg", "trace", "folded"}
     assert {form for _, form, _ in CASES} <= further | {form for _, form in every_form()}
 
 

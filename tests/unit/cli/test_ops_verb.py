@@ -22,10 +22,10 @@ from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.record.cache import cache_folder
 from pipeprof.report.document import draw
-from pipeprof.report.ops import cells, sections
-from pipeprof.report.ops.columns import SINGLE, Order, parse_order
+from pipeprof.report.ops import content as cells
+from pipeprof.report.ops import sections
 from pipeprof.report.ops.groups import COLUMNS
-from pipeprof.report.ops.question import Question
+from pipeprof.report.ops.question import SINGLE, Order, Question, parse_order
 from pipeprof.report.ops.show import answer
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -154,11 +154,6 @@ def test_filters_and_orders(call, words, found):
         (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
         (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
         (["--dump-only-opr", "--format", "json"], "is a form of text of its own, not json", "leave --dump-only-opr or"),
-        (
-            ["--confluence", "--format", "markdown"],
-            "is a form of text of its own, not markdown",
-            "leave --confluence or",
-        ),
     ],
 )
 def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, message, hint):
@@ -226,12 +221,6 @@ def test_every_format_has_the_rows(call, tmp_path, words):
     assert call("--format", "html", *words).count("<tr><td") >= count
     call("--format", "parquet", "-o", tmp_path / "ops.parquet", *words)
     assert pq.ParquetFile(tmp_path / "ops.parquet").read().num_rows == count
-
-
-def test_a_wiki_table_has_bars(call):
-    lines = call("--confluence").splitlines()
-    assert lines[0] == "| name | value |"
-    assert "###############" in lines[7]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

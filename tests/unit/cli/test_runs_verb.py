@@ -108,7 +108,7 @@ def test_a_run_that_began_at_no_time_is_listed(recorded, started_at):
 def test_a_run_whose_training_goes_on_without_its_launcher_is_running(recorded, monkeypatch):
     """As `status` says, and the verbs that will not open it."""
     recorded("alive", 0, state="running")
-    monkeypatch.setattr("pipeprof.record.launcher._recorded_alive", lambda _run: {77})
+    monkeypatch.setattr("pipeprof.record.lock._recorded_alive", lambda _run: {77})
     (row,) = listed()
     assert (row["state"], row["problem"]) == ("running", None)
 

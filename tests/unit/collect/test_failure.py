@@ -12,9 +12,9 @@ import pytest
 
 from pipeprof.collect.launch import PROBE
 from pipeprof.collect.probe import failure as probe
-from pipeprof.read.spool import failure as reader
-from pipeprof.read.spool.failure import failure_of
+from pipeprof.read.spool import owner
 from pipeprof.read.spool.lines import SpoolNotes
+from pipeprof.read.spool.owner import failure_of
 from pipeprof.record.run import Failure
 
 SCRIPT = """\
@@ -197,7 +197,7 @@ step()
 def lines(spool, *rows):
     facts = {"place": None, "code": None, "lines": []}
     text = "".join(json.dumps(facts | row) + "\n" for row in rows)
-    spool.joinpath(reader.FILE).write_text(text + '{"pid": 9, "t"', encoding="utf-8")
+    spool.joinpath(owner.FILE).write_text(text + '{"pid": 9, "t"', encoding="utf-8")
 
 
 def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
@@ -208,4 +208,4 @@ def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
 
 
 def test_probe_and_reader_mean_the_same_file():
-    assert probe.NAME == reader.FILE
+    assert probe.NAME == owner.FILE

@@ -107,7 +107,7 @@ def test_a_run_that_is_being_recorded_is_never_replaced(tmp_path, force):
 
 def test_a_run_whose_training_goes_on_without_the_launcher_is_not_replaced(tmp_path, monkeypatch):
     ended(tmp_path / "run")
-    monkeypatch.setattr("pipeprof.record.launcher._recorded_alive", lambda _run: {77})
+    monkeypatch.setattr("pipeprof.record.lock._recorded_alive", lambda _run: {77})
     with pytest.raises(UsageError, match="is being recorded"):
         create(tmp_path / "run", force=True)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from git_repository import GitRepository
 
 from pipeprof.cli.ab import ab, qualify, shares
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.options import budget_seconds
 from pipeprof.errors import UsageError
 from pipeprof.experiment import ab as ab_room
 from pipeprof.experiment.arms import ArmWish
@@ -129,7 +129,7 @@ def test_qualify_without_a_command_is_a_usage_error(called):
 
 @pytest.mark.parametrize(("text", "found"), [("90", 90), ("1.5m", 90), ("1h30m", 5400), (" 20s ", 20)])
 def test_times_are_read(text, found):
-    assert seconds(None, None, text) == found
+    assert budget_seconds(None, None, text) == found
 
 
 @pytest.mark.parametrize("text", ["", "0", "ten", "10x", "-5", "m5", "9" * 400])

@@ -11,7 +11,7 @@ from pipeprof.experiment import history
 from pipeprof.record.history import Entry
 from pipeprof.record.run import Rep
 from pipeprof.report.document import text
-from pipeprof.report.history.rows import document
+from pipeprof.report.history import document
 
 
 def entry(number, fingerprint="one", machine="box", **facts):

@@ -9,8 +9,7 @@ from sweep_fake import FakeSweepBench, Killed, by_env
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.sweep.run import SweepWish, run_sweep
 from pipeprof.experiment.sweep.spec import read_spec
-from pipeprof.report.sweep.export import export
-from pipeprof.report.sweep.rows import document
+from pipeprof.report.sweep import document, export
 
 KINDS = by_env("KIND", fast=50e6, slow=150e6, both=25e6)
 

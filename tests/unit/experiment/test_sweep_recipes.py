@@ -8,7 +8,7 @@ from shebang import SHEBANG
 
 from pipeprof.experiment.sweep.run import SweepWish, run_sweep
 from pipeprof.experiment.sweep.spec import load_spec, read_spec
-from pipeprof.record import toml
+from pipeprof.record import document
 
 RECIPES = sorted((Path(__file__).parents[3] / "examples" / "sweeps").glob("*.toml"))
 # Refuses a model or a cache that is not there.
@@ -56,7 +56,7 @@ def test_caches_and_dumped_models_are_there_when_they_are_used(tmp_path, monkeyp
     program.chmod(0o755)
     (tmp_path / "model.mge").touch()
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    content = toml.decode(path.read_bytes()) | {"looks": [3]}
+    content = document.decode(path.read_bytes()) | {"looks": [3]}
     found = run_sweep(SweepWish(read_spec(content, "recipe"), tmp_path, (), tmp_path / "out"), lambda _text: None)
     rows = found["tables"][0]["rows"]
     assert {row["name"]: row["failures"] for row in rows if row["failures"]} == {}

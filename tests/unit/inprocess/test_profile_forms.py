@@ -13,7 +13,8 @@ import pytest
 
 import pipeprof
 from pipeprof.errors import RunError, UsageError
-from pipeprof.inprocess import owner, recording, user_spans
+from pipeprof.inprocess import averages as user_spans
+from pipeprof.inprocess import owner, recording
 from pipeprof.inprocess.averages import Average, KeyAverages, key_averages, type_of
 from pipeprof.record.run import load
 

@@ -15,8 +15,8 @@ import pipeprof
 from pipeprof.collect.probe import recorder, windows
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import owner
-from pipeprof.inprocess.old_names import HERE
-from pipeprof.inprocess.user_spans import user_spans
+from pipeprof.inprocess.averages import user_spans
+from pipeprof.inprocess.profiler import HERE
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
 from pipeprof.record.run import load

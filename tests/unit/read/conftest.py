@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof import processes
 from pipeprof.read.spool.process import Kind
-from pipeprof.read.tables import workers
+from pipeprof.read.tables import ranks
 from pipeprof.record.run import Manifest, Run
 
 MARK = struct.Struct("<BBIIqq")
@@ -22,8 +22,8 @@ def several(monkeypatch):
     """`several(n)`: n processes, however small the files are."""
 
     def choose(count):
-        monkeypatch.setattr(workers, "WORTH_BYTES", 0)
-        monkeypatch.setenv(workers.VARIABLE, str(count))
+        monkeypatch.setattr(ranks, "WORTH_BYTES", 0)
+        monkeypatch.setenv(ranks.VARIABLE, str(count))
 
     return choose
 

@@ -23,9 +23,9 @@ from stored_rows import rows, warnings
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import events as chrome
-from pipeprof.read.ascend.captures import first_times
+from pipeprof.read.ascend.reader import first_times
 from pipeprof.read.foreign import import_path, recognise
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.tables.share import Notes
 
 
 @pytest.fixture

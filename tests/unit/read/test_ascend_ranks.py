@@ -17,7 +17,7 @@ from stored_rows import rows
 from pipeprof import processes
 from pipeprof.errors import RunError, UsageError
 from pipeprof.read.foreign import import_path
-from pipeprof.read.tables import workers
+from pipeprof.read.tables import ranks as workers
 from pipeprof.record import store
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipeprof.errors import SourceError, UsageError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
-from pipeprof.record.baseline_append import appended, without_old
+from pipeprof.record.baseline import appended, without_old
 from pipeprof.record.note import sentence
 
 

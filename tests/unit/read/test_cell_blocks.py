@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.cell_blocks import TRACK, add_cell_blocks, cells_of
 from pipeprof.read.spool.operators import Placed
+from pipeprof.read.spool.spans import TRACK, add_cell_blocks, cells_of
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 

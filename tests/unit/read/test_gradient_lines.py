@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool import gradient_lines
-from pipeprof.read.spool.call_sites import CallSites
-from pipeprof.read.spool.gradient_lines import forward_of
+from pipeprof.read.spool import call_sites
+from pipeprof.read.spool.call_sites import CallSites, forward_of
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Kind, Mark, Process
 from pipeprof.read.spool.sections import BACKWARD, FORWARD
@@ -69,7 +68,7 @@ def test_what_fits_nothing_belongs_to_nothing(forward, backward, expected):
 
 
 def test_a_step_of_too_many_operators_is_left(monkeypatch):
-    monkeypatch.setattr(gradient_lines, "MOST_WORK", 10)
+    monkeypatch.setattr(call_sites, "MOST_WORK", 10)
     assert owners("MatMul", "MatMul MatMul") == [None, None]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.gradients import gradient_calls
+from pipeprof.read.spool.amounts import gradient_calls
 from pipeprof.read.spool.operators import place
 from pipeprof.read.spool.steps import Step
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pipeprof.read.spool.host import add_host, read_samples
+from pipeprof.read.spool.account import add_host, read_samples
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from pipeprof.read.spool.account import life_of
 from pipeprof.read.spool.finish import finish
-from pipeprof.read.spool.host import life_of
 from pipeprof.record.run import load
 from pipeprof.record.whereabouts import MOST_FRAMES, MOST_STUCK
 

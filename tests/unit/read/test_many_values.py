@@ -11,7 +11,7 @@ from pipeprof.query.side import open_measures
 from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata import fetches, files, log
 from pipeprof.read.spool.finish import open_run
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits
 from pipeprof.record.document import refuse_many_values
 from pipeprof.report.compare import content as compare_content

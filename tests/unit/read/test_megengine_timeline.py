@@ -9,7 +9,7 @@ from pipeprof.errors import RunError, SourceError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine import timeline
 from pipeprof.read.megengine.events import survey
-from pipeprof.read.megengine.memory_files import read_memory_flow
+from pipeprof.read.megengine.reader import read_memory_flow
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.tables import rows as tables
 from pipeprof.read.tables import writer

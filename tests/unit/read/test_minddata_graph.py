@@ -9,7 +9,7 @@ from minddata_files import graph, op, pipeline_json, raw_csv
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata.graph import read_pipeline, read_raw_csv, structure_key
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.tables.share import Notes
 
 NAME = "pipeline_profiling_0.json"
 

@@ -8,8 +8,8 @@ import pytest
 from minddata_files import MS, START_MS, cpu_json, write_feed
 
 from pipeprof.read.foreign import import_path
-from pipeprof.read.minddata.cpu import read_cpu
-from pipeprof.read.tables.outcome import Notes
+from pipeprof.read.minddata.folder import read_cpu
+from pipeprof.read.tables.share import Notes
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.read.spool.account import add_account
+from pipeprof.read.spool.account import ThreadKinds, add_account
 from pipeprof.read.spool.family import Family, Origin, read_origins
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.process import Kind, Mark, Process
-from pipeprof.read.spool.thread_kind import ThreadKinds
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 

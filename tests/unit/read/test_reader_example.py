@@ -12,7 +12,7 @@ from stored_rows import rows
 
 from pipeprof.errors import SourceError
 from pipeprof.read import foreign
-from pipeprof.read.tables import workers
+from pipeprof.read.tables import ranks
 from pipeprof.record import limits, store
 
 FOLDER = Path(__file__).parents[3] / "examples" / "reader"
@@ -72,8 +72,8 @@ def test_several_processes_read_the_same(tmp_path, monkeypatch):
     for rank in range(3):
         (source / f"rank{rank}.log").write_bytes(text(rank))
     alone = foreign.import_path(source, tmp_path / "alone")
-    monkeypatch.setattr(workers, "WORTH_BYTES", 0)
-    monkeypatch.setenv(workers.VARIABLE, "2")
+    monkeypatch.setattr(ranks, "WORTH_BYTES", 0)
+    monkeypatch.setenv(ranks.VARIABLE, "2")
     told: list[str] = []
     several = foreign.import_path(source, tmp_path / "several", progress=told.append)
     assert any("of 3 done" in text for text in told)

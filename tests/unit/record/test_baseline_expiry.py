@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.record.baseline_append import DAY_NS, without_old
+from pipeprof.record.baseline import DAY_NS, without_old
 from pipeprof.record.measures import Measures, Repetition
 
 NOW = 1_800_000_000 * 10**9

@@ -10,7 +10,7 @@ from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.side import open_base
-from pipeprof.record import baseline, object_place, objects
+from pipeprof.record import baseline, objects, place
 from pipeprof.record.baseline_files import DamagedBaselineError
 
 
@@ -84,7 +84,7 @@ def test_an_edited_object_is_damaged(url, system):
 
 def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch):
     machine = baseline.save(made(), url, "demo").document.machine
-    put = object_place.ObjectPlace.put
+    put = place.ObjectPlace.put
 
     def dying(self, path, data):
         if path.endswith("baseline.json"):
@@ -92,7 +92,7 @@ def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch)
         put(self, path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(object_place.ObjectPlace, "put", dying)
+        patch.setattr(place.ObjectPlace, "put", dying)
         with pytest.raises(RunError, match="killed"):
             baseline.save(made(first=99e6), url, "demo")
     assert baseline.load_named(url, "demo", machine).values == made().values
@@ -168,4 +168,4 @@ def test_a_server_that_does_not_answer_is_an_error_not_an_empty_list():
             raise OSError("Connection refused")
 
     with pytest.raises(RunError, match="Connection refused"):
-        object_place.ObjectPlace(Refusing(), "bucket", "s3://bucket").names()
+        place.ObjectPlace(Refusing(), "bucket", "s3://bucket").names()

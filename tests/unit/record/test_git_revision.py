@@ -11,8 +11,7 @@ from git_repository import GitRepository
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import baseline
 from pipeprof.record.git import Repository
-from pipeprof.record.object_place import open_place
-from pipeprof.record.place import address
+from pipeprof.record.place import address, open_place
 
 NAME = PurePosixPath("jobs/a file.txt")
 

@@ -7,8 +7,8 @@ import pytest
 from pipeprof.errors import RunError
 from pipeprof.inprocess.place import check_cycles
 from pipeprof.record import lock
-from pipeprof.record.links import refuse_links_out, remove
 from pipeprof.record.place import LocalPlace
+from pipeprof.record.plain_file import refuse_links_out, remove
 
 
 @pytest.fixture

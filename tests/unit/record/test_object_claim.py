@@ -11,8 +11,7 @@ from contextlib import suppress
 import pytest
 from pyarrow import fs
 
-from pipeprof.record.object_claim import CLAIM, claimed
-from pipeprof.record.objects import Objects
+from pipeprof.record.objects import CLAIM, Objects, claimed
 
 
 @pytest.fixture

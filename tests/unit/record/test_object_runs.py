@@ -20,7 +20,7 @@ from pipeprof.record import object_runs
 from pipeprof.record.object_runs import HALF, runs_below
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import push
-from pipeprof.report import made_of
+from pipeprof.report import kept
 from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet.gather import gather, once_each
 
@@ -209,7 +209,7 @@ def test_of_two_places_the_one_that_is_whole_counts(server, bucket, runs):
 def test_a_run_without_its_rollup_is_summed_up_from_a_copy(server, bucket, runs, tmp_path, monkeypatch):
     copy(server, runs, 0, "older/a")
     url = url_of(server, "older")
-    monkeypatch.setattr(made_of, "VERSION", made_of.VERSION + 1)  # what is stored there is another one's
+    monkeypatch.setattr(kept, "VERSION", kept.VERSION + 1)  # what is stored there is another one's
     expected = answered(gather([min(runs.rglob(MANIFEST)).parent]))
     before = len(server.requests())
     assert answered(gather([url])).equals(expected)

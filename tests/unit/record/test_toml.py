@@ -7,7 +7,7 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.experiment.policy_file import _parsed
-from pipeprof.record import toml
+from pipeprof.record import document
 
 
 @pytest.mark.parametrize(
@@ -16,10 +16,10 @@ from pipeprof.record import toml
 )
 def test_what_no_settings_have_is_refused_before_it_is_parsed(data):
     with pytest.raises(msgspec.DecodeError, match="has more than"):
-        toml.decode(data)
+        document.decode(data)
     with pytest.raises(UsageError, match=r"is not TOML: a (line|number) has more than"):
         _parsed(data, "x")
 
 
 def test_ordinary_settings_are_read():
-    assert toml.decode(b"[a.b.c]\nd = 1.5\ne = 10_000\n") == {"a": {"b": {"c": {"d": 1.5, "e": 10_000}}}}
+    assert document.decode(b"[a.b.c]\nd = 1.5\ne = 10_000\n") == {"a": {"b": {"c": {"d": 1.5, "e": 10_000}}}}

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from run_verdicts import answered
 
-from pipeprof.report.answer import command, quiet, unknown
+from pipeprof.report.answer import command, shape, unknown
 from pipeprof.report.answer.data import (
     _advise,
     _bounded,
@@ -65,9 +65,9 @@ def test_of_many_doubts_other_programs_come_first_and_the_last_are_counted():
 
 def test_where_other_programs_ran_the_first_thing_to_do_is_to_measure_without_them():
     given = Answer("Sentence.", action="Use a larger batch.")
-    quiet.measure_first(given, run(), [{"code": "varies"}])
+    shape.measure_first(given, run(), [{"code": "varies"}])
     assert given.action == "Use a larger batch."
-    quiet.measure_first(given, run(), [OTHERS])
+    shape.measure_first(given, run(), [OTHERS])
     assert given.action == "Measure again while no other program runs. If it says the same: use a larger batch."
     assert given.next_command == "pipeprof collect -o r-quiet -- python train.py"
 

@@ -6,8 +6,8 @@ import pytest
 from run_verdicts import answered
 
 from pipeprof.report.answer.screen import height, lines
-from pipeprof.report.sections.whole_run import whole_run_section
-from pipeprof.report.words import run_account as words
+from pipeprof.report.sections.run import whole_run_section
+from pipeprof.report.words import training
 from pipeprof.verdict.run_account import ONCE, RECURRING
 
 S = 1_000_000_000
@@ -70,11 +70,11 @@ def test_slower_steps_are_the_answer_with_what_changed():
 
 
 def test_every_part_has_words():
-    assert {*ONCE, *RECURRING, "training", "not_recorded"} == set(words.PARTS)
+    assert {*ONCE, *RECURRING, "training", "not_recorded"} == set(training.PARTS)
     for part in (*RECURRING, "ending"):
         row = PART | {"part": part}
-        assert words.sentence(row, "40 %")
-        assert words.advice(row)
+        assert training.sentence(row, "40 %")
+        assert training.advice(row)
 
 
 def test_the_section_lists_the_parts_in_order_and_their_sum():

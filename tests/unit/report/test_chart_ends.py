@@ -13,7 +13,7 @@ from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.charts import comparison, ranks
 from pipeprof.report.charts.chart import ticks
-from pipeprof.report.words.time_origin import origin_of
+from pipeprof.report.words.training import origin_of
 from pipeprof.units import byte_unit
 
 MS = 1_000_000

@@ -11,7 +11,7 @@ import pytest
 from pipeprof.record.run import NotMeasured
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
-from pipeprof.report.charts import overtime, pipeline, ranks, samples, script, steps, whole_run
+from pipeprof.report.charts import overtime, pipeline, ranks, samples, script, steps
 
 MB = 1_000_000
 NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-flame", "chart-memory", "chart-ranks"]
@@ -112,7 +112,7 @@ def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
         {"part": "import", "start_ns": 0, "dur_ns": 1_000_000_000},
         {"part": "callback", "start_ns": 7, "dur_ns": 500_000_000},
     ]
-    assert whole_run.parts_of(rows) == [
+    assert steps.parts_of(rows) == [
         {"part": "import of the framework", "ns": 1e9}, {"part": "training steps", "ns": 2e9}, {"part": "callback", "ns": 1.5e9},
     ]  # fmt: skip
 

@@ -16,7 +16,6 @@ from pipeprof.report.compare import github as compare_github
 from pipeprof.report.compare import junit as compare_junit
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.compare import sections as compare_sections
-from pipeprof.report.compare import why as compare_why
 
 FORMS = {
     **{form: partial(compare_sections.text, form=form) for form in ("markdown", "html")}, "junit": compare_junit.text,
@@ -110,7 +109,7 @@ def test_change_without_interval_or_ratio():
 
 
 def sentences(*entries, verdict="regressed"):
-    return [line.text for line in compare_why.lines(comparison(verdict, explanation=list(entries)))]
+    return [line.text for line in compare_rows.lines(comparison(verdict, explanation=list(entries)))]
 
 
 def test_cause_without_a_text_is_put_together():
@@ -178,7 +177,7 @@ def test_no_change_has_no_sign(ratio, shown):
     assert compare_rows.change(metric(ratio=ratio, ci_low=None)) == shown
     entry = {"ratio": ratio, "ci_low": ratio, "ci_high": ratio}
     assert compare_rows.change_and_interval(entry) == (shown, f"[{shown[:-2]}, {shown[:-2]}]")
-    line = compare_why.lines(comparison(explanation=[operator(1, ratio - 1, ratio=ratio)]))[0]
+    line = compare_rows.lines(comparison(explanation=[operator(1, ratio - 1, ratio=ratio)]))[0]
     assert "-0 %" not in line.text
 
 

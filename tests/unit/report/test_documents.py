@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeprof import escape
-from pipeprof.report import document, screen
+from pipeprof.report import document, table
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 
@@ -43,7 +43,7 @@ def solid(text):
 def shown(found, form):
     """All that a format shows of a document, as plain text."""
     if form == "terminal":
-        return solid(screen.plain_text(lambda console: document.draw(console, found), WIDE))
+        return solid(table.plain_text(lambda console: document.draw(console, found), WIDE))
     text = document.text(found, form)
     if form == "html":
         return solid(Words(text).found)

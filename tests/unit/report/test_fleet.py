@@ -14,8 +14,7 @@ from pipeprof.record.run import load
 from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet import sections
 from pipeprof.report.fleet.content import content_of
-from pipeprof.report.fleet.gather import gather
-from pipeprof.report.fleet.rows import SCHEMA, rows_of
+from pipeprof.report.fleet.gather import SCHEMA, gather, rows_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 RUNS, WORKLOADS = 750, 5

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pipeprof.report.document import text
-from pipeprof.report.history.rows import document
+from pipeprof.report.history import document
 
 NOISE = [0.0, 0.2, -0.1, 0.3, -0.2] * 4
 

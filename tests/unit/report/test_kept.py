@@ -24,7 +24,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
 from pipeprof.report import build as report
-from pipeprof.report import by_parts, html, kept, made_of, rollup
+from pipeprof.report import by_parts, html, kept, rollup
 from pipeprof.report.build import build, keep_answers
 
 pytestmark = pytest.mark.slow  # writes runs of a hundred ranks
@@ -166,7 +166,7 @@ def test_those_of_other_tables_or_other_queries_are_not_believed(answered, monke
     found = answered("long")
     assert kept.stored(load(found.path)) is not None
     with monkeypatch.context() as patch:
-        patch.setattr(made_of, "_query_texts", lambda: "other queries")
+        patch.setattr(kept, "_query_texts", lambda: "other queries")
         assert kept.stored(load(found.path)) is None
     changed = load(found.path)
     changed.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256 = "0" * 64

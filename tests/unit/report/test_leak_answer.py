@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.report.answer.leak import LEAST_BYTES, leaking
+from pipeprof.report.answer import LEAST_BYTES, leaking
 
 MIB = 1 << 20
 ROW = {

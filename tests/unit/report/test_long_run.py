@@ -12,8 +12,8 @@ from pipeprof.record.run import load
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
 from pipeprof.report.charts import samples, steps
-from pipeprof.report.charts.bands import edges
 from pipeprof.report.charts.facts import facts_of
+from pipeprof.report.charts.overtime import edges
 from pipeprof.report.sections.block import focus_of
 
 STEPS, RANKS = 6000, 3

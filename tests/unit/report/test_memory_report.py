@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from pipeprof.cli.memory import memory
 from pipeprof.errors import UsageError
-from pipeprof.read.megengine.memory_files import read_memory_flow
-from pipeprof.report.memory.first_fit import first_fit
-from pipeprof.report.memory.svg import svg
+from pipeprof.read.megengine.reader import read_memory_flow
+from pipeprof.report.memory.svg import first_fit, svg
 from pipeprof.report.memory.text import sparkline
 
 MS = 1_000_000

@@ -7,7 +7,8 @@ from run_verdicts import answered
 
 from pipeprof.record.schema import BY_NAME
 from pipeprof.report.answer.screen import height, lines
-from pipeprof.report.sections.cpu import PARTS, cpu_section
+from pipeprof.report.sections.cpu import cpu_section
+from pipeprof.report.words.names import CPU_USERS
 
 FOUND = {
     "kind": "cpu_contention", "rep": 0, "rank": 0, "part": "child", "pid": 12, "processes": 1, "what": "WriterPool",
@@ -108,4 +109,4 @@ def test_the_section_shows_who_used_most_first():
 
 def test_every_part_has_a_name_and_a_word_in_the_schema():
     doc = next(column.doc for column in BY_NAME["cpu_use"].columns if column.name == "part")
-    assert [part for part in PARTS if part not in doc] == []
+    assert [part for part in CPU_USERS if part not in doc] == []

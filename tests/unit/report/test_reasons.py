@@ -3,7 +3,7 @@
 import pytest
 from every import every
 
-from pipeprof.report.answer import reasons
+from pipeprof.report.words import evidence
 from pipeprof.verdict import rules, verdict_from_queues
 
 OUTCOMES = (*rules.VERDICTS, *rules.DOUBTS, *rules.KINDS, *rules.UNTIMED_KINDS, *rules.SINK_STAGES)
@@ -11,17 +11,17 @@ CLAUSES = [clause for entry in (*rules.RULES, *OUTCOMES) for clause in entry.whe
 
 
 def test_every_rule_and_choice_has_words_and_there_are_no_others():
-    assert set(reasons.RULES) == {verdict_from_queues.RULE, *(rule.name for rule in rules.RULES)}
-    assert set(reasons.CHOICES) == {rule.chooses for rule in rules.RULES}
+    assert set(evidence.RULES) == {verdict_from_queues.RULE, *(rule.name for rule in rules.RULES)}
+    assert set(evidence.CHOICES) == {rule.chooses for rule in rules.RULES}
 
 
 def test_every_fact_has_words_and_there_are_no_others():
-    assert set(reasons.FACTS) == {clause.fact for clause in CLAUSES}
+    assert set(evidence.FACTS) == {clause.fact for clause in CLAUSES}
 
 
 @every(CLAUSES)
 def test_every_condition_can_be_said(clause):
-    assert reasons.condition(clause.fact, clause.relation, clause.bound).startswith(reasons.FACTS[clause.fact][0])
+    assert evidence.condition(clause.fact, clause.relation, clause.bound).startswith(evidence.FACTS[clause.fact][0])
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_every_condition_can_be_said(clause):
     ],
 )
 def test_conditions_have_their_units(fact, relation, bound, text):
-    assert reasons.condition(fact, relation, bound) == text
+    assert evidence.condition(fact, relation, bound) == text

@@ -17,7 +17,7 @@ from pipeprof.record.listing import runs_in
 from pipeprof.report import runs
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.build import build
-from pipeprof.report.ops.repetitions import of_repetition
+from pipeprof.report.ops.question import of_repetition
 from pipeprof.report.sections.block import focus_of
 from pipeprof.report.summary import in_detail, median_step_ns, three_lines
 from pipeprof.units import format_ns

@@ -16,7 +16,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
-from pipeprof.report import made_of, rollup
+from pipeprof.report import kept, rollup
 from pipeprof.report.diagnosis import data_verdict
 from pipeprof.report.overview import overview
 from pipeprof.report.summary import median_step_ns
@@ -114,7 +114,7 @@ def test_that_of_other_rules_or_other_tables_is_not_believed(run, monkeypatch):
     rollup.keep(run)
     assert rollup.stored(load(run.path)) is not None
     with monkeypatch.context() as patch:
-        patch.setattr(made_of, "VERSION", made_of.VERSION + 1)
+        patch.setattr(kept, "VERSION", kept.VERSION + 1)
         assert rollup.stored(load(run.path)) is None
     changed = load(run.path)
     changed.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256 = "0" * 64

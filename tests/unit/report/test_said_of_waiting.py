@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.report.words.training import data_wait
 from pipeprof.units import format_ratio
 
 
@@ -27,11 +27,11 @@ from pipeprof.units import format_ratio
     ],
 )
 def test_shares_of_waiting(steady, whole, said):
-    assert of_the_time({"data_wait_share": steady, "data_wait_share_all_steps": whole}) == said
+    assert data_wait({"data_wait_share": steady, "data_wait_share_all_steps": whole}) == said
 
 
 def test_tables_have_their_digits():
     little = {"data_wait_share": 0.0251, "data_wait_share_all_steps": 0.0284}
-    assert of_the_time(little, format_ratio) == "2.5 to 2.8 % of the time"
+    assert data_wait(little, format_ratio) == "2.5 to 2.8 % of the time"
     found = {"data_wait_share": 0.8214, "data_wait_share_all_steps": 0.8291}
-    assert of_the_time(found, format_ratio) == "82.1 to 82.9 % of the time"
+    assert data_wait(found, format_ratio) == "82.1 to 82.9 % of the time"

@@ -9,10 +9,8 @@ import pytest
 
 from pipeprof.errors import RunError
 from pipeprof.report.stacks import calls as stacks_calls
-from pipeprof.report.stacks import paged as stacks_paged
-from pipeprof.report.stacks.calls import Steps, call_stacks
+from pipeprof.report.stacks.calls import NONE, Paged, Steps, call_stacks
 from pipeprof.report.stacks.folded import Question, stacks
-from pipeprof.report.stacks.paged import NONE, Paged
 
 EVERYTHING = Steps(-1, 2**62)
 WEIGHTS = ("host", "device", "count", "memory")
@@ -21,9 +19,9 @@ WEIGHTS = ("host", "device", "count", "memory")
 @pytest.fixture
 def small_pages(monkeypatch):
     """Pages so small that most do not fit into memory."""
-    for module in (stacks_calls, stacks_paged):
+    for module in (stacks_calls, stacks_calls):
         monkeypatch.setattr(module, "PAGE", 8)
-    monkeypatch.setattr(stacks_paged, "_HELD", 2)
+    monkeypatch.setattr(stacks_calls, "_HELD", 2)
 
 
 def calls(chance, count, rank=0):

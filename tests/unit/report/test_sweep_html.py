@@ -8,9 +8,9 @@ import pytest
 from hostile import check_html
 
 from pipeprof.experiment.sweep.table import table_content
+from pipeprof.report import sweep
 from pipeprof.report.charts import variants
 from pipeprof.report.document import text
-from pipeprof.report.sweep import rows as sweep_rows
 
 TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
 a,1,base,,1,1.0,2.0,2.0,10.0
@@ -68,14 +68,14 @@ def test_intervals_are_drawn_where_they_are_known(content):
 
 
 def test_the_page_says_what_the_terminal_says_and_names_are_inert(content):
-    page = text(sweep_rows.document(content), "html")
+    page = text(sweep.document(content), "html")
     check_html(page)
-    for section in sweep_rows.document(content).sections:
+    for section in sweep.document(content).sections:
         for block in section.blocks:
             assert all(f">{cell}</td>" in page for row in block.rows for cell in row if cell.isalnum())
 
 
 def test_a_browser_draws_it_without_a_complaint(content, opened):
-    page = opened(text(sweep_rows.document(json.loads(json.dumps(content))), "html"), 400)
+    page = opened(text(sweep.document(json.loads(json.dumps(content))), "html"), 400)
     assert page.locator("#chart-variants-0 g.mark-symbol.role-mark path").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

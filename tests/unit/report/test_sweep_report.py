@@ -5,8 +5,7 @@ import subprocess
 import pytest
 
 from pipeprof.report.document import text as text_of
-from pipeprof.report.sweep.export import export
-from pipeprof.report.sweep.rows import ahead, document, plain_rows, ratio, span, words
+from pipeprof.report.sweep import ahead, document, export, plain_rows, ratio, span, words
 
 OPTIONS = {
     "env": {"OMP_NUM_THREADS": 2},

@@ -13,9 +13,9 @@ from pipeprof.errors import UsageError
 from pipeprof.record.run import Share
 from pipeprof.report.timeline import read as timeline_read
 from pipeprof.report.timeline.clock import FIRST, LAST, parse_ranks, parse_steps
-from pipeprof.report.timeline.lanes import Lanes, nested
 from pipeprof.report.timeline.read import Source, merged
 from pipeprof.report.timeline.text import Slices
+from pipeprof.report.timeline.tracks import Lanes, nested
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=25)
 

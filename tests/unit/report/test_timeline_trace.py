@@ -16,8 +16,7 @@ from trace_format import check, load, thread_names
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.run import Rank, Rep
 from pipeprof.report.timeline import trace as timeline
-from pipeprof.report.timeline.sink import Sink
-from pipeprof.report.timeline.trace import Choice, write
+from pipeprof.report.timeline.trace import Choice, Sink, write
 
 MS = 1_000_000
 MEMORY = [{"t_ns": n * MS, "device": "CPU", "name": "pool", "allocated_bytes": n * 7} for n in range(4)]

@@ -6,12 +6,13 @@ import pytest
 from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content
 
-from pipeprof.report import document, mindrecord, screen, tune_text
-from pipeprof.report.words import setting
+from pipeprof.report import document, table, tune_text
+from pipeprof.report.sections import storage
+from pipeprof.report.words import speedup
 
 
 def text_of(*found, width=400):
-    return screen.plain_text(lambda console: document.draw(console, tune_text.document(*found)), width)
+    return table.plain_text(lambda console: document.draw(console, tune_text.document(*found)), width)
 
 
 def test_what_is_proven_comes_first_with_its_interval_and_the_change():
@@ -104,8 +105,8 @@ def test_the_code_that_writes_small_files_into_one_runs(tmp_path, monkeypatch):
         cv2.imwrite(f"{number}.png", np.full((4, 4, 3), number, np.uint8))
         files.append((f"{number}.png", number))
     known = {"ds": ds, "vision": ds.vision, "files": files}
-    exec("\n".join(mindrecord.WRITE), known)  # noqa: S102 - it is what users are told to run
-    exec("\n".join(mindrecord.READ).replace('"label"]', '"label"], shuffle=False'), known)  # noqa: S102
+    exec("\n".join(storage.WRITE), known)  # noqa: S102 - it is what users are told to run
+    exec("\n".join(storage.READ).replace('"label"]', '"label"], shuffle=False'), known)  # noqa: S102
     rows = list(known["data"].create_dict_iterator(num_epochs=1, output_numpy=True))
     assert [(int(row["label"]), row["image"].shape, int(row["image"].max())) for row in rows] == [
         (number, (4, 4, 3), number) for number in range(6)
@@ -123,7 +124,7 @@ def test_small_files_are_advised_with_the_code():
     assert "waits 80.0 % of a row's time for small files, 2.00 KiB each" in " ".join(text.split())
     assert "at most x2.50" in " ".join(text.split())
     lines = [line.strip() for line in text.splitlines()]
-    assert all(line.strip() in lines for line in (*mindrecord.WRITE, *mindrecord.READ))
+    assert all(line.strip() in lines for line in (*storage.WRITE, *storage.READ))
 
 
 def test_what_is_saved_is_said_with_the_speed_that_is_kept():
@@ -275,7 +276,7 @@ def test_the_paragraph_lists_what_is_in_the_proven_set_alone():
 
 def test_variables_are_listed_as_they_are_set():
     what = [{"op": "environment", "op_id": None, "name": None, "change": {"A": [None, "1"], "B": [None, "1"]}}]
-    assert setting.changes(what) == "environment: A=1, B=1"
+    assert speedup.changes(what) == "environment: A=1, B=1"
 
 
 def test_no_line_is_wider_than_a_terminal():

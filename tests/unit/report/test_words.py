@@ -12,19 +12,8 @@ import pipeprof.experiment
 import pipeprof.report
 import pipeprof.verdict
 from pipeprof.record import note as stored
-from pipeprof.report.answer.reasons import FACTS
-from pipeprof.report.words import (
-    causes,
-    comparison,
-    evidence,
-    experiments,
-    gate,
-    network,
-    phases,
-    predictions,
-    ranks,
-    suggestions,
-)
+from pipeprof.report.words import causes, comparison, evidence, experiments, gate, names, network, speedup, suggestions
+from pipeprof.report.words.evidence import FACTS
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -58,7 +47,7 @@ def written(node: ast.expr) -> set[str]:
         (network.WORDS, ("Advice",)),
         (evidence.WHAT, ("evidence",)),
         (evidence.BASIS, ("on",)),
-        (predictions.WORDS, ("because",)),
+        (speedup.WORDS, ("because",)),
         (gate.WORDS, ("note",)),
     ],
 )
@@ -202,7 +191,7 @@ def test_growth_names_a_cause_by_the_shapes():
 
 @pytest.mark.parametrize("code", ["input", "host", "device", "rare"])
 def test_a_slow_rank_is_named_in_its_advice(code):
-    assert ranks.sentence({"code": code, "rank": 3}).startswith("rank 3: ")
+    assert causes.rank_advice({"code": code, "rank": 3}).startswith("rank 3: ")
 
 
 def test_evidence_keeps_its_code_beside_its_words():
@@ -223,7 +212,7 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
         {"code": "others_not_timed", "op_types": ["TFReaderOp"]},
         {"code": "polled", "workers": 2, "least_ns": 3.125e6},
     ]
-    found = predictions.worded({"ratio": 4.0, "basis": basis, "reason": None})
+    found = speedup.worded({"ratio": 4.0, "basis": basis, "reason": None})
     assert found["basis"][:3] == [
         "maximum throughput of MapOp in proportion to its workers (1 -> 4)",
         "MindRecordOp and TFReaderOp are not timed: the gain is as stated only if they keep up",
@@ -326,10 +315,10 @@ def name_tables():
 
 
 def test_a_part_of_a_step_is_named_in_one_file_alone():
-    parts = {*phases.PHASES, *phases.INTERVALS}
+    parts = {*names.PHASES, *names.INTERVALS}
     tables = {(table, code) for table, code, _ in name_tables() if code in parts and table not in OTHER_CODES}
-    assert ("report/words/phases.py:PHASES", "data_wait") in tables
-    assert {one for one in tables if "words/phases.py" not in one[0]} == set()
+    assert ("report/words/names.py:PHASES", "data_wait") in tables
+    assert {one for one in tables if "words/names.py" not in one[0]} == set()
 
 
 def test_no_two_tables_name_one_metric_differently():
@@ -337,5 +326,5 @@ def test_no_two_tables_name_one_metric_differently():
     for _, code, words in name_tables():
         said.setdefault(code, set()).add(words)
     assert {code: said[code] for code in comparison.METRICS if len(said.get(code, ())) > 1} == {
-        "data_wait": {phases.INTERVALS["data_wait"], phases.PHASES["data_wait"]}  # the phase, and the wait in it
+        "data_wait": {names.INTERVALS["data_wait"], names.PHASES["data_wait"]}  # the phase, and the wait in it
     }

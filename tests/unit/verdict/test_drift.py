@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typed_rows import of_dicts
 
-from pipeprof.report.words.drift import CAUSES, PHASES, sentence
+from pipeprof.report.words.training import DRIFT_CAUSES, PHASES, drift_sentence
 from pipeprof.verdict import drift
 
 judge_course = of_dicts(drift.judge_course)
@@ -114,11 +114,11 @@ OWN = {"run": {"source": "collect"}}
 
 def test_words_say_when_how_much_where_and_why():
     found = judged(halves(10 * MS, 20 * MS), [1 * MS] * 24, neighbour_cores=halves(0.0, 1.0))
-    assert sentence(OWN, found) == (
+    assert drift_sentence(OWN, found) == (
         "the steps become slower at about step 120, 12.0 us after the launch: the median step rises from 10.0 ms to 20.0 ms, "
         "mostly in what follows the fetch; at the same time other programs take more CPU"
     )
-    assert sentence(OWN, {**found, "causes": []}).endswith("cause not recorded")
-    assert "after the beginning of the recording" in sentence({"run": {"source": "import:kineto"}}, found)
-    assert set(CAUSES) == set(drift._CAUSES)
+    assert drift_sentence(OWN, {**found, "causes": []}).endswith("cause not recorded")
+    assert "after the beginning of the recording" in drift_sentence({"run": {"source": "import:kineto"}}, found)
+    assert set(DRIFT_CAUSES) == set(drift._CAUSES)
     assert {drift.WAIT, drift.WORK} <= set(PHASES)

@@ -1,8 +1,9 @@
-"""The sentences and rows of a history."""
+"""A history in each format."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.record.baseline_summary import format_value
@@ -11,10 +12,7 @@ from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS, differing, metric_name
 from pipeprof.units import format_change, format_count, format_minute
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 HEAD = ("metric", "machine", "measured", "from", "to", "level first", "level now", "changes")
 SHORT = 10  # digits of a revision

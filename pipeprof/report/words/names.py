@@ -1,4 +1,4 @@
-"""What parts of a step are called: the only place that words their codes."""
+"""What parts of a step, users of the CPU and limits of a stage are called: the only place that words their codes."""
 
 from __future__ import annotations
 
@@ -40,3 +40,35 @@ _RECORDED = (
     "before_forward",
 )  # fmt: skip
 TRACE = {code: title(code) for code in _RECORDED}
+
+
+CPU_USERS = {
+    "main": "main thread of the training",
+    "mindspore_thread": "MindSpore's threads",
+    "dataset_thread": "dataset threads",
+    "python_thread": "other Python threads",
+    "other_thread": "threads of other libraries",
+    "trainer": "training process, all threads",
+    "worker": "dataset worker processes",
+    "child": "other process",
+    "launcher": "launcher",
+    "other_rank": "other ranks",
+    "profiler": "pipeprof itself",
+    "neighbour": "other programs of the machine",
+}
+
+
+STAGE_LIMITS = {
+    "cpu": "computing",
+    "wait": "waiting (storage, network, sleep)",
+    "gil": "computing in Python under the interpreter's lock (GIL)",
+    "lock_wait": "waiting for the interpreter's lock (GIL)",
+    "burst": "stalling now and then",
+    "poll": "limited by the 100 ms polls of a source with several workers",
+    "cpu_contention": "short of CPU: another process of the job takes it",
+    "host_saturated": "short of CPU: other programs keep the machine busy",
+}
+SINK_STAGES = {
+    "data_processing": "the data pipeline on the host",
+    "data_transmission": "the transfer from the host to the device",
+}

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pipeprof import escape
+from pipeprof.report import history
 from pipeprof.report.document import Document
-from pipeprof.report.history import rows
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words import first_of
 from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import format_change, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 HEAD = ("alert", "state", "change", "since", "commit", "file", "owner")
 MOST_OWNERS, MOST_COMMITS, MOST_METRICS = 3, 5, 4
@@ -51,7 +49,7 @@ def with_issues(content: Row) -> Row:
 def sentence(one: Row) -> str:
     """`step time +12.3 % (40.0 ms -> 45.0 ms), because work of `decode` per batch grew to 2.1x`."""
     because = f", {one['because']}" if one["because"] else ""
-    levels = f"{rows.value(one, one['before'])} -> {rows.value(one, one['after'])}"
+    levels = f"{history.value(one, one['before'])} -> {history.value(one, one['after'])}"
     return f"{metric_name(one['metric'])} {format_change(one['ratio'])} ({levels}){because}"
 
 
@@ -68,7 +66,7 @@ def _day(at: str | None) -> str:
 
 def _commit(one: Row) -> str:
     if one["commit"]:
-        return str(one["commit"]["revision"][: rows.SHORT]) + ("" if one["commit"]["certain"] else "?")
+        return str(one["commit"]["revision"][: history.SHORT]) + ("" if one["commit"]["certain"] else "?")
     return f"one of {len(one['commits'])}"
 
 
@@ -77,7 +75,7 @@ def _about(one: Row) -> Iterable[str]:
     commit = one["commit"]
     if commit:
         by = f", by {commit['author']}" if commit["author"] else ""
-        yield f"commit {commit['revision'][: rows.SHORT]} {commit['subject'] or ''}".rstrip() + by
+        yield f"commit {commit['revision'][: history.SHORT]} {commit['subject'] or ''}".rstrip() + by
         others = [other for other in one["commits"] if not commit["revision"].startswith(other)]
         if others:
             yield f"it may also be {first_of(others, MOST_COMMITS)}"
@@ -100,7 +98,7 @@ def _settled(one: Row) -> Iterable[str]:
         yield f"{_DECIDED[one['state']]} by {decided['by']} on {decided['on']}: {decided['why']}"
     if one["over_since"]:
         since = one["over_since"]
-        yield f"the level is what it was before since {(since['revision'] or _day(since['at']))[: rows.SHORT]}"
+        yield f"the level is what it was before since {(since['revision'] or _day(since['at']))[: history.SHORT]}"
 
 
 def _notes(content: Row) -> list[str]:
@@ -118,7 +116,7 @@ def mark(one: Mapping[str, Any]) -> str:
 
 def _title(one: Row) -> str:
     name = f"{one['workload']}: " if one["workload"] else ""
-    of = f" since {one['commit']['revision'][: rows.SHORT]}" if one["commit"] else ""
+    of = f" since {one['commit']['revision'][: history.SHORT]}" if one["commit"] else ""
     return escape.line(f"{name}{metric_name(one['metric'])} {format_change(one['ratio'])}{of}")
 
 

@@ -1,0 +1,189 @@
+"""The answer where something beside the steps is the cost: interruptions, calls of Python, another process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.answer import command, doubts, shape
+from pipeprof.report.answer.shape import Answer, about, at_most, capital
+from pipeprof.report.words import training
+from pipeprof.units import format_count, format_ns, percent
+from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeprof.verdict.cause import Cause
+
+_CURES = {
+    "memory_growth": "Look for what the loop keeps: losses or outputs that are collected as tensors.",
+    "neighbour": "Keep other programs off the machine while the training runs.",
+    "throttling": "Give the job a larger CPU quota.",
+    "recompilation": "Give the network inputs of the same shapes, so that no graph is compiled again.",
+}
+
+
+def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
+    """Of the part that costs most."""
+    part = content["run_account"]["leading"]
+    share = part["loop_share"]
+    given = Answer(training.sentence(part, percent(share)), confidence="high")
+    given.cause = f"{capital(training.name(part))}: {training.numbers(part)}, of {format_ns(part['loop_ns'])}."
+    calls = [call for call in content["diagnosis"].get("loop_calls", ()) if is_of_callback(call, part)]
+    given.place = place(calls[0]) if calls else ""
+    given.action = training.advice(part)
+    if share < 1:
+        given.gain = f"The training would run {at_most(1 / (1 - share))} if this took no time"
+    given.confidence_reason = "it was timed from its beginning to its end"
+    given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
+    return given
+
+
+def of_drift(content: dict[str, Any], _cause: Cause) -> Answer:
+    """Of steps that become slower."""
+    late = content["run_account"]["slower"]
+    given = Answer(f"The training gets slower as it runs: {training.drift_sentence(content, late)}.")
+    given.confidence = "medium" if late["causes"] else "low"
+    given.action = next(
+        (_CURES[code] for code in late["causes"]),
+        "Look at what else changed at that time: `--section steps` and `--section cpu`.",
+    )
+    given.gain = f"The training would run {about(1 / (1 - late['cost_share']))} if no step were slower"
+    given.confidence_reason = (
+        "both changed at the same time, which is no proof" if late["causes"] else "no cause was recorded"
+    )
+    shown = command.own(content["run"], "report", "--section", "steps", "--section", "cpu")
+    given.propose(shown, "shows the steps and who used the CPU")
+    return given
+
+
+_ACTIONS = {
+    NETWORK: "Compute it with operators, or once in front of the loop.",
+    LOOP: "Move these lines out of the loop, or have a library compute them for whole arrays.",
+}
+_ACTION = "Call it less often (in every 100th step, once an epoch), make it cheaper, or do it in another process."
+
+
+def answer(content: dict[str, Any], lead: Cause) -> Answer:
+    """Of the call that takes most."""
+    name = lead.stage and lead.stage.name
+    call = next(one for one in content["diagnosis"]["loop_calls"] if (one["name"], one["where"]) == (name, lead.detail))
+    given = Answer(_sentence(call), confidence=call["confidence"])
+    given.cause = _cause(call)
+    given.place = place(call)
+    given.action = _ACTIONS.get(call["where"], _ACTION)
+    if lead.most is not None:
+        given.gain = f"The training would run {at_most(lead.most)} without it"
+    given.confidence_reason = f"it was seen in {format_count(call['looks'], 'look')} at what Python does"
+    given.propose(command.own(content["run"], "report", "--full"), "shows everything")
+    return given
+
+
+def _sentence(call: Mapping[str, Any]) -> str:
+    share = percent(call["share"])
+    if call["where"] == LOOP:
+        return f"Python in the loop of `{call['name']}` itself takes {share} of the training loop."
+    if call["where"] == NETWORK:
+        return f"Python of `{call['name']}`, which the network runs, takes {share} of the training loop."
+    return f"The call of `{call['name']}` takes {share} of the training loop."
+
+
+def _cause(call: Mapping[str, Any]) -> str:
+    name = (call["inside"] or "").rpartition(": ")[2]
+    inside = f"{percent(call['inside_share'])} of the loop is in `{name}`." if name else ""
+    waits = f"{percent(call['wait_share'])} is waiting for the network." if call["wait_share"] >= 0.01 else ""
+    return " ".join(text for text in (inside, waits) if text)
+
+
+def place(call: Mapping[str, Any]) -> str:
+    """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
+    site, code = call["site"], call["code"]
+    named = [f"called at `{site}`" if site else "", f"most of its own time at `{code}`" if code else ""]
+    return ", ".join(text for text in named if text)
+
+
+SUMMARY = "mindspore/train/summary/"
+ADVICE = {
+    SUMMARY: (
+        "Train without summaries (SummaryCollector, SummaryRecord), or write them in a short run of their own: their "
+        "writer asks its queue without a pause, however rarely something is collected."
+    ),
+    "": (
+        "Stop this process while the training runs, or let it sleep when it has nothing to do: for example, a "
+        "loop that asks a queue without blocking (`get(block=False)`) takes a whole core."
+    ),
+}  # by a part of the path of the library that made it
+LONGEST = 40
+
+
+def feeder(content: dict[str, Any]) -> dict[str, Any] | None:
+    """The process that the stage that limits may wait for; None without one."""
+    process: dict[str, Any] | None = content["diagnosis"]["process"]
+    return process if process and not process["leads"] else None
+
+
+def of_process(content: dict[str, Any], _lead: Cause) -> Answer:
+    """Of that process."""
+    process, run = content["diagnosis"]["process"], content["run"]
+    given = Answer(_process_sentence(process), confidence=process["confidence"])
+    given.cause = _process_cause(process)
+    given.place = process["site"] + (f"; made by {_in_packages(process['library'])}" if process["library"] else "")
+    given.action = next(text for part, text in ADVICE.items() if part in process["library"])
+    given.gain = (
+        f"That frees {_cores(process['cores'])} for the training, which now has "
+        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
+    )
+    given.confidence_reason = doubts.reason(process["doubts"]) or (
+        f"it was sampled for {format_ns(process['sampled_ns'])} of steady training"
+    )
+    given.propose(*command.after_change(run, "report", "--section", "cpu"))
+    shape.measure_first(given, run, process["doubts"])
+    return given
+
+
+def _in_packages(path: str) -> str:
+    """A library's file without the folder that it is installed in."""
+    return path.rpartition("/site-packages/")[2]
+
+
+def label(process: dict[str, Any]) -> str:
+    """The process for people: "the process `WriterPool`", "4 processes `worker`"."""
+    name = process["what"] or _short(process["command"]) or f"{process['pid']}"
+    return f"the process `{name}`" if process["processes"] < 2 else f"{process['processes']} processes `{name}`"
+
+
+def _process_sentence(process: dict[str, Any]) -> str:
+    made = f", started at {process['site']}," if process["site"] else ""
+    verb = "takes" if process["processes"] < 2 else "take"
+    return (
+        f"Short of CPU: {label(process)}{made} {verb} {percent(process['job_share'])} of the job's CPU, "
+        f"and no core is idle."
+    )
+
+
+def _process_cause(process: dict[str, Any]) -> str:
+    text = (
+        f"During the steady steps {label(process)} used {_number(process['cores'])} and the training "
+        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
+    )
+    if process["other_cores"] >= 0.1:
+        text += f", other programs {_number(process['other_cores'])}"
+    waits = process["wait_cores"]
+    if waits is None or waits < 0.1:
+        return text + "."
+    return f"{text}; on average {waits:.1f} threads of the training were ready to run and had no core."
+
+
+def _short(command: str) -> str:
+    """The program without its folder, and what it was given."""
+    program, space, given = command.partition(" ")
+    text = program.rpartition("/")[2] + space + given
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def _number(cores: float) -> str:
+    return f"{cores:.2g}" if cores < 10 else f"{cores:.0f}"
+
+
+def _cores(cores: float) -> str:
+    return f"{_number(cores)} core{'' if _number(cores) == '1' else 's'}"

@@ -1,1 +1,0 @@
-"""A history in each format."""

@@ -1,1 +1,0 @@
-"""A sweep in each format."""
