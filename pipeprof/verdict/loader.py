@@ -120,7 +120,9 @@ def _other_number(loop: Loop, now: int, wanted: int) -> tuple[tuple[float, float
         crowded = batch / spare
         limit = _longest(loop) if crowded > max(likely, loops) else limit
         most = max(most, min(batch, crowded / (1 - CORES_ERROR)))
-        likely, least = max(likely, crowded), max(least, crowded / (1 + CORES_ERROR))
+        likely = max(likely, crowded)
+        if not loop.has_no_core:  # else they may get a core each, where what else runs has ended
+            least = max(least, crowded / (1 + CORES_ERROR))
     return (max(most, likely), likely, min(least, likely)), limit, basis
 
 

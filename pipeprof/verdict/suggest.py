@@ -323,7 +323,7 @@ def _loader(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggesti
     both = _best(row, loop, lambda change: (change.workers or 0) > now, "workers", "persistent")
     if more is not None and both is not None and both.expected >= WORTH * more.expected:
         more = both
-    if more is not None and more.may_pay:
+    if more is not None and more.may_pay and not (kind == "cpu" and loop.has_no_core):
         wanted = more.changes[0].workers
         not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
         yield _of_loader("loader_workers", row, more, loop, not_when)

@@ -65,8 +65,8 @@ def test_free_cores_limit_what_workers_that_compute_bring():
     assert predict(half, Change(1, workers=4)).ratio == pytest.approx(1.5, rel=0.05)
     assert predict(replace(computing, stages=stages), Change(1, workers=4)).ratio > 3
     none = predict(replace(half, free_cores=0.0), Change(1, workers=4))
-    assert none.ratio == pytest.approx(1.0, abs=0.05)
-    assert none.high < 1.3
+    assert (none.ratio, none.low) == (None, pytest.approx(1.0, abs=0.05))
+    assert none.high > 3
 
 
 def test_a_short_stage_that_computes_does_not_make_a_loader_compute():
