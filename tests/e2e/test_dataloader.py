@@ -111,7 +111,8 @@ def test_headspace_hands_out_the_first_batch_again_and_runs_no_worker(pipeprof_i
     assert {run["training_steps"] for run in found["runs"]} == {24}
     waits = {side: float(re.search(r"waited ([\d.]+)", (out / f"{side}.log").read_text())[1]) for side in ("a0", "b0")}
     assert waits["b0"] < 0.25 * waits["a0"]
-    assert not json.loads((out / "b0" / "run.json").read_text())["warnings"]
+    warned = [one["code"] for one in json.loads((out / "b0" / "run.json").read_text())["warnings"]]
+    assert not [code for code in warned if code.startswith("probe_failed")]
 
 
 def test_whatif_refuses_what_a_loader_cannot_have(recorded, pipeprof_in):
