@@ -130,7 +130,7 @@ def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, te
 SLOW = """
 import signal, sys, time
 from pathlib import Path
-from pipeprof.read.tables import workers
+from pipeprof.read.tables import ranks as workers
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what runs in the background
 from pipeprof.read.foreign import import_path
 workers.WORTH_BYTES = 0
