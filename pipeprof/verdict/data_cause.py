@@ -21,7 +21,7 @@ INPUT, LOCK, SHARED, EQUAL = "input_bound", "interpreter_lock", "shared_cpu", "b
 CODES = (INPUT, LOCK, SHARED, EQUAL)
 TRANSFER = "data_transmission"  # a stage of sink mode: the batches are ready, but reach the device late
 
-LEAST_STAGE = 0.05  # of its time at work, or of the job's CPU: a stage below it is not named
+LEAST_STAGE = 0.05  # of its time at work, or of the CPU that the job and other programs use: one below it is not named
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
 FAR = 5.0  # times the same, from which a bound says nothing
 # Of what CPU times let expect without the pipeline: what was measured lay between these in 43 of 46 recordings, see
@@ -210,9 +210,11 @@ def _matters(diagnosis: Row) -> bool:
 
 
 def _cpu_share(diagnosis: Row) -> float | None:
-    """The operator's part of the CPU that the training's processes used."""
+    """The operator's part of the CPU that the training's processes and, where no core is idle, other programs used."""
     facts = diagnosis["facts"] or {}
     cores, of = facts.get("cores"), facts.get("process_cores")
+    others = next((doubt["other_cores"] for doubt in _doubts(diagnosis) if doubt["code"] == "other_load"), 0.0)
+    of = None if of is None else of + others
     return min(1.0, cores / of) if cores is not None and of else None
 
 

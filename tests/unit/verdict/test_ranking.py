@@ -9,7 +9,7 @@ from typed_rows import of_dicts
 from pipeprof.report.words import verdict as words
 from pipeprof.report.words.causes import NAMES
 from pipeprof.report.words.verdict import PHRASES, costs, phrase
-from pipeprof.verdict import pipeline
+from pipeprof.verdict import data_cause, pipeline
 from pipeprof.verdict.cause import Cause, RunVerdict
 from pipeprof.verdict.ranking import ALIKE, CALL, CODES, rank
 from pipeprof.verdict.replay import causes as replay_causes
@@ -281,3 +281,14 @@ def test_compiling_a_step_is_not_bounded_by_its_gaps():
 def test_no_bound_comes_from_one_of_two_lengths():
     found = data("consumer_bound", 0.0, network=network("host_gap", 0.9), modes={"short": {}, "long": {}})
     assert (lead(found).most, lead(found).advice.gain) == (None, None)
+
+
+@pytest.mark.parametrize(("other_cores", "named"), [(0.0, True), (0.05, True), (1.9, False)])
+def test_a_stage_is_weighed_against_all_that_take_cpu(other_cores, named):
+    """37 % of what a crowded training got is next to nothing of what the machine has."""
+    doubt = {"code": "other_load", "other_cores": other_cores, "cores": 2}
+    diagnosis = {
+        "op_id": 3, "op_type": "GeneratorOp", "op_name": "Pictures", "doubts": [doubt],
+        "facts": {"utilisation": 0.027, "cores": 0.022, "process_cores": 0.06},
+    }  # fmt: skip
+    assert (data_cause.stage_of(diagnosis) is not None) is named
