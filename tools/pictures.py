@@ -25,7 +25,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 COMMAND = ["pipeprof", "report", "slow"]
-COLUMNS = 80
+COLUMNS, ROWS = 80, 26
 PAGE_SIZE = "1200,960"
 _FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)  # from elsewhere: a picture asks for nothing
 
@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
 
 def terminal(folder: Path) -> str:
     """An SVG of the report on the run `slow` in a folder, as a terminal of 80 columns shows it."""
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    size = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS)}
+    environment = {**os.environ, **size, "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     printed = _pipeprof(COMMAND[1:], folder, environment)
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pipeprof import escape
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.screen import verdict_lines
 from pipeprof.report.pictures.bars import bars_of
 from pipeprof.report.pictures.flow import stages_of
 from pipeprof.report.sections import Section, chosen, first_lines, sections
@@ -69,15 +71,15 @@ def _print(console: Console, parts: Sequence[Section]) -> None:
 def _first(console: Console, content: dict[str, Any]) -> None:
     """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
     lines = first_lines(content)
-    sentence = lines.index("") if "" in lines else len(lines)
+    after = verdict_lines(answer_of(content), lines)
     for number, line in enumerate(lines):
-        if number == sentence and console.is_terminal:
-            _picture(console, content, console.height - len(lines) - PROMPT)
+        if number == after and console.is_terminal:
+            _picture(console, content, console.height - len(lines) - PROMPT, is_apart=not line)
         console.print(Text(escape.line(line), style="bold" if number == 0 else ""), soft_wrap=True)
 
 
-def _picture(console: Console, content: dict[str, Any], rows: int) -> None:
-    """The data pipeline as bars, where the first screen stays one with it."""
-    bars = bars_of(stages_of(content), rows, utf=console.encoding.startswith("utf"))
-    for bar in [Text(), *bars] if bars else []:
+def _picture(console: Console, content: dict[str, Any], rows: int, *, is_apart: bool) -> None:
+    """The data pipeline as bars, where the first screen stays one with it. `is_apart`: a blank line comes behind it."""
+    bars = bars_of(stages_of(content), rows - (not is_apart), utf=console.encoding.startswith("utf"))
+    for bar in [Text(), *bars, *([] if is_apart else [Text()])] if bars else []:
         console.print(bar)

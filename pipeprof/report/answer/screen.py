@@ -48,6 +48,12 @@ def lines(answer: Answer, state: str, more: str) -> list[str]:
     return next((shown for shown in screens if height(shown) <= MOST_LINES), [answer.sentence, *tail])
 
 
+def verdict_lines(answer: Answer, shown: Sequence[str]) -> int:
+    """How many of the lines shown are the verdict's: its sentence, in whole or wrapped."""
+    wrapped = _wrap(answer.sentence)
+    return len(wrapped) if list(shown[: len(wrapped)]) == wrapped else 1
+
+
 def _next(command: str, purpose: str) -> list[str]:
     """What to run next and what for, behind a blank line."""
     return ["", f"Next ({purpose}):", *command_lines(command)] if command else []
