@@ -213,7 +213,7 @@ def _cpu_share(diagnosis: Row) -> float | None:
     """The operator's part of the CPU that the training's processes and, where no core is idle, other programs used."""
     facts = diagnosis["facts"] or {}
     cores, of = facts.get("cores"), facts.get("process_cores")
-    others = next((doubt["other_cores"] for doubt in _doubts(diagnosis) if doubt["code"] == "other_load"), 0.0)
+    others = max((doubt.get("other_cores", 0.0) for doubt in _doubts(diagnosis)), default=0.0)
     of = None if of is None else of + others
     return min(1.0, cores / of) if cores is not None and of else None
 
