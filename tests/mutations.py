@@ -143,6 +143,7 @@ class Watch:
 
 FRAME = "train.py(3): step"
 MORE_EVENTS = [
+    {"e": "workers_ended", "number": 0, "took": 1_000_000},
     {"e": "calls", "pipeline": 0, "node": 1, "part": 0, "calls": 8, "timed": 2, "wall": 800, "cpu": 70, "batches": 2,
      "delay": 5, "max": 500, "min": 300, "read": 9, "given": 4, "made": 4},
     {"e": "service", "pipeline": 0, "ops": [["MapOp", "1", "5.5", "/", "/", "8", "1.5"]]},

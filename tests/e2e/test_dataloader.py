@@ -76,7 +76,7 @@ def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded
 @pytest.mark.measures
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_whatif_makes_the_loader_with_other_arguments_and_gains_what_its_workers_make(pipeprof_in, library):
-    """Each batch of the unchanged side waits 150 ms; two workers wait for two at a time."""
+    """Each batch of the unchanged side waits 150 ms; two workers wait for two at a time, while the training computes."""
     home = pipeprof_in("whatif")
     recording = home.collect(home.script("slow_loader.py", library, "row", "24", "0"), "-q")
     out = home.out()
@@ -88,7 +88,7 @@ def test_whatif_makes_the_loader_with_other_arguments_and_gains_what_its_workers
     found = json.loads(done.stdout)
     assert found["change"] == {"workers": [0, 2], "prefetch": [None, 1]}
     assert found["measured"]["ratio"] > 1.3
-    assert 1.3 < found["prediction"]["ratio"] < 2.4
+    assert 1.3 < found["prediction"]["ratio"] < 3.4  # a step takes a third of that wait, or less
     applied = {
         side: json.loads((out / side / "run.json").read_text())["options"]["override_applied"] for side in ("a0", "b0")
     }
