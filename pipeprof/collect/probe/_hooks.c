@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1071,7 +1072,8 @@ USUAL static PyObject *hook_call(Hook *self, PyObject *args, PyObject *kwargs)
 
 /* --- Files where few descriptors are left -----------------------------------------------------------------------------------
 
-The interpreter's lock is kept meanwhile: the descriptor that this takes is no other Python thread's for that time. */
+The interpreter's lock is kept meanwhile: the descriptor that this takes is no other Python thread's for that time.
+fstat and fcntl are asked of the kernel: by their names they bind the file to a newer glibc than the oldest Python's. */
 
 static PyObject *append_at_once(PyObject *module, PyObject *args)
 {
@@ -1086,7 +1088,7 @@ static PyObject *append_at_once(PyObject *module, PyObject *args)
     int number = open(PyBytes_AsString(path), O_WRONLY | O_APPEND | O_CLOEXEC);
     int error = number < 0 ? errno : 0;
     if (number >= 0) {
-        if (fstat(number, &facts) < 0)
+        if (syscall(SYS_fstat, number, &facts) < 0)
             error = errno;
         else if (facts.st_dev != device || facts.st_ino != inode)
             error = ESTALE;
@@ -1108,7 +1110,7 @@ static PyObject *count_open(PyObject *module, PyObject *limit)
     if (most == -1 && PyErr_Occurred())
         return NULL;
     for (long number = 0; number < most; number++)
-        open_files += fcntl((int)number, F_GETFD) >= 0;
+        open_files += syscall(SYS_fcntl, (int)number, F_GETFD) >= 0;
     return PyLong_FromLong(open_files);
 }
 
