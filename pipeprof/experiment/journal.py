@@ -14,10 +14,7 @@ import msgspec
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
-from pipeprof.record.document import (
-    FileName,
-    read_document,
-)
+from pipeprof.record.document import FileName, read_document
 from pipeprof.record.plain_file import refuse_links_out, remove
 from pipeprof.record.run import new_run_id
 from pipeprof.units import utc_now

@@ -24,11 +24,7 @@ from pipeprof.experiment.journal import (
     saved,
     spent,
 )
-from pipeprof.record.document import (
-    BAD_JSON,
-    MOST_BYTES,
-    FileName,
-)
+from pipeprof.record.document import BAD_JSON, MOST_BYTES, FileName
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it

@@ -13,16 +13,7 @@ import msgspec
 
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
-from pipeprof.query.rows import (
-    RepCommunication,
-    RepCount,
-    RepCurve,
-    RepMemory,
-    RepOp,
-    RepPhase,
-    RepPipelineOp,
-    RepStep,
-)
+from pipeprof.query.rows import RepCommunication, RepCount, RepCurve, RepMemory, RepOp, RepPhase, RepPipelineOp, RepStep
 from pipeprof.record.measures import Measures, Repetition, digests_of
 from pipeprof.record.note import note
 

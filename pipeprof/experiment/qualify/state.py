@@ -14,10 +14,7 @@ from pipeprof.experiment.arms import Workspace, tree_state
 from pipeprof.experiment.journal import refuse_links
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
-from pipeprof.record.document import (
-    FileName,
-    read_document,
-)
+from pipeprof.record.document import FileName, read_document
 from pipeprof.record.git import git_or_none
 from pipeprof.record.plain_file import remove
 from pipeprof.record.text import printable, printable_all

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeprof.report.sections.block import (
-    Block,
-    Section,
-    filled,
-    in_windows,
-    portion,
-    rows_at,
-    timed_steps,
-    times,
-)
+from pipeprof.report.sections.block import Block, Section, filled, in_windows, portion, rows_at, timed_steps, times
 from pipeprof.report.words import training
 from pipeprof.report.words.names import INTERVALS, TRACE, title
 from pipeprof.report.words.training import LEAST_WAIT, PARTS, repeated_passes
