@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.query.rows import DataWait, JudgedSink, JudgedStage, StorageUse
-    from pipeprof.verdict.candidate import Cache
     from pipeprof.verdict.capacity import Loop, Trial
     from pipeprof.verdict.decision import Decision
     from pipeprof.verdict.facts import StageFacts
+    from pipeprof.verdict.storage import CachePoint
 
 
 # Doubts that say something of the stage that is named.
@@ -137,7 +137,7 @@ def _name(
     one: Decision,
     rows: Sequence[JudgedStage],
     loop: Loop,
-    points: Sequence[Cache],
+    points: Sequence[CachePoint],
     environment: Mapping[str, str],
 ) -> None:
     """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier.

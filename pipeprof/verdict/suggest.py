@@ -25,6 +25,7 @@ from pipeprof.verdict.capacity import (
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.facts import ITERABLE
 from pipeprof.verdict.options import (
+    ONE_THREAD,
     in_cpp,
     one_thread,
     options,
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeprof.query.rows import JudgedStage
-    from pipeprof.verdict.candidate import Cache
     from pipeprof.verdict.capacity import Basis
+    from pipeprof.verdict.storage import CachePoint
 
 
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
@@ -109,7 +110,7 @@ def suggestions(row: JudgedStage, kind: str | None, loop: Loop, *, shared: bool 
 
 
 def beside_settings(
-    row: JudgedStage, kind: str | None, loop: Loop, points: Sequence[Cache], environment: Mapping[str, str]
+    row: JudgedStage, kind: str | None, loop: Loop, points: Sequence[CachePoint], environment: Mapping[str, str]
 ) -> Iterator[Suggestion]:
     """What needs no other setting of this stage: rows that are kept in memory, one thread for each call of a library.
 
@@ -118,15 +119,15 @@ def beside_settings(
     best = best_point(points)
     if best is not None:
         gained = cached(best, loop).prediction
-        facts = {"op": {name: best[name] for name in ("op_id", "op_type", "name")}, "bytes": best["bytes"],
-                 "prediction": _stated(gained)}  # fmt: skip
+        facts = {"op": best.op, "bytes": best.bytes, "prediction": _stated(gained)}
         yield Suggestion(
-            "keep_rows", facts, best["op_id"], place=best["site"], basis=gained.basis,
-            not_when={"code": "rows_change"} if best["python"] else None, **_gains(gained),
+            "keep_rows", facts, best.op_id, place=best.site, basis=gained.basis,
+            not_when={"code": "rows_change"} if best.python else None, **_gains(gained),
         )  # fmt: skip
     if row.is_python and kind in ("cpu", "gil") and loop.is_contended:
         for threads in one_thread(environment):
-            yield _of("one_thread", row, {"variables": dict(threads.environment)})
+            if threads.environment == ONE_THREAD:  # nobody chose a number
+                yield _of("one_thread", row)
 
 
 def _of_type(row: JudgedStage, kind: str | None, loop: Loop) -> list[Suggestion]:

@@ -181,14 +181,6 @@ def _keep_rows(facts: Facts) -> tuple[str, str]:
     return f"keep {kept}, from the second epoch on", ""
 
 
-def _one_thread(facts: Facts) -> tuple[str, str]:
-    set_so = " ".join(f"{name}={value}" for name, value in facts["variables"].items())
-    return (
-        f"let each call of NumPy, OpenCV and the like in {op_label(facts['op'])} use one thread ({set_so})",
-        "their threads and the training's take the cores from each other; what it brings cannot be predicted",
-    )
-
-
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
@@ -247,7 +239,11 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "it is a dataset of MindSpore's already, and GeneratorDataset takes each of its rows through Python",
     ),
     "keep_rows": _keep_rows,
-    "one_thread": _one_thread,
+    "one_thread": _on_op(
+        "let each call of NumPy, OpenCV and the like in {op} use one thread (OMP_NUM_THREADS=1, "
+        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))",
+        "their threads and the training's take the cores from each other; what it brings cannot be predicted",
+    ),
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
         "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"
