@@ -11,6 +11,7 @@ from pipeprof.escape import markdown_code
 from pipeprof.report.answer import interruptions
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
+from pipeprof.report.pictures.path import Step, path_of
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
 from pipeprof.report.words import speedup, training
@@ -93,7 +94,14 @@ def document(content: Content, written: Sequence[str] = (), folder: str = "") ->
     first, *more = _answer(content)
     failed = content.get("failed_runs", ())
     more += [f"{_failed(failed)} (the last: {failed[-1]['error']})"] if failed else []
-    sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
+    more.append(f"command: {shlex.join(content['command'])}")
+    sections = [
+        Section("", notes=more, picture=lambda: path_of(_path(content))),
+        *_change(content),
+        _trials(content),
+        _permuting(content),
+        _not_worth(content),
+    ]
     by_hand = _for_speed(content)
     draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
     sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after")), draws=draws))
@@ -276,6 +284,15 @@ def _p_value(final: Mapping[str, Any]) -> str:
     return "-" if value is None else f"{max(1 - value, 1e-6):.2g}"
 
 
+def _change(content: Content) -> list[Section]:
+    """The patch."""
+    if content["patch"] is None:
+        return []
+    diff = content["patch"]["diff"].splitlines()
+    none = [] if diff else ["no line could be changed safely"]
+    return [Section("", strong=["Change"], notes=none, code=diff, language="diff")]
+
+
 def _trials(content: Content) -> Section:
     """Each trial: what, what was predicted, what came out."""
     trials, need = content["trials"], NEEDS.get(content["goal"])
@@ -296,6 +313,30 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
     what = speedup.changes(one["what"])
     why = f": {one['error']}" if one["error"] and one["verdict"] in REASONED else ""
     return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
+
+
+LOOKS = {"accepted": "good", "failed": "bad", "slower": "bad", "other_data": "bad"}
+
+
+def _path(content: Content) -> list[Step]:
+    """The trials, and the whole set behind them."""
+    need, final = NEEDS.get(content["goal"]), content["final"]
+    steps = []
+    for number, one in enumerate(content["trials"], 1):
+        what, predicted, *_, came = _trial(one, need)
+        low, high = one["prediction"]["low"], one["prediction"]["high"]
+        steps.append(Step(
+            f"{number}. {what}", f"predicted {predicted}", LOOKS.get(one["verdict"], "low"), f"{capital(came)}:",
+            None if low is None or high is None else (low, high),
+            None if one["ratio"] is None else (one["ratio"], *(one["interval"] or [one["ratio"]] * 2)),
+        ))  # fmt: skip
+    if final is not None and final["ratio"] is not None:
+        proven, ends = content["verdict"] == "proven", (final["low"], final["high"])
+        measured = (final["ratio"], *(final["ratio"] if end is None else end for end in ends))
+        about = f"{_figure(content)}, {_rates(final)}"
+        steps.append(Step("All that were accepted, together", about, "good" if proven else "low",
+                          "Proven:" if proven else "Not proven:", None, measured))  # fmt: skip
+    return steps
 
 
 def _predicted(prediction: Mapping[str, Any]) -> str:
@@ -410,24 +451,18 @@ def _cache(one: Mapping[str, Any]) -> str:
 
 
 def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[Section]:
-    """The patch, what it cannot change, and where it was written."""
+    """What the patch cannot change, and where it was written."""
     patch = content["patch"]
     if patch is None:
         return []
-    diff = patch["diff"].splitlines()
-    none = [] if diff else ["no line could be changed safely"]
     by_hand = [
         f"{_place(one)} ({BY_HAND[one['why']]}{SAID[one['why']].format(one['detail']) if one.get('detail') else ''})"
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
-    if content.get("stop_after") and diff:
+    if content.get("stop_after") and patch["diff"]:
         notes.append("note: each run ended early, so pipelines that come later and share these lines were not seen")
     if any(one.get("max_rowsize") for one in content["settings"].get("operators", ())):
         notes.append("note: MindSpore 2.8 and later warn of max_rowsize, and will remove it in a future version")
     notes += [f"Written into {folder}: {', '.join(written)}"] if written else []
-    return [
-        Section("Change", notes=none, code=diff, language="diff"),
-        Section("To change by hand", notes=by_hand),
-        Section("", notes=notes),
-    ]
+    return [Section("To change by hand", notes=by_hand), Section("", notes=notes)]
