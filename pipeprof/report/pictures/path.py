@@ -44,8 +44,8 @@ def _step(step: Step, scale: tuple[float, float]) -> list[str]:
         low, high = (_share(end, scale) for end in step.predicted)
         drawn.append(f'<rect class="entries" x="{low:.1f}%" width="{max(high - low, 0.5):.1f}%" y="5" height="8"/>')
     if step.measured:
-        ratio, low, high = (_at(value, scale) for value in step.measured)
-        drawn.append(f'<line class="spread" x1="{low}" x2="{high}" y1="9" y2="9"/><circle cx="{ratio}" cy="9" r="5"/>')
+        dot, begin, end = (_at(value, scale) for value in step.measured)
+        drawn.append(f'<line class="spread" x1="{begin}" x2="{end}" y1="9" y2="9"/><circle cx="{dot}" cy="9" r="5"/>')
     figure = f"measured x{step.measured[0]:.2f}" if step.measured else "not measured"
     return [
         f'<li class="stage {step.kind}">',
