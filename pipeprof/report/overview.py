@@ -67,4 +67,3 @@ def _of_rollup(rollup: pa.Table) -> Overview:
         msgspec.json.decode(ranks[0]["causes"], type=RunVerdict), ranks[0]["verdict"],
         median_step_ns([row for row in ranks if row["median_ns"] is not None]),
     )  # fmt: skip
-

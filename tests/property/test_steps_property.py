@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.read.spool.process import Kind, Mark
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.steps import find_steps
 
 EVENT = st.tuples(st.sampled_from(["row", "stop", "update", "call", "compile"]), st.integers(0, 30), st.integers(1, 30))

@@ -111,6 +111,7 @@ def run(make_run):
         {"step": at, "kind": "train", "kind_step": at, "start_ns": at * 10, "end_ns": at * 10 + 10} for at in range(3)
     ]})  # fmt: skip
     made.manifest.reps = [Rep(rep=0, zero_realtime_ns=1, zero_monotonic_ns=0, exit_code=0)]
+    made.manifest.state = "complete"
     made.save()
     return made
 
