@@ -153,3 +153,60 @@ def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is
     (counted,) = set(rows.values())  # those after the last timed one are in no figure
     assert 160 <= counted <= 2 * 160
     assert max(spent, key=spent.get) == 3  # Slow
+
+
+TUNED = '''"""A dataset that waits, and a loader without workers: `python train.py LIBRARY`."""
+
+import sys
+import time
+
+import loader_kinds
+import numpy as np
+
+LIBRARY = loader_kinds.of(sys.argv[1])
+
+
+class Rows(LIBRARY.Dataset):
+    def __getitem__(self, index):
+        time.sleep(0.03)
+        return np.full(8, index % 5, np.float32), np.int32(index % 2)
+
+    def __len__(self):
+        return 4 * 12
+
+
+def stack(rows):
+    return [np.stack(column) for column in zip(*rows, strict=True)]
+
+
+step = LIBRARY.trainer()
+loader = LIBRARY.DataLoader(Rows(), batch_size=4, shuffle=True, collate_fn=stack)
+for epoch in range(2):
+    for x, y in loader:
+        step(x, y)
+        time.sleep(0.05)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.measures
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in, library):
+    """Each batch of the unchanged side waits 120 ms, and two workers make them while the training takes 50."""
+    home = pipeprof_in("tune")
+    for name in ("loader_kinds.py", "parts.py"):
+        (home.folder / name).write_text((WORKLOADS / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (home.folder / "train.py").write_text(TUNED, encoding="utf-8")
+    command = [home.python, "train.py", library]
+    done = home.run("tune", "--budget", "30m", "-o", "tuned", "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["final"]["batches"]) == ("proven", "same"), done.stderr
+    assert found["final"]["low"] > 1.2
+    [setting] = found["settings"]["operators"]
+    assert (setting["of_loader"], setting["workers"]) == (True, 2)
+    assert found["patch"]["by_hand"] == []
+    applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, shuffle=True, collate_fn=stack, num_workers=2)"
+    assert line in (home.folder / "train.py").read_text(encoding="utf-8")

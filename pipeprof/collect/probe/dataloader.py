@@ -102,7 +102,7 @@ def _install_loader(loader, iterator, next_index, names):
     describe, processes = functools.partial(_describe, names), functools.partial(_processes, names)
     arguments.install(loader)
     workers.wrap(loader, "__init__", callables._with_site)
-    workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _keeps, processes))
+    workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _kept, processes))
     workers.wrap(iterator, "__init__", lambda original: _with_feed_of(original, _of_iterators))
     ready = functools.partial(_ready, names)
     workers.wrap(iterator, "__next__", lambda original: loaders.with_fetches(original, _of_iterators.get, ready))
@@ -173,9 +173,10 @@ def _default(loader):
     return module.default_collate if loader.auto_collation else module.default_convert
 
 
-def _keeps(loader):
-    """Whether its workers persist, and an iterator with a feed is handed out again."""
-    return loader.__dict__.get("_iterator") in _of_iterators
+def _kept(loader):
+    """The feed of the iterator that is handed out again, since its workers persist; None for a new one."""
+    iterator = loader.__dict__.get("_iterator")
+    return None if iterator is None else _of_iterators.get(iterator)
 
 
 def _processes(names, iterator):
