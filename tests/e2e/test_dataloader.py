@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from conftest import WORKLOADS, clean_environment, script
@@ -13,6 +14,7 @@ from conftest import WORKLOADS, clean_environment, script
 from pipeprof.report.run_verdict import verdict_of
 
 pytestmark = pytest.mark.mindspore
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LIBRARIES = ["mindspore", *(["torch"] if find_spec("torch") else [])]
 OURS = re.compile(r'  File "[^"]*/collect/probe/.*\n(?:    .*\n)*', re.MULTILINE)
 NUMBERS = re.compile(r"pid[^ ]* *\d+|line \d+")
@@ -155,6 +157,34 @@ def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is
     assert max(spent, key=spent.get) == 3  # Slow
 
 
+def of_library(name):
+    """A test with a library that the extra `torch` brings."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed: make test-torch")
+
+
+@pytest.mark.parametrize(
+    ("example", "name", "evaluated"),
+    [
+        pytest.param("hugging_face_trainer.py", "Texts", 0, marks=of_library("transformers")),
+        pytest.param("lightning_module.py", "Pictures", 2 + 2 * 4, marks=of_library("lightning")),
+    ],
+)
+def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded, example, name, evaluated):
+    """Each trains 40 steps; Lightning looks at two batches of its validation before the first one."""
+    script_of = EXAMPLES / example
+    recording = recorded("other_torch.py", str(script_of))
+    assert recording.done.returncode == 0, recording.done.stderr
+    steps = recording.rows("step")
+    assert len(recording.training()) == 40
+    assert sum(row["kind"] == "eval" for row in steps) == evaluated
+    assert {row["updates"] for row in recording.training()} == {1}
+    lead = verdict_of(recording.run).verdict.lead
+    assert (lead.code, lead.stage.op_type, lead.stage.name) == ("input_bound", "Dataset", name)
+    assert lead.stage.code.startswith(f"{script_of}:")
+    warned = [code for code in recording.warned() if code.startswith("probe_failed")]
+    assert warned == []
+
+
 TUNED = '''"""A dataset that waits, and a loader without workers: `python train.py LIBRARY`."""
 
 import sys
@@ -180,7 +210,7 @@ def stack(rows):
 
 
 step = LIBRARY.trainer()
-loader = LIBRARY.DataLoader(Rows(), batch_size=4, shuffle=True, collate_fn=stack)
+loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack)
 for epoch in range(2):
     for x, y in loader:
         step(x, y)
@@ -208,5 +238,5 @@ def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in,
     assert found["patch"]["by_hand"] == []
     applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
-    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, shuffle=True, collate_fn=stack, num_workers=2)"
+    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers=2)"
     assert line in (home.folder / "train.py").read_text(encoding="utf-8")

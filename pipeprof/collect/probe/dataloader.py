@@ -9,7 +9,7 @@ import functools
 import weakref
 from itertools import islice
 
-from . import again, arguments, cached, callables, loaders, recorder, workers
+from . import again, arguments, cached, callables, digest, loaders, recorder, workers
 
 SAMPLER, DATASET, TRANSFORM, COLLATE = "Sampler", "Dataset", "Transform", "Collate"
 COMPOSE = "torchvision.", "Compose"  # module and class of what has a list of `transforms`
@@ -40,6 +40,7 @@ TORCH = Names("_index_sampler", "_workers", "_index_queues", "_task_info", ("_wo
 
 def install(module):
     """mindspore.dataset.dataloader.dataloader: the loader and its iterators."""
+    digest.install(module.DataLoader)
     again.install(module.DataLoader, module._Iterator, "terminate", _of_iterators)
     _install_loader(module.DataLoader, module._Iterator, "_get_next_index", MINDSPORE)
     workers.wrap(module._MultiProcessIterator, "terminate", _closing)

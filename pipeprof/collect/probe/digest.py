@@ -14,7 +14,7 @@ import hashlib
 import random
 import sys
 
-from . import recorder
+from . import recorder, workers
 
 SEED, OTHER_SEED = 1, 2
 UNSET = 5489  # MindSpore's seed where nobody set one
@@ -186,6 +186,33 @@ def begin(number, site, hidden, of_loader=False):
         (_seed_process if of_loader else _seed)(options.get("other_seed"))
     _begun.append(site)
     return WholeEpochs(number, site) if every else Digests(number, site, int(most))
+
+
+def install(loader):
+    """Hook the class of a loader that makes itself a generator where the script gives none; that gets a seed, too."""
+    options = recorder.REC.options
+    if options.get("digest") or options.get("digest_all"):
+        workers.wrap(loader, "__init__", _seeded)
+
+
+def _seeded(original):
+    import inspect
+
+    signature = inspect.signature(original)
+
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if signature.bind(self, *args, **kwargs).arguments.get("generator") is None:
+            recorder.guarded("digest", _seed_generator, self.generator)
+
+    return __init__
+
+
+def _seed_generator(generator):
+    from numpy.random import default_rng
+
+    seed = OTHER_SEED if recorder.REC.options.get("other_seed") else SEED
+    generator.bit_generator.state = default_rng(seed).bit_generator.state
 
 
 def feed(state, value):

@@ -289,6 +289,20 @@ def test_the_generators_of_the_process_begin_anew_at_the_first_iterator_of_a_loa
     assert seeds == []  # of MindSpore's dataset
 
 
+def test_a_generator_that_a_loader_makes_itself_gets_a_seed_and_that_of_the_script_stays(digest, rec):
+    class Loader:
+        def __init__(self, rows, generator=None):
+            self.rows = rows
+            self.generator = np.random.default_rng() if generator is None else generator
+
+    rec._options = {"digest_all": True}
+    digest.install(Loader)
+    assert Loader([1]).generator.random() == Loader([1], None).generator.random()
+    assert Loader([1], np.random.default_rng(7)).generator.random() == np.random.default_rng(7).random()
+    with pytest.raises(TypeError, match="batches"):
+        Loader([1], batches=3)
+
+
 def test_an_epoch_that_a_loop_left_is_told_when_it_begins_again(digest, rec, seeds):
     rec._options = {"digest_all": True}
     found = digest.begin(0, "train.py:1", hidden=False, of_loader=True)
