@@ -26,7 +26,7 @@ def install_backward(module):
 
 
 def _with_section(original):
-    torch = sys.modules["torch"]
+    torch = sys.modules.get("torch")
 
     @functools.wraps(original)
     def backward(*args, **kwargs):

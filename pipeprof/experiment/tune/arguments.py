@@ -210,7 +210,7 @@ def set_together(rows: Iterable[Mapping[str, Any]]) -> Together:
     """By op_id and setting: the operators, itself included, that one argument of the user's sets over a function."""
     sources, given = Sources(), defaultdict[tuple[str, Argument], set[int]](set)
     for row in rows:
-        for setting in keywords_of(row["op_type"]):
+        for setting in keywords_of(str(row.get("op_type"))):
             argument, why = sources.argument(row, setting)
             if argument.steps and not why:
                 given[setting, argument].add(row["op_id"])

@@ -299,7 +299,12 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     changeable = frozenset(row["op_id"] for row in ops)
     nodes = numa_nodes() if shutil.which("taskset") else []
     recorded = Recorded(
-        caches, sizes, nodes, leaves, changeable, _set_together([row for row in ops if row["op_type"] not in STAGES])
+        caches,
+        sizes,
+        nodes,
+        leaves,
+        changeable,
+        _set_together([row for row in ops if row.get("op_type") not in STAGES]),
     )
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)

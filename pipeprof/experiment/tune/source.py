@@ -20,7 +20,7 @@ BOM = "\ufeff"
 CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
 METHODS = frozenset({"map", "batch"})
 OF_OPERATOR = {"workers": "num_parallel_workers", "processes": "python_multiprocessing", "max_rowsize": "max_rowsize"}
-OF_LOADER = {"workers": NAMES["workers"], "prefetch_factor": NAMES["prefetch"], "persistent": NAMES["persistent"]}
+OF_LOADER = {"prefetch_factor" if name == "prefetch" else name: keyword for name, keyword in NAMES.items()}
 KEYWORDS = frozenset({*OF_OPERATOR.values(), *OF_LOADER.values()})
 PLACES = {"num_workers": 5}  # of arguments that may be given by their place
 

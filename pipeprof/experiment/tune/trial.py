@@ -48,7 +48,7 @@ def new_trial(candidate: Candidate, seen: Recording, state: TuneState) -> Trial:
             node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "", **values,
         )
         for change in changes_of(candidate, ops)
-        if (row := ops.get(change.op_id)) and (values := _values(change, row["op_type"]))
+        if (row := ops.get(change.op_id)) and (values := _values(change, str(row.get("op_type"))))
     ]  # fmt: skip
     prefetch = next((one.prefetch for one in candidate.changes if one.prefetch is not None), None)
     if any(one.of_loader for one in operators):

@@ -27,7 +27,7 @@ MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
 def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
     diagnosis, run = content["diagnosis"], content["run"]
-    traced = any(item["why"] == TRACED for item in content.get("not_measured", ()))
+    traced = any(item.get("why") == TRACED for item in content.get("not_measured", ()))
     given = Answer("", confidence=None)
     if diagnosis["verdict"] == "consumer_bound" and training.only_reads(run):
         return _keeps_up(content)
