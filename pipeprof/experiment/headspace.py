@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.launch import command_path
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
@@ -32,6 +33,7 @@ def run_headspace(command: Sequence[str], plan: Plan, folder: Path, say: Callabl
 
     Raises WorkloadError when the command fails, MeasureError when there is no training iterator to replace.
     """
+    command_path(command)
     make_folder(folder)
     wishes: list[dict[str, Any]] = []
 
