@@ -12,7 +12,8 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.answer.since import since
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
-from pipeprof.report.charts.script import bundle, figure
+from pipeprof.report.charts.script import figure
+from pipeprof.report.code_html import to_copy
 from pipeprof.report.kept import stored
 from pipeprof.report.page import page
 from pipeprof.report.pictures import picture_of
@@ -51,7 +52,7 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     for name, _, lines in parts:
         body += [f'<section id="{name}">', *lines, "</section>"]
     live = any(chart.drawn is not None for chart in charts)
-    return page(f"pipeprof report {content['run']['path']}", body, bundle() if live else "")
+    return page(f"pipeprof report {content['run']['path']}", body, drawn=live)
 
 
 def of_run(run: Run, content: dict[str, Any]) -> str:
@@ -103,10 +104,10 @@ def _first(content: dict[str, Any]) -> list[str]:
     ]
     if answer.extra:
         shown = "\n".join(map(escape, answer.extra))
-        lines.append(f"<dt>{escape(answer.extra_title)}</dt><dd><pre>{shown}</pre></dd>")
+        lines.append(f"<dt>{escape(answer.extra_title)}</dt><dd>{to_copy(shown)}</dd>")
     if answer.next_command:
         shown = "\n".join(_unbroken(line) for line in pasted(answer.next_command))
-        lines.append(f"<dt>Next</dt><dd>{words(capital(answer.next_purpose))}:<pre>{shown}</pre></dd>")
+        lines.append(f"<dt>Next</dt><dd>{words(capital(answer.next_purpose))}:{to_copy(shown)}</dd>")
     return [*lines, "</dl>", "</div>"]
 
 

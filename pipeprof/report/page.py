@@ -1,4 +1,4 @@
-"""An HTML page that stands alone: nothing fetched, readable on paper, light and dark; no script but that of charts."""
+"""An HTML page that stands alone: nothing fetched, readable on paper, light and dark; no script but its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from pathlib import Path
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words
 from pipeprof.report.charts.chart import middle_cut
+from pipeprof.report.charts.script import bundle, javascript
 
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 MOST_LETTERS = 40  # of a word without a blank: a longer one is cut in the middle
+LIVELY = ("data-copy", "sortable", 'class="contents"')  # what the script of a page without charts is for
 
 
-def page(title: str, body: Iterable[str], script: str = "", refresh_s: int = 0, look: str = "") -> str:
-    """The whole page. `title` is text, `look` its classes; `body` and `script` are HTML and JavaScript.
+def page(title: str, body: Iterable[str], *, drawn: bool = False, refresh_s: int = 0, look: str = "") -> str:
+    """The whole page. `title` is text, `look` its classes; `body` is HTML, with charts to be `drawn` or without.
 
-    The page's policy allows that script and the style by their hashes, and nothing else. A page with `refresh_s` is
+    The page's policy allows its one script and the style by their hashes, and nothing else. A page with `refresh_s` is
     asked for again after so many seconds.
     """
+    lines = list(body)
+    lively = any(mark in line for line in lines for mark in LIVELY)
+    script = bundle() if drawn else javascript("page") if lively else ""
     name, heading = escape(title), f'<h1 class="{look}">' if look else "<h1>"
     policy = f"default-src 'none'; style-src {digest(STYLE)}"
     if script:
@@ -31,7 +36,7 @@ def page(title: str, body: Iterable[str], script: str = "", refresh_s: int = 0, 
         *([f'<meta http-equiv="refresh" content="{refresh_s}">'] if refresh_s else []),
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{heading}{html_words(title)}</h1>",
-        *body,
+        *lines,
         "</main>",
         *([f"<script>{script}</script>"] if script else []),
         "</body>",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
 from pipeprof.report.charts import MISSING, can_draw
-from pipeprof.report.charts.script import bundle, figure
+from pipeprof.report.charts.script import figure
+from pipeprof.report.code_html import code_lines
 from pipeprof.report.page import page, shortened, table
 
 if TYPE_CHECKING:
@@ -23,21 +24,24 @@ def page_of(title: str, sections: Iterable[Section], style: str = "") -> str:
     shown = [one for one in sections if one.says_something or one.charts]
     drawn = any(one.charts for one in shown) and can_draw()
     body = [line for one in _cards(shown) for line in one]
-    return page(title, body, bundle() if drawn else "", look=style)
+    return page(title, body, drawn=drawn, look=style)
 
 
 def _cards(sections: Iterable[Section]) -> list[list[str]]:
     """The lines of each part of the page; sections without a title belong to what stands above them."""
     cards: list[list[str]] = []
+    ends: list[list[str]] = []
     for section in sections:
         lines = section_lines(section)
-        if section.folded:
-            cards.append(lines)
-        elif lines and (section.title or not cards or cards[-1][-1] != "</section>"):
-            cards.append(["<section>", *lines, "</section>"])
-        elif lines:
-            cards[-1][-1:] = [*lines, "</section>"]
-    return cards
+        if not lines:
+            continue
+        if section.folded or section.title or section.picture or not cards or not ends[-1]:
+            start = [] if section.folded else ['<section class="first">', "<div>"] if section.picture else ["<section>"]
+            cards.append(start)
+            beside = ["</div>", *section.picture()] if section.picture else []
+            ends.append([] if section.folded else [*beside, "</section>"])
+        cards[-1] += lines
+    return [card + end for card, end in zip(cards, ends, strict=True)]
 
 
 def section_lines(section: Section) -> list[str]:
@@ -51,7 +55,7 @@ def section_lines(section: Section) -> list[str]:
     if section.notes:
         lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]
     if section.code:
-        lines.append(f'<pre class="wide" tabindex="0">{chr(10).join(map(escape, section.code))}</pre>')
+        lines += code_lines(section.code, section.language)
     for block in section.blocks:
         lines += block_lines(block)
     lines += [line for chart in charts for line in figure(chart)]

@@ -7,10 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from pipeprof.escape import markdown_code
 from pipeprof.report.answer import interruptions
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.document import Document
+from pipeprof.report.pictures.path import Step, path_of
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
 from pipeprof.report.words import speedup, training
@@ -88,14 +91,50 @@ BY_HAND = {
 SAID = {"same_line": "; this one runs `{}`", "expression": ": `{}`"}  # of its detail
 
 
+class Prediction(msgspec.Struct, frozen=True):
+    """The interval that a change was predicted to bring, as ratios of speeds."""
+
+    low: float | None = None
+    high: float | None = None
+    learned: bool = False
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A trial as the result has it."""
+
+    what: list[dict[str, Any]]
+    prediction: Prediction
+    verdict: str
+    a: list[float] = []
+    saved: float | None = None
+    interval: tuple[float, float] | None = None
+    ratio: float | None = None
+    batches: str = "not_seen"
+    predicted_wrong: bool = False
+    stopped: str | None = None
+    error: str = ""
+
+
+def trials_of(content: Content) -> list[Trial]:
+    """In the order in which they were made."""
+    return msgspec.convert(content["trials"], list[Trial])
+
+
 def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
     """The result; `written` are the files that were put into the `folder`."""
     first, *more = _answer(content)
     failed = content.get("failed_runs", ())
     more += [f"{_failed(failed)} (the last: {failed[-1]['error']})"] if failed else []
-    sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
+    more.append(f"command: {shlex.join(content['command'])}")
+    sections = [
+        Section("", notes=more, picture=lambda: path_of(_path(content))),
+        *_change(content),
+        _trials(content),
+        _permuting(content),
+        _not_worth(content),
+    ]
     by_hand = _for_speed(content)
-    draws = any(one["batches"] in ("random", "not_reproducible", "other") for one in content["trials"])
+    draws = any(one.batches in ("random", "not_reproducible", "other") for one in trials_of(content))
     sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after")), draws=draws))
     sections += [mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
     if folder and content["seen"]:
@@ -141,10 +180,10 @@ def _place(by_hand: Content) -> str:
     return f"{by_hand['place'] + ': ' if by_hand['place'] else ''}{by_hand['what']}"
 
 
-def _in_all(trials: Sequence[Content], content: Content) -> list[dict[str, Any]]:
+def _in_all(trials: Sequence[Trial], content: Content) -> list[dict[str, Any]]:
     """What the accepted trials changed together, of the whole set: from the first value to the last."""
     changed: dict[Any, dict[str, Any]] = {}
-    for item in (item for one in trials for item in one["what"] if _holds(item, content)):
+    for item in (item for one in trials for item in one.what if _holds(item, content)):
         where = item["op"] if item["op_id"] is None else item.get("node")
         alone = {"maps_after", "cache"} & {*item["change"]}  # whose words leave no room for others
         own = changed.setdefault((where, *alone), {**item, "change": {}})["change"]
@@ -187,7 +226,7 @@ def _answer(content: Content) -> list[str]:
     elif verdict == "not_judged":
         head = f"not judged: {final['error'] or _checked(final)}; nothing is recommended"
         unknown = final["batches"] in ("not_reproducible", "not_seen") and not final["error"]
-        kept = any(_changes(one["what"], "cache", "maps_after") for one in _came(content, "accepted"))
+        kept = any(_changes(one.what, "cache", "maps_after") for one in _came(content, "accepted"))
         head += "; --allow-unchecked takes it" if unknown and not kept and not content.get("allow_unchecked") else ""
     else:
         head = f"undecided: {gain} is not proven; nothing is recommended"
@@ -198,15 +237,15 @@ def _answer(content: Content) -> list[str]:
     return [head, *filter(None, [pairs if final["a"] else "", batches]), ended]
 
 
-def _came(content: Content, verdict: str) -> list[Mapping[str, Any]]:
+def _came(content: Content, verdict: str) -> list[Trial]:
     """The trials that came out so."""
-    return [one for one in content["trials"] if one["verdict"] == verdict]
+    return [one for one in trials_of(content) if one.verdict == verdict]
 
 
 def _nothing_proven(content: Content) -> str:
     """The first line where the whole set was not timed."""
     unchecked = _came(content, "unchecked")
-    helped = [one for one in unchecked if not _changes(one["what"], "cache", "maps_after")]
+    helped = [one for one in unchecked if not _changes(one.what, "cache", "maps_after")]
     helps = helped and not content.get("allow_unchecked")
     if content["verdict"] == "undecided":
         text = NOTHING_PROVEN["lacks_time" if content["lacks_time"] else "undecided"]
@@ -237,7 +276,7 @@ def _figure(content: Content) -> str:
 
 def _since(content: Content) -> str:
     """What is said of a cache: the first epoch, which fills it, is not in the figures."""
-    accepted = [item for one in _came(content, "accepted") for item in one["what"]]
+    accepted = [item for one in _came(content, "accepted") for item in one.what]
     return " from the second epoch on" if _changes(accepted, "cache") else ""
 
 
@@ -276,41 +315,74 @@ def _p_value(final: Mapping[str, Any]) -> str:
     return "-" if value is None else f"{max(1 - value, 1e-6):.2g}"
 
 
+def _change(content: Content) -> list[Section]:
+    """The patch."""
+    if content["patch"] is None:
+        return []
+    diff = content["patch"]["diff"].splitlines()
+    none = [] if diff else ["no line could be changed safely"]
+    return [Section("", strong=["Change"], notes=none, code=diff, language="diff")]
+
+
 def _trials(content: Content) -> Section:
     """Each trial: what, what was predicted, what came out."""
-    trials, need = content["trials"], NEEDS.get(content["goal"])
+    trials, need = trials_of(content), NEEDS.get(content["goal"])
     if not trials:
         return Section("", notes=["Nothing was tried"])
     head = ["change", "predicted", "measured", *([need] if need else []), "came out"]
     return Section("Tried, in this order", blocks=[Block(head, [_trial(one, need) for one in trials])])
 
 
-def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
-    wrong = ", outside the prediction" if one["predicted_wrong"] else ""
-    saved = [] if need is None else ["-" if one["saved"] is None else f"x{1 / one['saved']:.2f}"]
-    came = (SAVING if need else {}).get(one["verdict"], TRIALS[one["verdict"]])
-    if one["verdict"] == "unchecked" and one["ratio"] is None:
+def _trial(one: Trial, need: str | None) -> list[str]:
+    wrong = ", outside the prediction" if one.predicted_wrong else ""
+    saved = [] if need is None else ["-" if one.saved is None else f"x{1 / one.saved:.2f}"]
+    came = (SAVING if need else {}).get(one.verdict, TRIALS[one.verdict])
+    if one.verdict == "unchecked" and one.ratio is None:
         came = "its batches cannot be compared"
-    if one["stopped"] == "budget" and one["verdict"] == "undecided":
+    if one.stopped == "budget" and one.verdict == "undecided":
         came = "the time was over before the pairs decided"
-    what = speedup.changes(one["what"])
-    why = f": {one['error']}" if one["error"] and one["verdict"] in REASONED else ""
-    return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
+    what = speedup.changes(one.what)
+    why = f": {one.error}" if one.error and one.verdict in REASONED else ""
+    return [what, _predicted(one.prediction), f"{_measured(one)}{wrong}", *saved, f"{came}{why}"]
 
 
-def _predicted(prediction: Mapping[str, Any]) -> str:
-    if prediction["low"] is None or prediction["high"] is None:
+LOOKS = {"accepted": "good", "failed": "bad", "slower": "bad", "other_data": "bad"}
+
+
+def _path(content: Content) -> list[Step]:
+    """The trials, and the whole set behind them."""
+    need, final = NEEDS.get(content["goal"]), content["final"]
+    steps = []
+    for number, one in enumerate(trials_of(content), 1):
+        what, predicted, *_, came = _trial(one, need)
+        low, high = one.prediction.low, one.prediction.high
+        steps.append(Step(
+            f"{number}. {what}", f"predicted {predicted}", LOOKS.get(one.verdict, "low"), f"{capital(came)}:",
+            None if low is None or high is None else (low, high),
+            None if one.ratio is None else (one.ratio, *(one.interval or [one.ratio] * 2)),
+        ))  # fmt: skip
+    if final is not None and final["ratio"] is not None:
+        proven, ends = content["verdict"] == "proven", (final["low"], final["high"])
+        measured = (final["ratio"], *(final["ratio"] if end is None else end for end in ends))
+        about = f"{_figure(content)}, {_rates(final)}"
+        steps.append(Step("All that were accepted, together", about, "good" if proven else "low",
+                          "Proven:" if proven else "Not proven:", None, measured))  # fmt: skip
+    return steps
+
+
+def _predicted(prediction: Prediction) -> str:
+    if prediction.low is None or prediction.high is None:
         return "no prediction"
-    learned = " (corrected by an earlier trial)" if prediction.get("learned") else ""
-    return f"x{prediction['low']:.2f} to x{prediction['high']:.2f}{learned}"
+    learned = " (corrected by an earlier trial)" if prediction.learned else ""
+    return f"x{prediction.low:.2f} to x{prediction.high:.2f}{learned}"
 
 
-def _measured(one: Mapping[str, Any]) -> str:
-    if one["ratio"] is None:
+def _measured(one: Trial) -> str:
+    if one.ratio is None:
         return "not measured"
-    low, high = one["interval"] or (0.0, 0.0)
+    low, high = one.interval or (0.0, 0.0)
     between = f" ({low:.2f} to {high:.2f})" if high <= FAR * low else ""  # of two pairs that differ it may be 0 to 900
-    return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
+    return f"x{one.ratio:.2f}{between} in {format_count(len(one.a), 'pair')}"
 
 
 def _left_out(content: Content) -> list[Any]:
@@ -410,24 +482,18 @@ def _cache(one: Mapping[str, Any]) -> str:
 
 
 def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[Section]:
-    """The patch, what it cannot change, and where it was written."""
+    """What the patch cannot change, and where it was written."""
     patch = content["patch"]
     if patch is None:
         return []
-    diff = patch["diff"].splitlines()
-    none = [] if diff else ["no line could be changed safely"]
     by_hand = [
         f"{_place(one)} ({BY_HAND[one['why']]}{SAID[one['why']].format(one['detail']) if one.get('detail') else ''})"
         for one in patch["by_hand"]
     ]
     notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
-    if content.get("stop_after") and diff:
+    if content.get("stop_after") and patch["diff"]:
         notes.append("note: each run ended early, so pipelines that come later and share these lines were not seen")
     if any(one.get("max_rowsize") for one in content["settings"].get("operators", ())):
         notes.append("note: MindSpore 2.8 and later warn of max_rowsize, and will remove it in a future version")
     notes += [f"Written into {folder}: {', '.join(written)}"] if written else []
-    return [
-        Section("Change", notes=none, code=diff, language="diff"),
-        Section("To change by hand", notes=by_hand),
-        Section("", notes=notes),
-    ]
+    return [Section("To change by hand", notes=by_hand), Section("", notes=notes)]

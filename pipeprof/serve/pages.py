@@ -10,7 +10,6 @@ from urllib.parse import quote
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
 from pipeprof.report import runs, top
-from pipeprof.report.charts.script import javascript
 from pipeprof.report.page import page, table
 from pipeprof.report.table import plain_text
 from pipeprof.units import format_count, format_ns
@@ -41,7 +40,7 @@ def listing(folder: Path, rows: Sequence[Row]) -> str:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
         body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
     body += [f"<p>{words(said)}</p>" for said in runs.problems(rows)] + ["</section>"]
-    return page(title, body, javascript("tables"))
+    return page(title, body)
 
 
 def _recording(rows: Sequence[Row]) -> list[str]:

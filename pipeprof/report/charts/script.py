@@ -29,7 +29,7 @@ _KEPT = 4  # scripts, of as many versions
 
 @cache
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script.
+    """Vega, Vega-Lite and Vega-Embed, what draws the page's charts, and what every page has: one script.
 
     It takes seconds to put together, and is kept in the cache.
     """
@@ -53,7 +53,7 @@ def javascript(name: str) -> str:
 
 
 def _own() -> str:
-    return javascript("page") + javascript("tables")
+    return javascript("page") + javascript("charts")
 
 
 def figure(chart: Chart, below: str = "") -> list[str]:

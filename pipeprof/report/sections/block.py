@@ -42,7 +42,7 @@ class Section:
 
     `charts` are drawn on a page, and only there. What is `folded` is opened by its title; a terminal does not show it.
     Notes that are `unbroken` stay one line each on any terminal. `code` are lines of a program or a patch, in this
-    `language`, shown as they are behind the sentences.
+    `language`, shown as they are behind the sentences. A `picture` is HTML that a page has beside the section.
     """
 
     title: str
@@ -55,6 +55,7 @@ class Section:
     language: str = "text"
     charts: Callable[[], Sequence[Chart]] | None = None
     folded: bool = False
+    picture: Callable[[], Sequence[str]] | None = None
 
     @property
     def says_something(self) -> bool:

@@ -1,65 +1,3 @@
-// The answer is painted first, then a chart at a time, so that the first can be used while the others are drawn.
-// Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
-// policy need allow nothing but this script.
-const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
-const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
-const widen = (part, width) => {
-  if (typeof part.width === "number") part.width = width;
-  for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
-};
-const unlabelled = (place) => {
-  for (const bound of place.querySelectorAll(".vega-bind")) {
-    const input = bound.querySelector("input, select");
-    const name = bound.querySelector(".vega-bind-name");
-    if (input && name) input.setAttribute("aria-label", name.textContent.trim());
-  }
-  for (const mark of place.querySelectorAll("[role='graphics-symbol']:not([aria-label])")) {
-    mark.setAttribute("aria-hidden", "true");
-  }
-};
-const reachable = (place) => {
-  const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
-  const seen = (mark) => {
-    const [box, all] = [mark, place.querySelector("path.background")].map((one) => one.getBoundingClientRect());
-    return box.right > all.left + 1 && box.left < all.right - 1;
-  };
-  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
-  marks.forEach((mark, at) => {
-    mark.setAttribute("role", "button");
-    mark.setAttribute("tabindex", at ? -1 : 0);
-    mark.addEventListener("keydown", (event) => {
-      const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
-      let next = marks[at + steps[event.key]];
-      while (next && !seen(next)) next = marks[marks.indexOf(next) + steps[event.key]];
-      if (!does && !next) return;
-      event.preventDefault();
-      if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));
-      mark.setAttribute("tabindex", -1);
-      next.setAttribute("tabindex", 0);
-      next.focus();
-    });
-  });
-};
-const waiting = [...document.querySelectorAll("script[type='application/json']")];
-const drawNext = () => {
-  const data = waiting.shift();
-  const place = document.getElementById(data.dataset.chart);
-  const spec = JSON.parse(data.textContent);
-  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
-  if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
-  spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
-  return vegaEmbed(place, spec, options).then(() => {
-    unlabelled(place);
-    reachable(place);
-    place.dataset.drawn = "yes";
-  });
-};
-const later = window.requestIdleCallback || setTimeout;
-const drawAll = () => {
-  if (waiting.length) drawNext().finally(() => later(drawAll));
-};
-addEventListener("beforeprint", () => { while (waiting.length) drawNext(); });
-requestAnimationFrame(() => setTimeout(drawAll));
 // The part of the page that is looked at is marked in its contents.
 const entries = new Map([...document.querySelectorAll(".contents a")].map((one) => [one.hash.slice(1), one]));
 const seen = new Set();
@@ -69,3 +7,85 @@ const watch = new IntersectionObserver((changes) => {
   for (const [id, link] of entries) id === here ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
 }, {rootMargin: "-10% 0px -60% 0px"});
 for (const id of entries.keys()) watch.observe(document.getElementById(id));
+// Tables that are sorted and searched; a row whose number is not known is the last. On a site both are kept in the address.
+const asked = new URLSearchParams(location.search);
+const keep = (names) => {
+  if (!location.protocol.startsWith("http")) return;
+  for (const [name, value] of Object.entries(names)) value ? asked.set(name, value) : asked.delete(name);
+  const query = asked.toString();
+  history.replaceState(null, "", location.pathname + (query && `?${query}`));
+};
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, at) => {
+    if (body.querySelector(`td:nth-child(${at + 1}) input`)) return;  // boxes to tick have no order
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    const title = button.textContent;
+    button.addEventListener("click", () => {
+      const numbers = head.classList.contains("number");
+      const down = head.ariaSort ? head.ariaSort === "ascending" : numbers;
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      keep({sort: title, order: head.ariaSort});
+      const known = [...body.rows].some((row) => row.cells[at].dataset.value !== undefined);
+      const value = ({cells}) => known ? Number(cells[at].dataset.value) : cells[at].textContent;
+      const rows = [...body.rows].sort((one, two) => {
+        const a = value(one), b = value(two);
+        if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+        return (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
+      });
+      body.append(...rows);
+    });
+    if (asked.get("sort") === title) {
+      const order = asked.get("order");
+      button.click();
+      if (order && head.ariaSort !== order) button.click();
+    }
+  });
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  input.type = "search";
+  label.append("search ", input);
+  const count = document.createElement("span");
+  count.setAttribute("role", "status");
+  const search = () => {
+    const wanted = input.value.toLowerCase();
+    let shown = 0;
+    for (const row of body.rows) {
+      const whole = [...row.querySelectorAll("[title]")].map((one) => one.title).join(" ");
+      row.hidden = !`${row.textContent} ${whole}`.toLowerCase().includes(wanted);
+      shown += row.hidden ? 0 : 1;
+    }
+    count.textContent = ` ${shown} of ${body.rows.length} rows`;
+    keep({search: input.value});
+  };
+  input.addEventListener("input", search);
+  if (asked.get("search")) {
+    input.value = asked.get("search");
+    search();
+  }
+  const line = document.createElement("p");
+  line.className = "search";
+  line.append(label, count);
+  table.closest(".wide").before(line);
+}
+// What is to be pasted elsewhere has a button that copies it; where that is refused it is selected.
+for (const text of document.querySelectorAll("pre[data-copy]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", () => {
+    const select = () => {
+      getSelection().selectAllChildren(text);
+      return "Selected";
+    };
+    const done = navigator.clipboard ? navigator.clipboard.writeText(text.textContent).then(() => "Copied", select) : Promise.resolve(select());
+    done.then((said) => { button.textContent = said; });
+  });
+  text.before(button);
+}

@@ -1,0 +1,62 @@
+// The answer is painted first, then a chart at a time, so that the first can be used while the others are drawn.
+// Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
+// policy need allow nothing but this script.
+const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
+const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
+const widen = (part, width) => {
+  if (typeof part.width === "number") part.width = width;
+  for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
+};
+const unlabelled = (place) => {
+  for (const bound of place.querySelectorAll(".vega-bind")) {
+    const input = bound.querySelector("input, select");
+    const name = bound.querySelector(".vega-bind-name");
+    if (input && name) input.setAttribute("aria-label", name.textContent.trim());
+  }
+  for (const mark of place.querySelectorAll("[role='graphics-symbol']:not([aria-label])")) {
+    mark.setAttribute("aria-hidden", "true");
+  }
+};
+const reachable = (place) => {
+  const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
+  const seen = (mark) => {
+    const [box, all] = [mark, place.querySelector("path.background")].map((one) => one.getBoundingClientRect());
+    return box.right > all.left + 1 && box.left < all.right - 1;
+  };
+  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
+  marks.forEach((mark, at) => {
+    mark.setAttribute("role", "button");
+    mark.setAttribute("tabindex", at ? -1 : 0);
+    mark.addEventListener("keydown", (event) => {
+      const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
+      let next = marks[at + steps[event.key]];
+      while (next && !seen(next)) next = marks[marks.indexOf(next) + steps[event.key]];
+      if (!does && !next) return;
+      event.preventDefault();
+      if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));
+      mark.setAttribute("tabindex", -1);
+      next.setAttribute("tabindex", 0);
+      next.focus();
+    });
+  });
+};
+const waiting = [...document.querySelectorAll("script[type='application/json']")];
+const drawNext = () => {
+  const data = waiting.shift();
+  const place = document.getElementById(data.dataset.chart);
+  const spec = JSON.parse(data.textContent);
+  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
+  if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
+  spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
+  return vegaEmbed(place, spec, options).then(() => {
+    unlabelled(place);
+    reachable(place);
+    place.dataset.drawn = "yes";
+  });
+};
+const later = window.requestIdleCallback || setTimeout;
+const drawAll = () => {
+  if (waiting.length) drawNext().finally(() => later(drawAll));
+};
+addEventListener("beforeprint", () => { while (waiting.length) drawNext(); });
+requestAnimationFrame(() => setTimeout(drawAll));
