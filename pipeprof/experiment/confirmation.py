@@ -10,7 +10,7 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file
-from pipeprof.verdict.gate.result import MetricVerdict, Verdict
+from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,21 @@ class First(msgspec.Struct, kw_only=True):
     headline: str
     session: _Session
     confirmation: _Wanted | None = None
+
+
+class _Judged(msgspec.Struct, kw_only=True):
+    verdict: Word
+    metrics: list[dict[str, Any]]
+    explanation: list[dict[str, Any]]
+
+    def as_verdict(self) -> Verdict:
+        """The verdict that was put into words."""
+        metrics = [
+            {name: value for name, value in one.items() if name not in ("reason", "reason_facts")}
+            | {"reasons": tuple(one.get("reason_facts") or ())}
+            for one in self.metrics
+        ]
+        return Verdict(self.verdict, tuple(MetricVerdict(**one) for one in metrics))
 
 
 def read_first(path: Path, policy: Policy) -> First:
@@ -81,7 +96,8 @@ def with_confirmation(content: Mapping[str, Any], policy: Policy, first: First |
         from pipeprof.report.words import comparison, gate  # noqa: PLC0415
         from pipeprof.verdict.gate.confirmation import confirmed, to_confirm  # noqa: PLC0415
 
-    verdict = _verdict(content)
+    said = msgspec.convert(content, _Judged)
+    verdict = said.as_verdict()
     if first is None or first.confirmation is None:
         metrics = to_confirm(verdict, policy)
         return {**content, **({"confirmation": {"state": "wanted", "metrics": metrics}} if metrics else {})}
@@ -99,16 +115,7 @@ def with_confirmation(content: Mapping[str, Any], policy: Policy, first: First |
         **content,
         "verdict": judged.verdict,
         "exit_code": judged.exit_code,
-        "headline": comparison.headline(judged, content["explanation"]),
+        "headline": comparison.headline(judged, said.explanation),
         "metrics": [gate.metric(one) for one in judged.metrics],
         "confirmation": about,
     }
-
-
-def _verdict(content: Mapping[str, Any]) -> Verdict:
-    metrics = [
-        {name: value for name, value in one.items() if name not in ("reason", "reason_facts")}
-        | {"reasons": tuple(one.get("reason_facts") or ())}
-        for one in content["metrics"]
-    ]
-    return Verdict(content["verdict"], tuple(MetricVerdict(**one) for one in metrics))

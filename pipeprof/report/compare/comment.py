@@ -193,17 +193,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
     """One sentence for the reviewer."""
     verdict, cause = content["verdict"], _cause(content)
     if verdict == "regressed":
-        if rows.unconfirmed(content):
-            return "wait for the second runner: it fails this change only if it says the same."
-        place = cause and cause.get("place_new")
-        look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
-        trust = content.get("trust") or {}
-        file = _name((trust.get("policy") or {}).get("path") or "pipeprof.toml")
-        first = " in a change of its own, merged before this one" if trust.get("base_revision") else ""
-        return (
-            f"{look} before this is merged{_by_two(content)}. If it is intended, accept it with an `acknowledge` "
-            f"entry in {file}{first}, with a reason and a date."
-        )
+        return _about_a_regression(content, cause)
     if verdict == "inconclusive":
         return _undecided(content)
     if verdict == "incomparable":
@@ -217,6 +207,20 @@ def _to_do(content: Mapping[str, Any]) -> str:
     if compare_trust.loosens(dict(content)):
         return "nothing about the speed; look at what this change edits (next line)."
     return "nothing."
+
+
+def _about_a_regression(content: Mapping[str, Any], cause: Mapping[str, Any] | None) -> str:
+    if rows.unconfirmed(content):
+        return "wait for the second runner: it fails this change only if it says the same."
+    place = cause and cause.get("place_new")
+    look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
+    trust = content.get("trust") or {}
+    file = _name((trust.get("policy") or {}).get("path") or "pipeprof.toml")
+    first = " in a change of its own, merged before this one" if trust.get("base_revision") else ""
+    return (
+        f"{look} before this is merged{_by_two(content)}. If it is intended, accept it with an `acknowledge` "
+        f"entry in {file}{first}, with a reason and a date."
+    )
 
 
 def _by_two(content: Mapping[str, Any]) -> str:
