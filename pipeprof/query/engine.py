@@ -444,9 +444,13 @@ def _threads() -> int:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None, spilled: Path) -> None:
-    """Leave only the run's folder to be reached, or nothing, for good. So much may be spilled to a folder."""
+    """Leave only the run's folder to be reached, or nothing, for good. So much may be spilled to a folder.
+
+    DuckDB's bar of the progress of a slow query is written to stdout, among the lines of an answer.
+    """
     reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
+        "SET enable_progress_bar = false;"
         f"SET temp_directory = {quoted(spilled)};"
         f"SET max_temp_directory_size = {quoted(f'{limits.most_spilled() >> 20}MiB')};"
         f"SET allowed_directories = [{reached}];"

@@ -132,7 +132,7 @@ def beside(loop: Loop, recorded: Recorded) -> Iterator[Candidate]:
     for stage in loop.stages:
         size = recorded.row_bytes.get(stage.op_id, 0.0)
         # Not of a batch: what a script says there, MindSpore multiplies by the size of the batch.
-        if stage.uses_processes and stage.op_type != "BatchOp" and size >= LARGE_ROW:
+        if stage.uses_processes and not stage.chained and stage.op_type != "BatchOp" and size >= LARGE_ROW:
             change = Change(stage.op_id, max_rowsize=math.ceil(ROOM * size / MIB))
             yield Candidate(key_of(change), (change,))
     if loop.has_no_core or loop.is_contended:

@@ -102,9 +102,12 @@ def settings_of(one: Candidate) -> frozenset[str]:
 def order(one: Candidate) -> tuple[Any, ...]:
     """The most promising first, which fewest pairs decide; of unknown effect, behind these, what usually brings most.
 
-    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
+    A cache takes memory and helps from the second epoch on, and workers that live on may draw other random numbers
+    than as many others: they come behind what brings nearly as much.
     """
-    promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
+    promise = one.expected / (
+        TIE if any(change.cache or (change.workers and change.persistent) for change in one.changes) else 1.0
+    )
     return one.is_unknown, -round(promise, 2), not one.changes, len(one.changes), size(one)
 
 
