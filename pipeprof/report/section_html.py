@@ -20,8 +20,12 @@ MANY_COLUMNS = 4  # from which on the rows of a table are cards on a narrow page
 
 
 def page_of(title: str, sections: Iterable[Section], style: str = "") -> str:
-    """The page; every name and sentence in it is escaped. `style` is that of the title."""
-    shown = [one for one in sections if one.says_something or one.charts]
+    """The page; every name and sentence in it is escaped. `style` is that of the title.
+
+    What has a picture stands first: a comparison's cause.
+    """
+    shown = [one for one in sections if one.says_something or one.charts or one.picture]
+    shown.sort(key=lambda one: one.picture is None)
     drawn = any(one.charts for one in shown) and can_draw()
     body = [line for one in _cards(shown) for line in one]
     return page(title, body, drawn=drawn, look=style)
