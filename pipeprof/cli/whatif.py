@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,11 +22,11 @@ from pipeprof.cli.options import (
 )
 from pipeprof.errors import UsageError
 from pipeprof.experiment.pairs import LEAST_RUN
+from pipeprof.record.run import MANIFEST
 from pipeprof.verdict.speedup import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pipeprof.experiment.pairs.series import Plan
     from pipeprof.experiment.part import Part
@@ -185,6 +186,8 @@ def headspace(
     wanted = _part(op, up_to, run)
     if not command and run is None:
         raise UsageError("no command to run", "pipeprof headspace -- python train.py")
+    if command and run is None and Path(command[0], MANIFEST).is_file():
+        raise UsageError(f"`{command[0]}` is a recorded run, not a command", f"name it with --run {command[0]}")
     folder = path or default_name("pipeprof-headspace-")
     plan = plan_of(least, most, budget, steps, HEADSPACE_PAIRS)
     if wanted is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.launch import command_path
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
@@ -32,6 +33,7 @@ def run_headspace(command: Sequence[str], plan: Plan, folder: Path, say: Callabl
 
     Raises WorkloadError when the command fails, MeasureError when there is no training iterator to replace.
     """
+    command_path(command)
     make_folder(folder)
     wishes: list[dict[str, Any]] = []
 
@@ -95,11 +97,11 @@ def training_iterators(processes: Sequence[Process]) -> list[dict[str, Any]]:
 
 def epoch_lengths(process: Process, number: int) -> list[int]:
     """Batches of each epoch of an iterator that went to its end."""
-    from pipeprof.read.spool.process import OTHER_THREAD, Kind  # noqa: PLC0415
+    from pipeprof.read.spool.marks import OTHER_THREAD, Kind  # noqa: PLC0415
 
     lengths, batches = [], 0
-    for mark in process.marks:
-        if mark.kind != Kind.FETCH or mark.subject != number:
+    for mark in process.marks.only(Kind.FETCH):
+        if mark.subject != number:
             continue
         flag = mark.flag & ~OTHER_THREAD
         if flag == 0:

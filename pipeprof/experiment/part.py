@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeprof.collect.launch import command_path
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
 from pipeprof.experiment.pairs.facts import measured_facts
@@ -67,6 +68,7 @@ def run_part(
     if part.run is not None:
         with signals_held():
             words, target = _from_run(part, part.run, words)
+    command_path(words)
     make_folder(folder)
     targets: list[Target] = [] if target is None else [target]
 

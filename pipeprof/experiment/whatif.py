@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.launch import command_path
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
@@ -76,6 +77,7 @@ def run_whatif(
     with signals_held():
         run, target = _prepare(path, wish)
     words = list(command) or recorded_command(run)
+    command_path(words)
     make_folder(folder)
     for line in prediction_lines(_facts(run, target)):
         say(line)

@@ -122,7 +122,12 @@ TABLES: tuple[Table, ...] = (
             "ns",
             "time until the batch was handed over, and later time in the iterator; null when the step fetched nothing",
         ),
-        ("forward_ns", "bigint", "ns", "PyNative steps in op windows: time of the forward pass; null otherwise"),
+        (
+            "forward_ns",
+            "bigint",
+            "ns",
+            "time of the forward pass: of PyNative steps in op windows, and of PyTorch's on a CPU; null otherwise",
+        ),
         ("backward_ns", "bigint", "ns", "as forward_ns: of the backward pass"),
         ("gradients_ns", "bigint", "ns", "as forward_ns: between backward pass and optimizer, such as clipping"),
         ("optimizer_ns", "bigint", "ns", "as forward_ns: of the optimizer"),

@@ -16,7 +16,8 @@ from pipeprof.errors import UsageError
 from pipeprof.record.document import read_document
 
 SCHEMA_VERSION = 1
-CHANGEABLE = ("workers", "processes", "maps_after", "cache", "max_rowsize")
+OF_OPERATORS = ("workers", "processes", "maps_after", "cache", "max_rowsize")
+CHANGEABLE = (*OF_OPERATORS, "prefetch_factor", "persistent")
 MOST_BYTES = 1 << 20
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 # Of libraries' threads alone: another variable could make the command load somebody's code.
@@ -31,7 +32,8 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     `node` is its position in the pipeline (0 is nearest the training loop), `place` the file:line that makes it.
     `maps_after`: how many of the maps that feed a batch come after it instead. `cache`: rows behind the operator are
     kept in memory, at most so many bytes; what stands before it is not run any more after the first epoch.
-    `max_rowsize`: MiB of shared memory that each worker process keeps for a row.
+    `max_rowsize`: MiB of shared memory that each worker process keeps for a row. `of_loader`: the operator is a stage
+    of a DataLoader, and stands for that: `workers` is its num_workers; `prefetch_factor` and `persistent` are its own.
     """
 
     node: Annotated[int, msgspec.Meta(ge=0)]
@@ -43,6 +45,9 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     maps_after: Positive | None = None
     cache: Positive | None = None
     max_rowsize: Positive | None = None
+    of_loader: bool = False
+    prefetch_factor: Positive | None = None
+    persistent: bool | None = None
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -79,12 +84,16 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
     def override(self) -> dict[str, Any] | None:
         """What the probe is told (collect/probe/override.py); None where the pipeline stays as it is."""
+        loader = next((one for one in self.operators if one.of_loader), None)
+        if loader is not None:
+            values = {"workers": loader.workers, "prefetch": loader.prefetch_factor, "persistent": loader.persistent}
+            return {"loader": True, "site": loader.place, "changes": [{"node": loader.node, **values}]}
         changes: list[dict[str, Any]] = [
             {
                 "node": one.node,
                 "op_type": one.op_type,
                 "name": one.name,
-                **{name: getattr(one, name) for name in CHANGEABLE},
+                **{name: getattr(one, name) for name in OF_OPERATORS},
             }
             for one in self.operators
         ]

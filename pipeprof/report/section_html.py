@@ -32,17 +32,20 @@ def page_of(title: str, sections: Iterable[Section], style: str = "") -> str:
 
 
 def _cards(sections: Iterable[Section]) -> list[list[str]]:
-    """The lines of each part of the page; sections without a title belong to what stands above them."""
+    """The lines of each part of the page.
+
+    Sections without a title belong to what stands above them; beside a picture is no room for a table more.
+    """
     cards: list[list[str]] = []
     ends: list[list[str]] = []
     for section in sections:
         lines = section_lines(section)
-        if not lines:
+        if not lines and not section.picture:
             continue
-        if section.folded or section.title or section.picture or not cards or not ends[-1]:
-            start = [] if section.folded else ['<section class="first">', "<div>"] if section.picture else ["<section>"]
-            cards.append(start)
-            beside = ["</div>", *section.picture()] if section.picture else []
+        beside = ["</div>", *section.picture()] if section.picture else []
+        full = not ends or not ends[-1] or (len(ends[-1]) > 1 and section.blocks)
+        if section.folded or section.title or section.picture or full:
+            cards.append([] if section.folded else ['<section class="first">', "<div>"] if beside else ["<section>"])
             ends.append([] if section.folded else [*beside, "</section>"])
         cards[-1] += lines
     return [card + end for card, end in zip(cards, ends, strict=True)]

@@ -24,7 +24,7 @@ from pipeprof.verdict.capacity import (
     rate_now,
     rate_with,
 )
-from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size, together, whole_batches
+from pipeprof.verdict.options import MOST_WORKERS, TIE, one_thread, options, order, size, together, whole_batches
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.readers import BY_FILE, more_readers
 
@@ -35,13 +35,6 @@ Goal = Literal["time", "memory", "cores"]
 
 SHALLOW = 2  # the queue that is tried where memory is to be saved, or a source is polled
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
-ONE_THREAD: Mapping[str, str] = {
-    "MKL_NUM_THREADS": "1",
-    "NUMEXPR_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OPENCV_FOR_THREADS_NUM": "1",
-}
 
 
 def candidates(
@@ -86,7 +79,7 @@ def _as_written(
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> list[Candidate]:
-    possible = [one for stage in loop.stages if not stage.chained for one in options(loop, stage.op_id)]
+    possible = [one for stage in _changeable(loop) for one in options(loop, stage.op_id)]
     possible += together(loop)
     possible += _shallow(loop)
     possible += more_readers(loop, recorded.readers)
@@ -94,14 +87,19 @@ def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> l
     possible += [cached(point, loop) for point in kept_rows(recorded.caches)]
     possible += beside(loop, recorded)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
-        possible += _one_thread(environment)
+        possible += one_thread(environment)
     possible = [one for one in possible if not (one.is_unknown and limits_itself(loop, recorded.readers))]
     return _once(sorted(possible, key=order))
 
 
+def _changeable(loop: Loop) -> list[Stage]:
+    """The operators, and of a DataLoader the stage nearest to the loop, which stands for it."""
+    return [one for one in loop.stages if not one.chained] + [one for one in loop.stages if one.chained][:1]
+
+
 def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Candidate]:
     """What the training may not need: worker processes, workers, deep queues (memory), threads (cores)."""
-    fewer = {stage: number for stage in loop.stages if (number := _fewest(stage, loop)) is not None}
+    fewer = {stage: number for stage in _changeable(loop) if (number := _fewest(stage, loop)) is not None}
     saving = [Candidate(f"{stage.op_id}:workers={number}", (Change(stage.op_id, workers=number),),
                        prediction=predict(loop, Change(stage.op_id, workers=number)))
              for stage, number in fewer.items()]  # fmt: skip
@@ -112,10 +110,10 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
         if stage.uses_processes and stage.op_type in (SOURCE, *SCALING):
             saving += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
                       for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
-    first = next(iter(loop.stages), None)
+    first = next((one for one in loop.stages if not one.chained), None)
     if goal == "memory" and first is not None:
         saving += _shallower(first)
-    saving += _one_thread(environment) if goal == "cores" else []
+    saving += one_thread(environment) if goal == "cores" else []
     return sorted((replace(one, saves=True) for one in saving), key=_order_of_savings)
 
 
@@ -145,16 +143,17 @@ def _order_of_savings(one: Candidate) -> tuple[Any, ...]:
 
 def _fewest(stage: Stage, loop: Loop) -> int | None:
     """The smallest number of workers that keeps up with the loop as it is; None where it has no more than that."""
+    if stage.chained:
+        fewer = (number for number in range(1, loop.loader_workers))
+        return next((one for one in fewer if _keeps_up(predict(loop, Change(stage.op_id, workers=one)))), None)
     if (stage.op_type != SOURCE and stage.op_type not in SCALING) or loop.rate is None:
         return None
     rates = ((rate_with(stage, number), number) for number in range(1, min(stage.workers, MOST_WORKERS)))
     return next((number for rate, number in rates if rate is not None and rate >= loop.rate), None)
 
 
-def _one_thread(environment: Mapping[str, str]) -> list[Candidate]:
-    """One thread for each call of NumPy and the like, where nobody chose a number."""
-    free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
-    return [Candidate("threads=1", environment=free)] if free else []
+def _keeps_up(prediction: Prediction) -> bool:
+    return prediction.ratio is not None and prediction.ratio >= KEEPS
 
 
 def _once(ranked: list[Candidate]) -> list[Candidate]:
@@ -186,6 +185,8 @@ def limits_itself(loop: Loop, readers: Collection[int] = ()) -> bool:
     untimed = any(stage.rate is None and stage.op_id in readers for stage in loop.stages)
     if untimed and (loop.rate or loop.consumer) * TIE < loop.consumer:
         return False
+    if any(stage.chained for stage in loop.stages):
+        return (loop.rate or 0.0) * CONSUMER_TIE >= loop.consumer
     slowest = min((rate_now(loop, stage) for stage in loop.stages if stage.rate is not None), default=None)
     return slowest is not None and slowest * CONSUMER_TIE >= loop.consumer
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from conftest import WORKLOADS, clean_environment, script
@@ -13,6 +14,7 @@ from conftest import WORKLOADS, clean_environment, script
 from pipeprof.report.run_verdict import verdict_of
 
 pytestmark = pytest.mark.mindspore
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LIBRARIES = ["mindspore", *(["torch"] if find_spec("torch") else [])]
 OURS = re.compile(r'  File "[^"]*/collect/probe/.*\n(?:    .*\n)*', re.MULTILINE)
 NUMBERS = re.compile(r"pid[^ ]* *\d+|line \d+")
@@ -153,3 +155,88 @@ def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is
     (counted,) = set(rows.values())  # those after the last timed one are in no figure
     assert 160 <= counted <= 2 * 160
     assert max(spent, key=spent.get) == 3  # Slow
+
+
+def of_library(name):
+    """A test with a library that the extra `torch` brings."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed: make test-torch")
+
+
+@pytest.mark.parametrize(
+    ("example", "name", "evaluated"),
+    [
+        pytest.param("hugging_face_trainer.py", "Texts", 0, marks=of_library("transformers")),
+        pytest.param("lightning_module.py", "Pictures", 2 + 2 * 4, marks=of_library("lightning")),
+    ],
+)
+def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded, example, name, evaluated):
+    """Each trains 40 steps; Lightning looks at two batches of its validation before the first one."""
+    script_of = EXAMPLES / example
+    recording = recorded("other_torch.py", str(script_of))
+    assert recording.done.returncode == 0, recording.done.stderr
+    steps = recording.rows("step")
+    assert len(recording.training()) == 40
+    assert sum(row["kind"] == "eval" for row in steps) == evaluated
+    assert {row["updates"] for row in recording.training()} == {1}
+    lead = verdict_of(recording.run).verdict.lead
+    assert (lead.code, lead.stage.op_type, lead.stage.name) == ("input_bound", "Dataset", name)
+    assert lead.stage.code.startswith(f"{script_of}:")
+    warned = [code for code in recording.warned() if code.startswith("probe_failed")]
+    assert warned == []
+
+
+TUNED = '''"""A dataset that waits, and a loader without workers: `python train.py LIBRARY`."""
+
+import sys
+import time
+
+import loader_kinds
+import numpy as np
+
+LIBRARY = loader_kinds.of(sys.argv[1])
+
+
+class Rows(LIBRARY.Dataset):
+    def __getitem__(self, index):
+        time.sleep(0.03)
+        return np.full(8, index % 5, np.float32), np.int32(index % 2)
+
+    def __len__(self):
+        return 4 * 12
+
+
+def stack(rows):
+    return [np.stack(column) for column in zip(*rows, strict=True)]
+
+
+step = LIBRARY.trainer()
+loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack)
+for epoch in range(2):
+    for x, y in loader:
+        step(x, y)
+        time.sleep(0.05)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.measures
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in, library):
+    """Each batch of the unchanged side waits 120 ms, and two workers make them while the training takes 50."""
+    home = pipeprof_in("tune")
+    for name in ("loader_kinds.py", "parts.py"):
+        (home.folder / name).write_text((WORKLOADS / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (home.folder / "train.py").write_text(TUNED, encoding="utf-8")
+    command = [home.python, "train.py", library]
+    done = home.run("tune", "--budget", "30m", "-o", "tuned", "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["final"]["batches"]) == ("proven", "same"), done.stderr
+    assert found["final"]["low"] > 1.2
+    [setting] = found["settings"]["operators"]
+    assert (setting["of_loader"], setting["workers"]) == (True, 2)
+    assert found["patch"]["by_hand"] == []
+    applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers=2)"
+    assert line in (home.folder / "train.py").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A DataLoader is made with other arguments than those of the script: what `whatif` measures.
+"""A DataLoader is made with other arguments than those of the script: what `whatif` and `tune` measure.
 
 The loader that is meant is known by the line that makes it. What the library refuses is not done, and recorded.
 """
@@ -19,15 +19,14 @@ def install(loader):
 
 def _with_arguments(original):
     def __init__(self, *args, **kwargs):
-        spec = recorder.REC.options.get("override")
-        wanted = recorder.guarded("override", _wanted, spec, original, (self, *args), kwargs)
+        wanted = recorder.guarded("override", _wanted, original, (self, *args), kwargs)
         if wanted is None or not _is_made(original, self, *wanted):
             original(self, *args, **kwargs)
 
     return __init__
 
 
-def _is_made(original, loader, before, bound):
+def _is_made(original, loader, node, before, bound):
     """Make it with the other arguments; whether the library took them."""
     try:
         original(*bound.args, **bound.kwargs)
@@ -35,16 +34,21 @@ def _is_made(original, loader, before, bound):
         recorder.REC.event("override_missed", why="%s: %s" % (type(error).__name__, error))
         return False
     after = {name: getattr(loader, NAMES[name], None) for name in before}
-    recorder.REC.event("override", before=before, after=after)
+    recorder.REC.event("override", node=node, before=before, after=after)
     return True
 
 
-def _wanted(spec, original, args, kwargs):
-    """What a loader was to be made with of what is changed, and all arguments now; None for one that is not meant."""
+def _wanted(original, args, kwargs):
+    """The stage that stands for a loader, what that was to be made with of what is changed, and all arguments now.
+
+    None for a loader that is not meant.
+    """
     import inspect
 
-    if spec.get("site") != where.site(sys._getframe(1)):
+    override = recorder.REC.options.get("override")
+    if override.get("site") != where.site(sys._getframe(1)):
         return None
+    spec = override.get("changes", [override])[0]
     try:
         bound = inspect.signature(original).bind(*args, **kwargs)
     except TypeError:  # the library will say so
@@ -54,4 +58,4 @@ def _wanted(spec, original, args, kwargs):
     bound.arguments.update((NAMES[name], spec[name]) for name in before)
     if spec.get("workers") == 0:
         bound.arguments.update(ALONE)
-    return before, bound
+    return spec.get("node"), before, bound

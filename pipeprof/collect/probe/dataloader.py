@@ -9,7 +9,7 @@ import functools
 import weakref
 from itertools import islice
 
-from . import again, arguments, cached, callables, loaders, recorder, workers
+from . import again, arguments, cached, callables, digest, loaders, recorder, workers
 
 SAMPLER, DATASET, TRANSFORM, COLLATE = "Sampler", "Dataset", "Transform", "Collate"
 COMPOSE = "torchvision.", "Compose"  # module and class of what has a list of `transforms`
@@ -40,6 +40,7 @@ TORCH = Names("_index_sampler", "_workers", "_index_queues", "_task_info", ("_wo
 
 def install(module):
     """mindspore.dataset.dataloader.dataloader: the loader and its iterators."""
+    digest.install(module.DataLoader)
     again.install(module.DataLoader, module._Iterator, "terminate", _of_iterators)
     _install_loader(module.DataLoader, module._Iterator, "_get_next_index", MINDSPORE)
     workers.wrap(module._MultiProcessIterator, "terminate", _closing)
@@ -102,7 +103,7 @@ def _install_loader(loader, iterator, next_index, names):
     describe, processes = functools.partial(_describe, names), functools.partial(_processes, names)
     arguments.install(loader)
     workers.wrap(loader, "__init__", callables._with_site)
-    workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _keeps, processes))
+    workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _kept, processes))
     workers.wrap(iterator, "__init__", lambda original: _with_feed_of(original, _of_iterators))
     ready = functools.partial(_ready, names)
     workers.wrap(iterator, "__next__", lambda original: loaders.with_fetches(original, _of_iterators.get, ready))
@@ -173,9 +174,10 @@ def _default(loader):
     return module.default_collate if loader.auto_collation else module.default_convert
 
 
-def _keeps(loader):
-    """Whether its workers persist, and an iterator with a feed is handed out again."""
-    return loader.__dict__.get("_iterator") in _of_iterators
+def _kept(loader):
+    """The feed of the iterator that is handed out again, since its workers persist; None for a new one."""
+    iterator = loader.__dict__.get("_iterator")
+    return None if iterator is None else _of_iterators.get(iterator)
 
 
 def _processes(names, iterator):

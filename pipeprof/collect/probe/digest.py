@@ -4,8 +4,9 @@ Of a run that is timed those of the first batches of two epochs; of one that is 
 batches in their order, and the sum of those of all rows, which another order leaves as it is. The same of
 each column: where random operations draw other numbers, labels must still be what they were.
 
-A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared. What
-random numbers do is seen by a run with other seeds, also of Python's and NumPy's generators.
+A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared. The
+generators that a DataLoader draws from are those of the process: they begin anew at its first iterator. What random
+numbers do is seen by a run with other seeds, also of Python's and NumPy's generators.
 """
 
 import bisect
@@ -13,7 +14,7 @@ import hashlib
 import random
 import sys
 
-from . import recorder
+from . import recorder, workers
 
 SEED, OTHER_SEED = 1, 2
 UNSET = 5489  # MindSpore's seed where nobody set one
@@ -53,6 +54,9 @@ class Digests:
         self.left, self.most, self.bytes = self.most, 0, 0
         self.epoch += 1
 
+    def epoch_left(self):
+        """Of an epoch that the loop left all is known that is wanted."""
+
 
 class WholeEpochs:
     """Every batch of one iterator: its epochs are told when they end, the last one at the end of the process."""
@@ -67,6 +71,7 @@ class WholeEpochs:
     def add(self, batch):
         """Take a batch in. An epoch of which one could not be taken in is not told."""
         self.batches, self.unseen = self.batches + 1, self.unseen + 1
+        batch = columns_of(batch)
         names = sorted(batch) if isinstance(batch, dict) else range(len(batch))
         rows = rows_of(batch)
         self.ordered.update(("%d rows of %s;" % (len(rows), list(names))).encode())
@@ -80,11 +85,16 @@ class WholeEpochs:
             self.ordered.update(state.digest())
         self.unseen -= 1
 
-    def epoch_ended(self):
+    def epoch_ended(self, is_complete=True):
         """Tell the epoch; the next one begins."""
-        self._tell(is_complete=True)
+        self._tell(is_complete)
         self.epoch += 1
         self._begin()
+
+    def epoch_left(self):
+        """The loop fetches from the beginning again: it has left the epoch, or come to its end."""
+        if self.batches:
+            self.epoch_ended(is_complete=False)
 
     def _begin(self):
         self.batches = self.unseen = self.rows = self.sum = 0
@@ -136,26 +146,73 @@ class Column:
         return dict(sums, name=self.name, least=self.least)
 
 
+def columns_of(batch):
+    """A batch as a dict or a sequence of columns: also what has the keys of a dict, and a single array."""
+    if isinstance(batch, (dict, list, tuple)):
+        return batch
+    return {name: batch[name] for name in batch.keys()} if hasattr(batch, "keys") else [batch]  # noqa: SIM118
+
+
 def rows_of(batch):
     """The rows of a batch, where all columns are arrays of equal length; else the batch as a single row."""
     names = sorted(batch) if isinstance(batch, dict) else range(len(batch))
-    columns = [batch[name].asnumpy() if hasattr(batch[name], "asnumpy") else batch[name] for name in names]
+    columns = [_array(batch[name]) for name in names]
     lengths = {part.shape[0] if getattr(part, "shape", ()) else None for part in columns}
     if len(lengths) != 1 or None in lengths:
         return [batch]
     return [[part[index] for part in columns] for index in range(lengths.pop())]
 
 
-def begin(number, site, hidden):
+def _array(value):
+    """The array of a tensor; everything else as it is."""
+    if hasattr(value, "asnumpy"):
+        return value.asnumpy()
+    if not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:  # NumPy has no such numbers
+        return tensor.double().numpy()
+
+
+def begin(number, site, hidden, of_loader=False):
     """The fingerprints of an iterator that is about to be built; None where none are wanted."""
     options = recorder.REC.options
     most, every = options.get("digest"), options.get("digest_all")
     if hidden or not (every or (most and _begun.count(site) < MOST_TREES)):
         return None
     if not _begun:
-        _seed(options.get("other_seed"))
+        (_seed_process if of_loader else _seed)(options.get("other_seed"))
     _begun.append(site)
     return WholeEpochs(number, site) if every else Digests(number, site, int(most))
+
+
+def install(loader):
+    """Hook the class of a loader that makes itself a generator where the script gives none; that gets a seed, too."""
+    options = recorder.REC.options
+    if options.get("digest") or options.get("digest_all"):
+        workers.wrap(loader, "__init__", _seeded)
+
+
+def _seeded(original):
+    import inspect
+
+    signature = inspect.signature(original)
+
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if signature.bind(self, *args, **kwargs).arguments.get("generator") is None:
+            recorder.guarded("digest", _seed_generator, self.generator)
+
+    return __init__
+
+
+def _seed_generator(generator):
+    from numpy.random import default_rng
+
+    seed = OTHER_SEED if recorder.REC.options.get("other_seed") else SEED
+    generator.bit_generator.state = default_rng(seed).bit_generator.state
 
 
 def feed(state, value):
@@ -166,8 +223,7 @@ def feed(state, value):
         return sum(feed(state, name) + feed(state, value[name]) for name in sorted(value))
     if isinstance(value, (list, tuple)):
         return sum(feed(state, one) for one in value)
-    if hasattr(value, "asnumpy"):
-        value = value.asnumpy()
+    value = _array(value)
     if hasattr(value, "tobytes"):
         data = value.tobytes()
         state.update(("%s %s;" % (value.dtype, value.shape)).encode())
@@ -183,8 +239,17 @@ def _seed(is_other):
 
     if is_other:
         config.set_seed(OTHER_SEED if config.get_seed() != OTHER_SEED else SEED)
-        random.seed(OTHER_SEED)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(OTHER_SEED)
+        _seed_process(is_other)
     elif config.get_seed() == UNSET:
         config.set_seed(SEED)
+
+
+def _seed_process(is_other):
+    """Give seeds to the generators of the process that draw random numbers by themselves."""
+    seed = OTHER_SEED if is_other else SEED
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)

@@ -10,7 +10,7 @@ batches lie ready. `mindspore.dataset`, whose stages run side by side with queue
 import threading
 import weakref
 
-from . import callables, dataset, lines, recorder, sizes, steps, workers
+from . import callables, dataset, digest, lines, recorder, sizes, steps, workers
 
 KEPT = 256  # batches whose readiness is kept until it is written
 
@@ -66,10 +66,10 @@ class Feed:
     """One iterator of a loader: what `trees.Tree` is to a dataset's."""
 
     hidden = False
-    digest = None
 
     def __init__(self, description):
         self.number = dataset._next_number()
+        self.digest = digest.begin(self.number, description.site, hidden=False, of_loader=True)
         self.description = description
         self.rows = 0
         self.last_row = 0
@@ -110,6 +110,16 @@ class Feed:
             recorder.REC.line("ready", number=self.number, first=self._written, depth=depth, held=held, tasks=tasks)
             self._written += len(ready)
 
+    def begun_again(self):
+        """The loop goes through it once more."""
+        if self.digest is not None:
+            self.digest.epoch_left()
+
+    def stopped(self):
+        """The loop has come to its end."""
+        if self.digest is not None:
+            self.digest.epoch_ended()
+
     def close(self):
         """The loop has left it."""
         if not self.is_closed and not recorder.REC.off:
@@ -127,7 +137,7 @@ class Feed:
 def with_feed(original, describe, kept, made):
     """The method of a loader that makes an iterator, with a feed for that.
 
-    `describe(loader)`: its description; `kept(loader)`: whether it hands out an iterator that has one;
+    `describe(loader)`: its description; `kept(loader)`: the feed of an iterator that it hands out once more, or None;
     `made(iterator)`: process ids of its workers.
     """
 
@@ -135,7 +145,10 @@ def with_feed(original, describe, kept, made):
         feed, begin = None, 0
         try:
             _starting.depth = getattr(_starting, "depth", 0) + 1
-            if not recorder.REC.off and not kept(self):
+            again = None if recorder.REC.off else kept(self)
+            if again is not None:
+                again.begun_again()
+            elif not recorder.REC.off:
                 begin = recorder.now()
                 _prepare()
                 feed = _starting.feed = Feed(describe(self))
@@ -219,6 +232,7 @@ def with_fetches(original, feed_of, ready):
             flag = recorder.ROW
         except StopIteration:
             flag = recorder.STOPPED
+            recorder.guarded("digest", tree.stopped)
             raise
         except BaseException as error:
             recorder.unseen(error)
@@ -246,6 +260,8 @@ def _handed_out(feed, row, end, readiness):
         dataset._weigh(feed, row)
     if readiness is not None:
         feed.note(*readiness)
+    if feed.digest is not None:
+        feed.digest.add(row)
 
 
 def timed(timer, original, *args):

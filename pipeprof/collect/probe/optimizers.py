@@ -1,4 +1,4 @@
-"""Steps of PyTorch: updates by its optimizers, which `steps` records as it does those of MindSpore.
+"""Steps of PyTorch: updates by its optimizers, which `steps` records as it does MindSpore's, and backward passes.
 
 PyTorch itself wraps the `step` of each class of optimizers when the first object of that class is made. Right after
 that it gets a hook of ours. What is compiled calls the original alone, so that no graph breaks at the hook.
@@ -7,7 +7,7 @@ that it gets a hook of ours. What is compiled calls the original alone, so that 
 import functools
 import sys
 
-from . import recorder, steps, trains, workers
+from . import recorder, sections, steps, trains, workers
 
 HOOKED = "_pipeprof_hook"
 
@@ -15,6 +15,42 @@ HOOKED = "_pipeprof_hook"
 def install_package(module):
     """Torch has been imported."""
     steps.package_imported("torch", getattr(module, "__version__", ""))
+
+
+def install_backward(module):
+    """torch.autograd: the function that every backward pass of a loss goes through.
+
+    Where a device works beside Python, how long Python was in it says nothing, and it is not recorded.
+    """
+    workers.wrap(module, "backward", _with_section)
+
+
+def _with_section(original):
+    torch = sys.modules.get("torch")
+
+    @functools.wraps(original)
+    def backward(*args, **kwargs):
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        rec = recorder.REC
+        begin = None if rec.off else recorder.guarded("sections", _begin, args[0] if args else kwargs.get("tensors"))
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
+        if begin is not None:
+            recorder.guarded("sections", rec.mark, recorder.SECTION, sections.BACKWARD, 0, 0, begin, recorder.now())
+        return result
+
+    return backward
+
+
+def _begin(tensors):
+    """When a backward pass begins; None for one that is not to be recorded."""
+    first = next(iter(tensors), None) if isinstance(tensors, (tuple, list)) else tensors
+    on_cpu = getattr(getattr(first, "device", None), "type", None) == "cpu"
+    return recorder.now() if on_cpu and recorder.REC.folder is not None and not steps.LOOP.inside else None
 
 
 def install(module):

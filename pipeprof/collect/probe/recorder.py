@@ -21,6 +21,7 @@ OTHER_THREAD = 0x80
 
 FLUSH_NS = 500_000_000  # by the thread
 UNWRITTEN_NS = 100_000_000  # by the next mark: a training that goes on loses no more of its steps to a kill
+RANKS = "RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"  # variables of msrun, MPI and torchrun
 LAST_FLUSH_S = 5
 MOST_FAILURES = 10  # of the thread, which ends then: the training's own marks flush from there on
 KEEP_AT_MOST = 200_000  # marks kept in memory while the disk refuses them (about 15 MB)
@@ -190,7 +191,7 @@ class Recorder(hooks.Marks):
         import platform
 
         environ = os.environ
-        rank = next((environ[key] for key in ("RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK") if key in environ), None)
+        rank = next((environ[key] for key in RANKS if key in environ), None)
         return {
             "pid": self.pid,
             "ppid": os.getppid(),

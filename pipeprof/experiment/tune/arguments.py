@@ -22,9 +22,10 @@ from pipeprof.experiment.tune.source import (
     Argument,
     UnclearError,
     call_at,
-    calls_of,
     calls_on,
     is_plain,
+    keywords_of,
+    own_argument,
     read_source,
 )
 
@@ -47,7 +48,7 @@ class Sources:
 
         With why it cannot be told, which is "" where it is written out or left out there; else it is what led so far.
         """
-        argument = Argument(row["site"] or "", calls_of(row["op_type"]), KEYWORDS[setting])
+        argument = own_argument(row["site"] or "", row["op_type"], setting)
         callers = [one for one in (row.get("callers") or "").split("\n") if one]
         as_it_is = True
         try:
@@ -170,7 +171,7 @@ def _is_handed_on(wrapper: metadata.MetadataWrapper, name: libcst.CSTNode) -> bo
     own = {one.name.value for one in wrapper.module.body if isinstance(one, libcst.FunctionDef)}
     known = own | TELLS if isinstance(func, libcst.Name) else TELLS
     called = getattr(getattr(func, "attr", func), "value", "")
-    return called in known or (part.keyword is not None and part.keyword.value in KEYWORDS.values())
+    return called in known or (part.keyword is not None and part.keyword.value in KEYWORDS)
 
 
 def _parameter(
@@ -209,7 +210,7 @@ def set_together(rows: Iterable[Mapping[str, Any]]) -> Together:
     """By op_id and setting: the operators, itself included, that one argument of the user's sets over a function."""
     sources, given = Sources(), defaultdict[tuple[str, Argument], set[int]](set)
     for row in rows:
-        for setting in KEYWORDS:
+        for setting in keywords_of(str(row.get("op_type"))):
             argument, why = sources.argument(row, setting)
             if argument.steps and not why:
                 given[setting, argument].add(row["op_id"])

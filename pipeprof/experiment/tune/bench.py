@@ -28,6 +28,7 @@ from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import SOURCE
+from pipeprof.verdict.loader import STAGES
 from pipeprof.verdict.rules import MODERATE_WAIT
 from pipeprof.verdict.run_account import judge_run
 from pipeprof.verdict.small_files import small_files
@@ -293,11 +294,18 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
-    sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
-    leaves = frozenset(use.op_id for use in own if not use.producers and use.op_type != SOURCE)
+    sizes = {point.op_id: point.row_bytes for point in caches if point.row_bytes}
+    leaves = frozenset(use.op_id for use in own if not use.producers and use.op_type not in (SOURCE, *STAGES))
     changeable = frozenset(row["op_id"] for row in ops)
     nodes = numa_nodes() if shutil.which("taskset") else []
-    recorded = Recorded(caches, sizes, nodes, leaves, changeable, _set_together(ops))
+    recorded = Recorded(
+        caches,
+        sizes,
+        nodes,
+        leaves,
+        changeable,
+        _set_together([row for row in ops if row.get("op_type") not in STAGES]),
+    )
     outside = judge_run(account)
     small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
     ended = run.manifest.options.get("stopped_after")

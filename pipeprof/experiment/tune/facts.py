@@ -9,7 +9,7 @@ from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import environment
 from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.candidate import WORTH, kept_rows
-from pipeprof.verdict.capacity import as_predicted
+from pipeprof.verdict.capacity import as_predicted, settings_now
 from pipeprof.verdict.suggest import by_number
 from pipeprof.verdict.tuning import candidates
 
@@ -30,9 +30,10 @@ def changes_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> li
     return [as_predicted(one, ops.get(one.op_id, {})) for one in candidate.changes]
 
 
-def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The changes of a candidate: each operator, what it is, and its settings before and after."""
+def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]], loop: Loop) -> list[dict[str, Any]]:
+    """The changes of a candidate: each operator, or DataLoader, what it is, and its settings before and after."""
     items: list[dict[str, Any]] = []
+    turn = {stage.op_id: stage for stage in loop.stages if stage.chained}
     for change in changes_of(candidate, ops):
         row = ops.get(change.op_id, {})
         old = {
@@ -43,9 +44,11 @@ def what_of(candidate: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[
             "cache": None,
             "max_rowsize": None,
         }
+        if change.op_id in turn:
+            old = settings_now(loop, turn[change.op_id])
         new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
-        op = f"{row.get('op_type') or 'operator'} {change.op_id}"
+        op = "DataLoader" if change.op_id in turn else f"{row.get('op_type') or 'operator'} {change.op_id}"
         known = {"op": op, "op_id": change.op_id, "node": row.get("node"), "name": row.get("name")}
         items.append(known | {"place": row.get("site"), "change": changed})
     if candidate.environment:
@@ -81,14 +84,16 @@ def seen_facts(seen: Recording, goal: Goal) -> dict[str, Any]:
         "site": seen.site,
         "other_sites": sorted(seen.others),
         "operators": [{name: row.get(name) for name in OPERATOR} for row in seen.ops],
-        "not_worth": [{"what": what_of(one, ops), "ratio": one.prediction.ratio} for one in ranked if not one.may_pay],
-        "permuting": [what_of(one, ops) for one in ranked if one.permutes and one.may_pay],
+        "not_worth": [
+            {"what": what_of(one, ops, loop), "ratio": one.prediction.ratio} for one in ranked if not one.may_pay
+        ],
+        "permuting": [what_of(one, ops, loop) for one in ranked if one.permutes and one.may_pay],
         "epochs": seen.epochs,
         "caches": [
-            dict(one)
+            asdict(one)
             | {"tried": one in kept_rows(recorded_of(seen).caches), "could_be": one in kept_rows(seen.recorded.caches)}
             for one in seen.recorded.caches
-            if one["ratio"] >= WORTH
+            if one.ratio >= WORTH
         ],
         "small_files": seen.small_files and dict(seen.small_files),
         "iterated": [one for stage in loop.stages if stage.iterated and (one := _iterated(stage, loop, ops))],

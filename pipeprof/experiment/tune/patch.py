@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import PipeprofError
 from pipeprof.experiment.tune.source import (
     BOM,
-    KEYWORDS,
     Argument,
     UnclearError,
     call_at,
     calls_of,
     is_plain,
+    keywords_of,
+    own_argument,
     read_source,
 )
 from pipeprof.units import format_bytes, format_count
+from pipeprof.verdict.loader import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -102,6 +104,9 @@ class _Edits:
             self.sources = Sources()
         self.workdir, self.wanted = workdir, {one.node: one for one in settings.operators}
         self.rows = {row["node"]: row for row in operators if row.get("node") is not None}
+        for one in settings.operators:
+            if one.of_loader:  # it stands for the others
+                self.rows = {node: row for node, row in self.rows.items() if node == one.node}
         changed = Counter((one.place, one.op_type) for one in settings.operators)
         self.at_line = changed | Counter((row["site"], row["op_type"]) for row in operators)
         self.texts: dict[str, str] = {}
@@ -111,7 +116,7 @@ class _Edits:
     def set_arguments(self, one: OperatorSetting) -> None:
         """Write all arguments of an operator, or none."""
         before, tried = dict(self.texts), []
-        for setting, keyword in KEYWORDS.items():
+        for setting, keyword in keywords_of(one.op_type).items():
             value = getattr(one, setting)
             if value is not None:
                 argument, why = self._argument(one, setting)
@@ -152,7 +157,7 @@ class _Edits:
 
     def _argument(self, one: OperatorSetting, setting: str) -> tuple[Argument, str]:
         """The argument that sets it, and why it cannot be written, "" where it can."""
-        argument, why = Argument(one.place, calls_of(one.op_type), KEYWORDS[setting]), "no_libcst"
+        argument, why = own_argument(one.place, one.op_type, setting), "no_libcst"
         if self.sources is not None:
             row = {**self.rows.get(one.node, {}), "site": one.place, "op_type": one.op_type}
             argument, why = self.sources.argument(row, setting)
@@ -251,7 +256,8 @@ def _with_value(argument: Argument, op_type: str, value: int, text: str) -> str:
     wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
     call = call_at(wrapper, argument.place, argument.names)
     before = argument_at(call, argument)
-    if not argument.steps and sum(one.keyword is None for one in call.args) > BEFORE.get(op_type, READER):
+    is_place_known = argument.steps or op_type in STAGES  # what else a DataLoader is given by its place is not changed
+    if not is_place_known and sum(one.keyword is None for one in call.args) > BEFORE.get(op_type, READER):
         raise UnclearError("positional")
     new = libcst.Name(str(value)) if isinstance(value, bool) else libcst.Integer(str(value))
     if before is None:

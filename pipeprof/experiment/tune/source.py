@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipeprof.collect.probe.arguments import NAMES
 from pipeprof.collect.probe.describe import READERS
+from pipeprof.verdict.loader import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,7 +19,10 @@ MOST_BYTES = 4 << 20
 BOM = "\ufeff"
 CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
 METHODS = frozenset({"map", "batch"})
-KEYWORDS = {"workers": "num_parallel_workers", "processes": "python_multiprocessing", "max_rowsize": "max_rowsize"}
+OF_OPERATOR = {"workers": "num_parallel_workers", "processes": "python_multiprocessing", "max_rowsize": "max_rowsize"}
+OF_LOADER = {"prefetch_factor" if name == "prefetch" else name: keyword for name, keyword in NAMES.items()}
+KEYWORDS = frozenset({*OF_OPERATOR.values(), *OF_LOADER.values()})
+PLACES = {"num_workers": 5}  # of arguments that may be given by their place
 
 
 class UnclearError(Exception):
@@ -43,8 +48,21 @@ class Argument:
     does_more: bool = field(default=False, compare=False)
 
 
+def keywords_of(op_type: str) -> dict[str, str]:
+    """The arguments of the call that makes an operator of that type, by setting; of a stage those of its DataLoader."""
+    return OF_LOADER if op_type in STAGES else OF_OPERATOR
+
+
+def own_argument(place: str, op_type: str, setting: str) -> Argument:
+    """The argument of the call that makes an operator."""
+    keyword = keywords_of(op_type)[setting]
+    return Argument(place, calls_of(op_type), keyword, PLACES.get(keyword))
+
+
 def calls_of(op_type: str) -> frozenset[str]:
     """Names of the calls that make an operator of that type."""
+    if op_type in STAGES:
+        return frozenset({"DataLoader"})
     if op_type in CALLS:
         return frozenset({CALLS[op_type]})
     made = [name for name, executed in READERS.items() if executed == op_type] or [op_type]

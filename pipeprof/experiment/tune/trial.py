@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER
@@ -10,6 +10,7 @@ from pipeprof.experiment.tune.facts import changes_of, prediction_facts, what_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs
 from pipeprof.experiment.tune.state import Trial
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
+from pipeprof.verdict.loader import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import TuneState
     from pipeprof.verdict.candidate import Candidate
+    from pipeprof.verdict.capacity import Change
 
 
 class ChangedSideError(Exception):
@@ -43,24 +45,33 @@ def new_trial(candidate: Candidate, seen: Recording, state: TuneState) -> Trial:
     ops = {row["op_id"]: row for row in seen.ops}
     operators = [
         OperatorSetting(
-            node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
-            **{name: getattr(change, name) for name in CHANGEABLE},
+            node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "", **values,
         )
         for change in changes_of(candidate, ops)
-        if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
+        if (row := ops.get(change.op_id)) and (values := _values(change, str(row.get("op_type"))))
     ]  # fmt: skip
     prefetch = next((one.prefetch for one in candidate.changes if one.prefetch is not None), None)
+    if any(one.of_loader for one in operators):
+        prefetch = None
     change = {
         "operators": operators, "prefetch": prefetch, "environment": candidate.environment, "site": seen.site,
         "runtime_threads": candidate.runtime_threads, "cpus": candidate.cpus,
     }  # fmt: skip
     return Trial(
         key=candidate.key,
-        what=what_of(candidate, ops),
+        what=what_of(candidate, ops, seen.loop),
         prediction=prediction_facts(candidate),
         permutes=candidate.permutes or any(one.permutes and one.verdict == "accepted" for one in state.trials),
         settings=merged(state.settings, change),
     )
+
+
+def _values(change: Change, op_type: str) -> dict[str, Any]:
+    """What is set at an operator itself: the prefetch size is of all of them, but for that of a DataLoader."""
+    values = {name: getattr(change, name, None) for name in CHANGEABLE}
+    if op_type in STAGES:
+        values |= {"of_loader": True, "prefetch_factor": change.prefetch}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tuple[Path, Path]) -> tuple[Batches, str]:

@@ -35,6 +35,7 @@ _EXPECTED = {
     "memory": "no memory sample was taken",
     "cpu": "no CPU sample was taken",
 }
+TRACED = "operators of PyTorch are not recorded, but imported: from the trace that its own profiler writes"
 _ASIDE = ".spool"  # what the spool is called while it is removed
 
 
@@ -211,7 +212,8 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
     warned = {warning.code: warning.message for warning in manifest.warnings}
     reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
     reasons |= _switched_off(manifest)
-    reasons["op"] = reasons["op"] or warned.get("ops_left_to_user")
+    own = "torch" in manifest.fingerprint and "mindspore" not in manifest.fingerprint
+    reasons["op"] = reasons["op"] or warned.get("ops_left_to_user") or (TRACED if own else None)
     why = _nothing_seen(results, alive)
     manifest.not_measured = [
         NotMeasured(what=table, why=why if why and table not in ("memory", "cpu") else reasons.get(table) or text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.spool.finish import TRACED
 from pipeprof.report.answer import command, data, doubts, shape
 from pipeprof.report.answer.shape import Answer, capital, measured, ops_of, sentence, unopposed, with_kind
 from pipeprof.report.words import training
@@ -26,6 +27,7 @@ MOSTLY_BUSY = 0.90  # of the time: a device that works less waits for something
 def answer(content: dict[str, Any], _lead: Cause) -> Answer:
     """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
     diagnosis, run = content["diagnosis"], content["run"]
+    traced = any(item.get("why") == TRACED for item in content.get("not_measured", ()))
     given = Answer("", confidence=None)
     if diagnosis["verdict"] == "consumer_bound" and training.only_reads(run):
         return _keeps_up(content)
@@ -36,11 +38,14 @@ def answer(content: dict[str, Any], _lead: Cause) -> Answer:
         given.confidence_reason = (
             doubts.reason(diagnosis["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
         )
-        given.action = "Find out what limits the step: record the operators of all steps (`collect --ops all`)."
+        how = "record the operators of all steps (`collect --ops all`)"
+        given.action = f"Find out what limits the step: {'import the trace of its profiler' if traced else how}."
         _spare(given, diagnosis)
     else:
         _nothing(given, content)
-    if command.is_repeatable(run):
+    if traced:
+        given.propose(command.own(run, "report", "--section", "steps"), "divides a step into its passes")
+    elif command.is_repeatable(run):
         words = ["collect", "--ops", "all", "-o", command.new_run(run, "-ops")]
         given.propose(command.again(run, words), "records the operators of all steps")
     elif content["ops"] or content["op_totals"]:

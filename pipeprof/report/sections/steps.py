@@ -45,7 +45,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         section.blocks.append(
             Block(("kind", "steps", "mean", "median", "p90", "max", "std dev"), rows, frozenset(range(1, 7)))
         )
-    parted = _trace(section, rows_at(steps["trace"], focus))
+    parted = _trace(section, rows_at(steps["trace"], focus), windowed=in_windows(content))
     _waiting(section, content, focus)
     phases = [
         [INTERVALS[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
@@ -130,7 +130,7 @@ def _off(row: dict[str, Any]) -> str:
     return f", give or take {at_most}" if row["bp_source"] == "share" else f"; it may end {at_most} later"
 
 
-def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
+def _trace(section: Section, rows: Sequence[dict[str, Any]], *, windowed: bool) -> bool:
     """The mean step in parts that add up to it; false where its parts are not known."""
     if all(row["measured"] for row in rows):
         return False
@@ -147,7 +147,8 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
         if first["inflation"] is None
         else f", which take {first['inflation']:.2f} times as long (medians, wait for data left out)"
     )
-    section.notes.append(f"{said} with recorded operators{slower}")
+    what = "operators" if windowed else "passes"
+    section.notes.append(f"{said} with recorded {what}{slower}")
     return True
 
 

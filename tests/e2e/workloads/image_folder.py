@@ -11,19 +11,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+import other_torch
 import torch
 from PIL import Image
 
 IMAGES, BATCH, SLOW_S = 160, 8, 0.01
-
-
-def own_operators():
-    """Names of the operators that torchvision expects, where it was compiled for another torch than this one."""
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return library
 
 
 class Slow:
@@ -59,7 +51,7 @@ def train(folder):
 
 
 if __name__ == "__main__":
-    names = own_operators()
+    names = other_torch.own_operators()
     with tempfile.TemporaryDirectory() as made:
         write(made)
         train(made)

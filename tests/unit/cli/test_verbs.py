@@ -174,6 +174,8 @@ def test_the_version_is_told(call):
         (["sql", "/no/such/run", "SELECT 1"], "no such run", 3),
         (["collect"], "no command to run", 2),
         (["collect", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
+        (["headspace", "--op", "x", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
+        (["headspace", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
         (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
         (["collect", "--reps", "0", "--", "true"], "--reps", 2),
         (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
@@ -188,6 +190,15 @@ def test_the_version_is_told(call):
 def test_an_error_is_one_line_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
     monkeypatch.chdir(tmp_path)
     assert found in failed(call(*words), code)
+
+
+def test_headspace_of_a_run_says_how_to_name_it(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tt").mkdir()
+    (tmp_path / "tt" / "run.json").write_text("{}")
+    said = failed(call("headspace", "tt", "--op", "Dataset"), 2)
+    assert "`tt` is a recorded run, not a command" in said
+    assert "--run tt" in said
 
 
 @pytest.mark.parametrize("words", [["collect", "-o", "OUT", "--", "true"], ["tune", "--", "true"]])

@@ -55,6 +55,15 @@ def test_arguments_are_replaced_wherever_the_script_writes_them(make, args, kwar
     assert after == {"workers": 3, "prefetch": 5, "persistent": True}
 
 
+def test_what_a_tuning_sets_is_told_with_the_stage_that_stands_for_the_loader(make):
+    loader, told = make({"changes": [{"node": 0, "workers": 2, "prefetch": None, "persistent": True}]}, [1], 4)
+    assert settings(loader) == (2, 2, True)
+    assert told[0] == (
+        "override",
+        {"node": 0, "before": {"workers": 0, "persistent": False}, "after": {"workers": 2, "persistent": True}},
+    )
+
+
 def test_without_workers_nothing_is_left_of_what_needs_them(make):
     loader, _ = make({"workers": 0}, [1], num_workers=2, prefetch_factor=4, persistent_workers=True)
     assert settings(loader) == (0, None, False)

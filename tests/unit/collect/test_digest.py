@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import random
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -234,6 +235,84 @@ def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(digest, rec, seed
     found.add(batch_of(7, 8))
     found.epoch_ended()
     assert [(one["epoch"], one["batches"]) for one in epochs(rec)] == [(0, 1), (2, 1)]
+
+
+class Tensor:
+    """Of PyTorch: an array for NumPy where NumPy has such numbers."""
+
+    def __init__(self, array, is_known=True):
+        self.array, self.is_known = array, is_known
+        self.shape = array.shape
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        if not self.is_known:
+            raise TypeError("BFloat16")
+        return self.array
+
+    def double(self):
+        return Tensor(self.array.astype(np.float64))
+
+
+def test_tensors_have_the_fingerprints_of_their_arrays(digest):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert of(digest, Tensor(array)) == of(digest, array)
+    assert of(digest, Tensor(array, is_known=False)) == of(digest, array.astype(np.float64))
+    assert [[value.tolist() for value in row] for row in digest.rows_of([Tensor(array)])] == [[[0, 1, 2]], [[3, 4, 5]]]
+
+
+def test_a_batch_with_keys_is_a_dict_and_a_single_array_a_column(digest):
+    class Encoding:
+        def keys(self):
+            return ["ids"]
+
+        def __getitem__(self, name):
+            return {"ids": ROW[1]}[name]
+
+    assert digest.columns_of(Encoding()) == {"ids": ROW[1]}
+    assert digest.columns_of(ROW[1]) == [ROW[1]]
+    assert digest.columns_of(ROW) is ROW
+
+
+def test_the_generators_of_the_process_begin_anew_at_the_first_iterator_of_a_loader(digest, rec, seeds):
+    drawn = []
+    for options in ({"digest": 2}, {"digest": 2}, {"digest_all": True, "other_seed": True}):
+        digest._begun.clear()
+        rec._options = options
+        assert digest.begin(0, "train.py:1", hidden=False, of_loader=True) is not None
+        drawn.append((random.random(), np.random.random()))  # noqa: NPY002, S311
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert seeds == []  # of MindSpore's dataset
+
+
+def test_a_generator_that_a_loader_makes_itself_gets_a_seed_and_that_of_the_script_stays(digest, rec):
+    class Loader:
+        def __init__(self, rows, generator=None):
+            self.rows = rows
+            self.generator = np.random.default_rng() if generator is None else generator
+
+    rec._options = {"digest_all": True}
+    digest.install(Loader)
+    assert Loader([1]).generator.random() == Loader([1], None).generator.random()
+    assert Loader([1], np.random.default_rng(7)).generator.random() == np.random.default_rng(7).random()
+    with pytest.raises(TypeError, match="batches"):
+        Loader([1], batches=3)
+
+
+def test_an_epoch_that_a_loop_left_is_told_when_it_begins_again(digest, rec, seeds):
+    rec._options = {"digest_all": True}
+    found = digest.begin(0, "train.py:1", hidden=False, of_loader=True)
+    found.epoch_left()
+    for batch in (batch_of(1, 2), batch_of(3, 4)):
+        found.add(batch)
+    found.epoch_left()
+    found.add(batch_of(1, 2))
+    found.epoch_ended()
+    assert [(one["epoch"], one["whole"], one["batches"]) for one in epochs(rec)] == [(0, False, 2), (1, True, 1)]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def loader(probe, rec, monkeypatch):
         settings = {"workers": count}
         describe = lambda loader: hooks.Description(loader, loader.stages, count, 2 * count, 2, settings)  # noqa: E731
         made = Loader(hooks, count)
-        begin = hooks.with_feed(lambda loader: loader.make(), describe, lambda _loader: False, lambda _iterator: [])
+        begin = hooks.with_feed(lambda loader: loader.make(), describe, lambda _loader: None, lambda _iterator: [])
         fetch = hooks.with_fetches(Iterator.following, lambda iterator: iterator.feed, ready)
         return SimpleNamespace(made=made, begin=lambda: begin(made), fetch=fetch, told=told, hooks=hooks, rec=rec)
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-UPDATE, OTHER_CALL = 10, 11
+UPDATE, OTHER_CALL, SECTION = 10, 11, 14
 
 
 class Device:
@@ -41,7 +41,10 @@ def torch(probe, rec, monkeypatch):
     made.compiler = SimpleNamespace(is_compiling=lambda: made.compiling)
     monkeypatch.setitem(sys.modules, "torch", made)
     monkeypatch.delitem(sys.modules, "mindspore", raising=False)  # of another test's: it has a context of its own
-    import_module(f"{probe.package.__name__}.optimizers").install(made)
+    made.backward = lambda tensors, run=lambda: None: run()  # noqa: ARG005 - its name is part of the call
+    hooks = import_module(f"{probe.package.__name__}.optimizers")
+    hooks.install(made)
+    hooks.install_backward(made)
     return made
 
 
@@ -85,3 +88,36 @@ def test_what_is_compiled_sees_the_original_alone(torch, rec):
     optimizer, torch.compiling = torch.Optimizer(), True
     assert optimizer.step(lambda: 3) == 3
     assert rec.folder is None
+
+
+def loss(device="cpu"):
+    return SimpleNamespace(device=SimpleNamespace(type=device))
+
+
+def test_a_backward_pass_on_the_cpu_is_a_section(torch, rec):
+    optimizer = torch.Optimizer()
+    torch.backward(loss())  # before anything that trains was seen
+    optimizer.step()
+    assert torch.backward(loss(), lambda: 3) == 3
+    torch.backward(tensors=[loss(), loss("cuda")])
+    for other in (loss("cuda"), (), None):
+        torch.backward(other)
+    torch.compiling = True
+    torch.backward(loss())
+    assert [kind for kind, _ in written(rec)[0]] == [UPDATE, SECTION, SECTION]
+
+
+def test_a_backward_pass_that_raises_is_none(torch, rec, probe):
+    torch.Optimizer().step()
+    with pytest.raises(ZeroDivisionError) as caught:
+        torch.backward(loss(), lambda: 1 // 0)
+    assert [kind for kind, _ in written(rec)[0]] == [UPDATE]
+    folder = str(Path(probe.recorder.__file__).parent)
+    inside = [str(entry.path) for entry in caught.traceback if str(entry.path).startswith(folder)]
+    assert len(inside) <= (1 if sys.version_info >= (3, 11) else 2)
+
+
+def test_a_closure_of_an_optimizer_is_part_of_its_update(torch, rec):
+    """LBFGS calls the network and its gradients itself, more than once."""
+    torch.Optimizer().step(lambda: torch.backward(loss()))
+    assert [kind for kind, _ in written(rec)[0]] == [UPDATE]

@@ -277,3 +277,64 @@ def test_a_file_whose_name_has_blanks_is_found(tmp_path):
     (tmp_path / "train.py").write_text("")
     applied(tmp_path, found.diff)
     assert path.read_text() == "data = data.map(f, num_parallel_workers=2)\n"
+
+
+LOADERS = {
+    "added": ("loader = DataLoader(Rows(), 4)\n", "loader = DataLoader(Rows(), 4, num_workers=2, persistent_workers=True)\n"),
+    "by_keyword": (
+        "loader = data.DataLoader(rows, num_workers=0, persistent_workers=False)\n",
+        "loader = data.DataLoader(rows, num_workers=2, persistent_workers=True)\n",
+    ),
+    "by_place": (
+        "loader = DataLoader(rows, 4, True, None, None, 0)\n",
+        "loader = DataLoader(rows, 4, True, None, None, 2, persistent_workers=True)\n",
+    ),
+}  # fmt: skip
+
+
+def of_loader(line, **settings):
+    return OperatorSetting(node=0, op_type="Collate", place=line, of_loader=True, **settings)
+
+
+@pytest.mark.parametrize("case", LOADERS)
+def test_the_call_that_makes_a_loader_gets_its_arguments(tmp_path, case):
+    before, after = LOADERS[case]
+    (tmp_path / "train.py").write_text(before, encoding="utf-8")
+    line = f"{tmp_path / 'train.py'}:1"
+    stages = [
+        {"node": node, "op_type": kind, "site": line} for node, kind in enumerate(("Collate", "Dataset", "Sampler"))
+    ]
+    found = patch_of(
+        Settings(site=line, operators=(of_loader(line, workers=2, persistent=True),)), tmp_path, operators=stages
+    )
+    assert (found.by_hand, applied(tmp_path, found.diff)) == ((), after)
+
+
+def test_the_number_that_a_function_hands_to_a_loader_is_changed_where_it_is_called(tmp_path):
+    text = (
+        "def make(rows, workers=0):\n"
+        "    return DataLoader(rows, batch_size=4, num_workers=workers)\n"
+        "loader = make(rows)\n"
+    )
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    line, caller = (f"{tmp_path / 'train.py'}:{number}" for number in (2, 3))
+    stages = [
+        {"node": node, "op_type": kind, "site": line, "callers": caller}
+        for node, kind in enumerate(("Collate", "Dataset", "Sampler"))
+    ]
+    settings = Settings(site=line, operators=(of_loader(line, workers=2),))
+    found = patch_of(settings, tmp_path, operators=stages)
+    assert (found.by_hand, applied(tmp_path, found.diff)) == (
+        (),
+        text.replace("make(rows)\n", "make(rows, workers=2)\n"),
+    )
+
+
+def test_a_loader_that_an_installed_library_makes_is_named_at_the_line_that_leads_there(tmp_path):
+    library, own = f"{tmp_path}/site-packages/accelerate/data_loader.py:441", f"{tmp_path}/train.py:7"
+    stages = [{"node": 0, "op_type": "Collate", "site": library, "callers": own}]
+    found = patch_of(Settings(operators=(of_loader(library, workers=2),)), tmp_path, operators=stages)
+    assert found.diff == ""
+    assert [(one.place, one.why, one.what) for one in found.by_hand] == [
+        (own, "library", f"num_workers=2 in the call that leads to {library}")
+    ]

@@ -44,6 +44,17 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
     assert Settings().command(["python"]) == ["python"]
 
 
+def test_the_settings_of_a_loader_are_for_the_line_that_makes_it():
+    stage = OperatorSetting(node=0, op_type="Collate", place="train.py:5", of_loader=True, workers=2)
+    more = OperatorSetting(node=0, op_type="Collate", place="train.py:5", of_loader=True, persistent=True)
+    both = merged(Settings(site="train.py:5", operators=(stage,)), {"operators": [more]})
+    assert both.override() == {
+        "loader": True,
+        "site": "train.py:5",
+        "changes": [{"node": 0, "workers": 2, "prefetch": None, "persistent": True}],
+    }
+
+
 def test_threads_and_cores_are_for_the_command_and_the_probe():
     settings = merged(SETTINGS, {"runtime_threads": 2, "cpus": "0-3"})
     assert settings.override()["runtime_threads"] == 2

@@ -9,6 +9,7 @@ import pytest
 from pipeprof.verdict.capacity import Change, Loop, Stage, Trial
 from pipeprof.verdict.options import options
 from pipeprof.verdict.predict import predict
+from pipeprof.verdict.tuning import candidates, limits_itself, worth_trying
 
 MS = 1e6
 
@@ -110,3 +111,27 @@ def test_a_trial_of_any_stage_of_the_loader_counts_for_all():
     found = predict(loop(trials=(trial,)), Change(0, workers=2))
     assert (found.ratio, found.trial) == (2.2, "whatif")
     assert predict(loop(workers=1, trials=(trial,)), Change(0, workers=2)).trial is None
+
+
+def test_a_tuning_tries_a_loader_once_whatever_its_stages_and_more_workers_before_those_that_live_on():
+    short = loop(workers=1, restart_ns=2 * MS, epoch_batches=10.0)
+    tried = list(worth_trying(candidates(short, {}, "time"), ()))
+    assert {change.op_id for one in tried for change in one.changes} == {0}
+    assert len({one.key for one in tried}) == len(tried)
+    first, second = tried[0].changes[0], tried[1].changes[0]
+    assert (first.workers, first.persistent, second.persistent) == (second.workers, None, True)
+    assert not limits_itself(short)
+    assert limits_itself(loop(rows=1.0, workers=2))
+
+
+def test_where_rare_stalls_limit_a_loader_more_batches_ahead_are_tried():
+    stages = tuple(replace(one, kind="burst") if one.op_id == 1 else one for one in loop(workers=2).stages)
+    stalling = replace(loop(workers=2), stages=stages)
+    found = [one for one in candidates(stalling, {}, "time") if one.changes and one.changes[0].prefetch]
+    assert [(one.changes[0].prefetch, one.is_unknown, one.may_pay) for one in found] == [(8, True, True)]
+    assert not [one for one in candidates(loop(workers=2), {}, "time") if one.changes and one.changes[0].prefetch]
+
+
+def test_of_workers_that_are_not_needed_the_fewest_are_tried():
+    (one,) = candidates(loop(rows=10.0, workers=4), {}, "memory")[:1]
+    assert [(change.op_id, change.workers) for change in one.changes] == [(0, 1)]
