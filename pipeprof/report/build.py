@@ -84,7 +84,9 @@ def build(
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,
             },
-            "storage": storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials),
+            "storage": msgspec.to_builtins(
+                storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials)
+            ),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),

@@ -88,6 +88,8 @@ class CallSites:
 
         What a step launches differently outside of its backward pass takes no line from that, nor the other way round.
         """
+        if not self._launched:
+            return [self._graphs.get(item.name) or self._of_cells(item.execution, ()) for item in placed]
         counts = Counter((item.step, key) for item in placed for key in _keys(item))
         seen: Counter[tuple[int | None, str]] = Counter()
         frames: list[Frames] = []
@@ -166,7 +168,8 @@ def told_apart(placed: Sequence[Placed], frames: Sequence[Frames]) -> list[Place
         if "/" in item.name and place and place not in known:
             known[place] = _next_name(item.name, names) if known else item.name
             names.add(known[place])
-        apart.append(replace(item, name=known.get(place, item.name)))
+        name = known.get(place, item.name)
+        apart.append(item if name == item.name else replace(item, name=name))
     return apart
 
 

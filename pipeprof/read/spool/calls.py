@@ -49,7 +49,7 @@ def add_instructions(process: Process, out: RankRows, pipelines: Mapping[int, Pi
         number, node, part = (int(event[name] or 0) for name in ("pipeline", "node", "part"))
         op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
         if op_id is not None:
-            counts.setdefault((number, op_id, part), []).extend(event["counts"])
+            counts.setdefault((number, op_id, part), []).extend(event.get("counts") or ())
     for (number, op_id, part), found in sorted(counts.items()):
         out.add(
             "op_instructions", pipeline_id=pipelines[number].pipeline_id, op_id=op_id, part=part, calls=len(found),

@@ -282,29 +282,39 @@ def _add_operators(
     first_step: int,
 ) -> list[int]:
     """Write the executions; the operators they are of come back, in their order."""
-    op_ids = []
-    for item, frames, taken in zip(placed, sites, memory, strict=True):
+    op_ids, steps, collectives = [], [], []
+    for item, frames in zip(placed, sites, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         stack = out.stack_id(frames)
-        flops, moved = amounts.of(item)
-        inputs, outputs = amounts.shapes_of(item)
-        op_id = out.op_id(
-            item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
-            flops=flops, bytes=moved,
-        )  # fmt: skip
-        op_ids.append(op_id)
-        start = out.at(execution.start_ns)
-        out.add(
-            "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
-            track="CPU", memory_bytes=taken, self_memory_bytes=taken,
-        )  # fmt: skip
-        if collective := graph_collective(kind):
-            out.add(
-                "collective", step=step, name=item.name, kind=collective, track="CPU", start_ns=start,
-                dur_ns=execution.dur_ns,
+        op_id = out.operators.numbers.get((item.name, item.phase, kind))
+        if op_id is None:
+            flops, moved = amounts.of(item)
+            inputs, outputs = amounts.shapes_of(item)
+            op_id = out.op_id(
+                item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
+                flops=flops, bytes=moved,
             )  # fmt: skip
+        op_ids.append(op_id)
+        steps.append(-1 if step is None else step)
+        if collective := graph_collective(kind):
+            collectives.append((item, step, collective))
+    start = np.array([item.execution.start_ns for item in placed], np.int64) - out.zero
+    dur = np.array([item.execution.dur_ns for item in placed], np.int64)
+    taken = np.array([0 if size is None else size for size in memory], np.int64)
+    known = np.array([size is not None for size in memory], np.bool_)
+    step_of = np.array(steps, np.int64)
+    out.add_block(
+        "op", len(placed), op_id=np.array(op_ids, np.int64), step=(step_of, step_of >= 0), start_ns=start, dur_ns=dur,
+        self_ns=dur, track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=(taken, known),
+        self_memory_bytes=(taken, known),
+    )  # fmt: skip
+    for item, step, collective in collectives:
+        out.add(
+            "collective", step=step, name=item.name, kind=collective, track="CPU",
+            start_ns=out.at(item.execution.start_ns), dur_ns=item.execution.dur_ns,
+        )  # fmt: skip
     return op_ids
 
 

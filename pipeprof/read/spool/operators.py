@@ -116,7 +116,7 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     for execution in executions:
         start = execution.start_ns + offset
         destination = recorded.executions if start >= skip_until[0] else recorded.led
-        destination.append(replace(execution, start_ns=start))
+        destination.append(Execution(execution.name, start, execution.dur_ns, execution.type, execution.shapes))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""

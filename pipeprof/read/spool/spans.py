@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -184,11 +184,12 @@ def add_stretches(placed: Sequence[Placed], cells_of_items: Sequence[Cells], out
         _close(open_cells, 0, None, out)
 
 
-def cells_of(name: str) -> list[str]:
+@lru_cache(maxsize=1 << 14)
+def cells_of(name: str) -> Cells:
     """The cells in an operator's name, outermost first, in a gradient below `Gradients`; none outside of graphs."""
     parts = name.split("/")[:-1]
     cells = [part for part in parts if part != _GRAPH and not part.startswith(_RULE)] if _GRAPH in parts else []
-    return [] if cells == [_BACKWARD] else cells
+    return () if cells == [_BACKWARD] else tuple(cells)
 
 
 def _shared(open_cells: Sequence[tuple[str, int, int]], cells: Cells) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeprof import escape
-from pipeprof.report import markdown
+from pipeprof.report import section_markdown
 from pipeprof.report.compare import rows
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
@@ -48,7 +48,7 @@ def text(content: dict[str, Any], most: int) -> str:
         "<details><summary>All numbers, how sure they are, and what was compared</summary>",
     ]
     whole = document(content, most=most)
-    return "\n".join([*lines, "", markdown.page(whole.title, whole.sections, mark="###"), "</details>"]) + "\n"
+    return "\n".join([*lines, "", section_markdown.page(whole.title, whole.sections, mark="###"), "</details>"]) + "\n"
 
 
 def plain(words: object) -> str:
