@@ -185,6 +185,42 @@ def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded
     assert warned == []
 
 
+PASSES = ("input_ns", "forward_ns", "backward_ns", "gradients_ns", "optimizer_ns", "after_ns")
+
+
+@of_library("torch")
+def test_steps_of_torch_with_accumulation_have_their_passes_which_add_up(recorded):
+    """320 rows in batches of 4, one update of two optimizers for each four batches, twice; 3 batches of validation."""
+    command = script("torch_steps.py")
+    plain = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment(), cwd=WORKLOADS)
+    recording = recorded("torch_steps.py")
+    assert recording.done.stdout == plain.stdout
+    steps = recording.training()
+    assert [row["updates"] for row in steps] == [2] * 40
+    assert [row["epoch"] for row in steps] == [0] * 20 + [1] * 20
+    assert sum(row["kind"] == "eval" for row in recording.rows("step")) == 2 * 3
+    for row in steps:
+        assert min(row[name] for name in ("forward_ns", "backward_ns", "optimizer_ns")) > 0
+        assert sum(row[name] for name in PASSES) == row["end_ns"] - row["start_ns"]
+
+
+@of_library("torch")
+def test_processes_of_torchrun_are_ranks_and_who_waits_has_a_long_backward_pass(pipeprof_in):
+    home = pipeprof_in("torchrun")
+    launcher = [home.python, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
+    recording = home.collect([*launcher, str(WORKLOADS / "torch_steps.py")], "-q")
+    assert recording.done.returncode == 0, recording.done.stderr
+    median = {}
+    for rank in (0, 1):
+        steps = [row for row in recording.rows("step") if row["rank"] == rank and row["kind"] != "eval"]
+        assert len(steps) == 20
+        for name in ("forward_ns", "backward_ns"):
+            median[rank, name] = sorted(row[name] for row in steps)[10]
+    slept = 4 * 30e6
+    assert median[1, "forward_ns"] > slept
+    assert median[0, "backward_ns"] > median[1, "backward_ns"] + slept / 2
+
+
 TUNED = '''"""A dataset that waits, and a loader without workers: `python train.py LIBRARY`."""
 
 import sys
