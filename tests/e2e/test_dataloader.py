@@ -250,7 +250,7 @@ loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack)
 for epoch in range(2):
     for x, y in loader:
         step(x, y)
-        time.sleep(0.05)
+        time.sleep(0.08)
 '''
 
 
@@ -258,7 +258,7 @@ for epoch in range(2):
 @pytest.mark.measures
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in, library):
-    """Each batch of the unchanged side waits 120 ms, and two workers make them while the training takes 50."""
+    """Each batch of the unchanged side waits 120 ms; two workers make two of them meanwhile, and a step takes 80 besides."""
     home = pipeprof_in("tune")
     for name in ("loader_kinds.py", "parts.py"):
         (home.folder / name).write_text((WORKLOADS / name).read_text(encoding="utf-8"), encoding="utf-8")
@@ -268,11 +268,12 @@ def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in,
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["verdict"], found["final"]["batches"]) == ("proven", "same"), done.stderr
-    assert found["final"]["low"] > 1.2
+    assert found["final"]["ratio"] > 1.3
     [setting] = found["settings"]["operators"]
-    assert (setting["of_loader"], setting["workers"]) == (True, 2)
+    assert setting["of_loader"]
     assert found["patch"]["by_hand"] == []
     applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
-    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers=2)"
-    assert line in (home.folder / "train.py").read_text(encoding="utf-8")
+    lasting = ", persistent_workers=True" if setting.get("persistent") else ""
+    call = f"DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers={setting['workers']}{lasting})\n"
+    assert call in (home.folder / "train.py").read_text(encoding="utf-8")
