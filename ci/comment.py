@@ -343,7 +343,7 @@ def main() -> int:
                 continue
             mark = text.partition("\n")[0].strip()
             found.setdefault(number, {})[mark] = text
-            quiet |= {mark} if silent else set()
+            quiet = quiet | {mark} if silent else quiet - {mark}  # of two runners the second has the last word
         for number, parts in found.items():
             told(post(api, number, parts, quiet, env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")), 0)
     except (Refused, *UNEXPECTED) as error:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,10 +39,12 @@ NOT_ENOUGH = (
     "this change edits the policy or the baseline that it is judged by, so only a verdict that passes makes it "
     "green: measure it again, on a quieter machine or with more time, or move those edits into a change of their own"
 )
+COMPARISON = "compare.json"
+LATER = "later"  # the input `confirm` of the first of two jobs
 CHOOSABLE = ("regressed", "incomparable", "inconclusive")  # everything else that is not fine is always red
 GIVEN = (
     "COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON",
-    "SELF_TEST",
+    "SELF_TEST", "CONFIRM",
 )  # fmt: skip
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 SHARE = r"([0-9]*\.?[0-9]+)?"
@@ -80,6 +82,7 @@ class Inputs:
     planted: str
     fail_on: frozenset[str]
     asked_base: str  # the input `base-ref` itself
+    confirm: str  # nothing, LATER, or the folder of the first runner's comparison
 
 
 def read_inputs(env: dict[str, str]) -> Inputs:
@@ -106,6 +109,7 @@ def read_inputs(env: dict[str, str]) -> Inputs:
             not re.fullmatch(SHARE, given["SELF_TEST"]),
             f"`self-test` is {given['SELF_TEST']!r}, expected a share, such as 0.3",
         ),
+        (bool(given["CONFIRM"]) and mode != "ab", "`confirm` needs `mode: ab`"),
         (bool(given["SELF_TEST"]) and mode != "ab", "`self-test` needs `mode: ab`"),
         (not re.fullmatch(f"({NAME})?", given["MACHINE"]), f"`machine` is {given['MACHINE']!r}, expected a name"),
         (not re.fullmatch(TIME, given["BUDGET"]), f"`budget` is {given['BUDGET']!r}, expected a time"),
@@ -120,7 +124,7 @@ def read_inputs(env: dict[str, str]) -> Inputs:
     reps, asked = given["REPS"] or "5", given["BASE_REF"]
     return Inputs(
         command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], reps, workload, given["SELF_TEST"],
-        fail_on, asked,
+        fail_on, asked, given["CONFIRM"],
     )  # fmt: skip
 
 
@@ -167,6 +171,7 @@ def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
         budget = [f"--budget={inputs.budget}"] if inputs.budget else []
         budget += [f"--workload={inputs.workload}"] if inputs.workload else []
         budget += [f"--plant-slow-down={inputs.planted}"] if inputs.planted else []
+        budget += [f"--confirms={Path(inputs.confirm, COMPARISON)}"] if inputs.confirm not in ("", LATER) else []
         code, tail = run(
             ["ab", f"--base-ref={inputs.base_ref}", "--new-ref=HEAD", "-o", str(folder / "session"), *budget, *policy,
              "--format=json", "--", *inputs.command], out)  # fmt: skip
@@ -322,6 +327,24 @@ def edits_its_judge(content: dict[str, Any]) -> bool:
     return any(one["kind"] in JUDGES for one in (content.get("trust") or {}).get("edits") or [])
 
 
+def waits(inputs: Inputs, content: dict[str, Any]) -> bool:
+    """Whether the job behind this one decides: it is slower by time alone, and the base's policy asks for both."""
+    return inputs.confirm == LATER and (content.get("confirmation") or {}).get("state") == "wanted"
+
+
+def nothing_to_confirm(inputs: Inputs) -> bool:
+    """Whether the first runner left nothing to this one. Raises GateError for a comparison that is not there."""
+    if inputs.confirm in ("", LATER):
+        return False
+    path = Path(inputs.confirm, COMPARISON)
+    try:
+        with path.open("rb") as stream:
+            content = json.loads(stream.read(MOST_JSON))
+        return not waits(replace(inputs, confirm=LATER), content)
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise GateError(f"`confirm`: there is no comparison in {inputs.confirm}: {error}", NOT_JUDGED) from error
+
+
 def reason(tail: str) -> str:
     """The last error among these lines, to go behind a sentence; empty without one."""
     found = [line[len("error: ") :].strip() for line in tail.splitlines() if line.startswith("error: ")]
@@ -330,7 +353,7 @@ def reason(tail: str) -> str:
 
 def publish(content: dict[str, Any], folder: Path, env: dict[str, str]) -> None:
     """Writes every form into the folder, the summary into the job's, and prints the annotations."""
-    source = folder / "compare.json"
+    source = folder / COMPARISON
     source.write_text(json.dumps(content), encoding="utf-8")
     code, tail = run(["render", str(source), "-o", str(folder), "--force"], None)
     if code:
@@ -400,18 +423,23 @@ def main() -> int:
     env = dict(os.environ)
     folder = Path(env.get("PIPEPROF_GATE_OUTPUT") or Path(env.get("RUNNER_TEMP", ".")) / "pipeprof-gate").resolve()
     work = folder.with_name(folder.name + "-work")
-    verdict, content_there = "error", False
+    verdict, content_there, later = "error", False, False
     try:
         for each in (folder, work):
             shutil.rmtree(each, ignore_errors=True)
             each.mkdir(parents=True)
         write_origin(folder, env)
         inputs = read_inputs(env)
+        if nothing_to_confirm(inputs):
+            say("pipeprof: the first runner left nothing to confirm: the check is green")
+            write_outputs(env, verdict="", exit_code="0", confirm="", folder=str(folder))
+            return 0
         code, data, tail = measure(inputs, work)
         content = judged(code, data, tail)
         verdict = content["verdict"]
         own = verdict in CHOOSABLE and verdict not in inputs.fail_on and edits_its_judge(content)
-        red = bool(code and (verdict not in CHOOSABLE or verdict in inputs.fail_on or own))
+        later = waits(inputs, content)
+        red = bool(code and (verdict not in CHOOSABLE or verdict in inputs.fail_on or own)) and not later
         publish(content | {"check": {"red": red, "fail_on": sorted(inputs.fail_on)}}, folder, env)
         content_there = True
         if own:
@@ -421,9 +449,10 @@ def main() -> int:
         known = error if isinstance(error, GateError) else GateError(f"{type(error).__name__}: {error}", NOT_JUDGED)
         publish_error(known, env)
         code, red = known.code, True
-    files = {"summary": "summary.md", "json": "compare.json"}
+    files = {"summary": "summary.md", "json": COMPARISON}
     paths = {name: str(folder / file) if content_there else "" for name, file in files.items()}
-    write_outputs(env, verdict=verdict, exit_code=str(code), folder=str(folder), **paths)
+    confirm = "wanted" if later else ""
+    write_outputs(env, verdict=verdict, exit_code=str(code), confirm=confirm, folder=str(folder), **paths)
     say(f"pipeprof: {verdict}, exit code {code}: the check is {'red' if red else 'green'}")
     return code if red else 0
 

@@ -34,7 +34,7 @@ def comparison(verdict="regressed", /, metrics=None, **other):
         "metrics": [metric(verdict=verdict)] if metrics is None else metrics, "explanation": [cause],
         "fingerprint": {"same": True, "differences": []}, "notes": ["the sides were not interleaved"],
         "base": side | {"label": "base"}, "new": side | {"label": "new"}, "looks": [5, 8, 12], "next_look": None,
-        "trust": trust(), "session": None, "limits": None, "check": None, "repetitions": [], "curves": {"base": [], "new": []},
+        "trust": trust(), "session": None, "limits": None, "check": None, "confirmation": None, "repetitions": [], "curves": {"base": [], "new": []},
         "pipelines": {"base": [], "new": []},
     } | other)  # fmt: skip
 

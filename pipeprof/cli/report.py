@@ -113,7 +113,7 @@ def report(
 
 def _tell_empty(content: dict[str, Any], names: tuple[str, ...]) -> None:
     """A section that was asked for and has nothing to say is not shown; this says so."""
-    from pipeprof.report.sections import chosen
+    from pipeprof.report.sections.of_run import chosen
 
     shown = {section.name for section in chosen(content, names)}
     for name in dict.fromkeys(names):

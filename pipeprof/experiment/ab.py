@@ -10,6 +10,7 @@ import msgspec
 
 from pipeprof.collect import fingerprint
 from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
+from pipeprof.experiment.confirmation import check_same, read_first
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.journal import unconfirmed
 from pipeprof.experiment.repetition import Bench, refuse_orphans
@@ -28,7 +29,8 @@ class AbWish:
     """What the user asks for. `budget_s`: seconds that all repetitions of the session may take together.
 
     `planted`: every step of the new side is made longer by this share, as a test of the gate itself. `workload`: what
-    it is called in the result. `to_the_end`: also when the looks that follow will most likely not decide.
+    it is called in the result. `to_the_end`: also when the looks that follow will most likely not decide. `confirms`:
+    the result of another runner, see `confirmation.py`.
     """
 
     base: ArmWish
@@ -40,6 +42,7 @@ class AbWish:
     to_the_end: bool = False
     planted: float | None = None
     workload: str = ""
+    confirms: Path | None = None
     seed: int | None = None
 
 
@@ -55,7 +58,9 @@ def run_ab(
     """
     workspace = Workspace.here()
     arms = resolve_arms(workspace, wish.base, wish.new, wish.command, planted=wish.planted is not None)
+    first = read_first(workspace.cwd / wish.confirms, policy) if wish.confirms is not None else None
     rules_hash = policy_hash(policy) + (f"-planted-{wish.planted:g}" if wish.planted is not None else "")
+    rules_hash += f"-confirms-{first.session.session_id}" if first is not None else ""
     pair = pair_hash(workspace, arms, rules_hash)
     folder = workspace.cwd / (wish.folder or f"pipeprof-ab-{pair}")
     if wish.budget_s is not None:
@@ -67,11 +72,13 @@ def run_ab(
         fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, rules_hash, wish.seed)
         conditions = (fingerprint.machine(), fingerprint.job())
         session = open_session(folder, fresh, conditions, replace=wish.new_session)
+        if first is not None:
+            check_same(first, session)
         say(f"session {session.session_id} in `{folder}`")
         running = Interleaved(folder, session, arms, workspace, policy, bench, say)
         running.notes += arm_notes(workspace, arms)
         running.planted, running.workload = wish.planted, wish.workload
-        running.trust, running.patient = trust, wish.to_the_end
+        running.trust, running.patient, running.first = trust, wish.to_the_end, first
         if session.state == "finished":
             return running.result_again()
         running.recover()

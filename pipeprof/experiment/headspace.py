@@ -97,11 +97,11 @@ def training_iterators(processes: Sequence[Process]) -> list[dict[str, Any]]:
 
 def epoch_lengths(process: Process, number: int) -> list[int]:
     """Batches of each epoch of an iterator that went to its end."""
-    from pipeprof.read.spool.process import OTHER_THREAD, Kind  # noqa: PLC0415
+    from pipeprof.read.spool.marks import OTHER_THREAD, Kind  # noqa: PLC0415
 
     lengths, batches = [], 0
-    for mark in process.marks:
-        if mark.kind != Kind.FETCH or mark.subject != number:
+    for mark in process.marks.only(Kind.FETCH):
+        if mark.subject != number:
             continue
         flag = mark.flag & ~OTHER_THREAD
         if flag == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ import msgspec
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.experiment.stored_history import TWICE, stored_entries
-from pipeprof.query.side import open_measures
-from pipeprof.record import baseline
+from pipeprof.query.measure import measure
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record import baseline, checksums
 from pipeprof.record.baseline_summary import unit_of
+from pipeprof.record.cache import cached
 from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.history import Entry, entry_of, metrics, series
 from pipeprof.record.listing import runs_in
@@ -31,6 +34,7 @@ from pipeprof.verdict.gate.fingerprint import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipeprof.record.run import Run
     from pipeprof.verdict.gate.changes import Change
 
 SCHEMA_VERSION = 1
@@ -150,16 +154,28 @@ def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tupl
             left_out.append({"path": str(one.path), "problem": _NOT_WHOLE})
             continue
         try:
-            measures = open_measures(one.path)
+            entry = _measured(one.run)
         except PipeprofError as error:
             left_out.append({"path": str(one.path), "problem": error.message})
             continue
-        if seen.issuperset(measures.run_ids):
+        if one.run.manifest.run_id in seen:
             left_out.append({"path": str(one.path), "problem": TWICE})
             continue
-        seen.update(measures.run_ids)
-        entries.append(entry_of(measures, machine_class(measures.fingerprint), None, None))
+        seen.add(one.run.manifest.run_id)
+        entries.append(entry)
     return entries, left_out
+
+
+def _measured(run: Run) -> Entry:
+    """What a run measured; of one whose files lie as they did, what is remembered of it."""
+
+    def asked() -> Entry:
+        measures = measure(open_run(run.path))
+        return entry_of(measures, machine_class(measures.fingerprint), None, None)
+
+    if not run.is_settled():
+        return asked()
+    return cached("measured", b"\n".join([os.fsencode(run.name), checksums.as_it_lies(run)]), Entry, asked)
 
 
 def _conditions(entries: Sequence[Entry]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
+from pipeprof.experiment.confirmation import First, with_confirmation
 from pipeprof.experiment.journal import incomplete, unconfirmed
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
@@ -65,6 +66,7 @@ class Interleaved:
         self.plan: tuple[Look, ...] = ()
         self.patient, self.workload = False, ""
         self.planted: float | None = None
+        self.first: First | None = None
         self.judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
 
     def recover(self) -> None:
@@ -195,6 +197,8 @@ class Interleaved:
             "session": about(session, self.folder) | {"plan": self._planned()},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
+        if self.policy.confirm:
+            content = with_confirmation(content, self.policy, self.first)
         write_json(self.folder / RESULT, content)
         session.save(self.folder)
         return content
@@ -329,6 +333,7 @@ def about(session: Session, folder: Path) -> dict[str, Any]:
     names = {arm: [entry.name for entry in session.counted(arm)] for arm in NAMES}
     return {
         "session_id": session.session_id,
+        "job": session.job,
         "folder": str(folder),
         "state": session.state,
         "stopped": session.stopped,

@@ -58,7 +58,9 @@ class Measured:
 
     def without_marks(self) -> Measured:
         """Copy without the intervals of its processes, which take memory for each step."""
-        return replace(self, processes=[replace(process, marks=[]) for process in self.processes])
+        from pipeprof.read.spool.marks import Marks  # noqa: PLC0415
+
+        return replace(self, processes=[replace(process, marks=Marks.of([])) for process in self.processes])
 
 
 @dataclass(frozen=True)

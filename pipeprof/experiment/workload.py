@@ -17,7 +17,7 @@ from mindspore.train import Callback, Model
 
 SIZE = 32
 FEWEST_STEPS = 30  # the queues begin full or empty: the first steps say little
-STORAGE_S = 0.005  # long enough to limit the training on a busy machine too
+WAIT_MS = 5.0  # the usual wait for the storage
 
 
 class Pictures:
@@ -38,9 +38,15 @@ class Pictures:
         return picture, np.array(label, np.int32)
 
 
+class Storage:
+    """What takes its time, as a network disk does."""
+
+    wait_s = WAIT_MS / 1000
+
+
 def read_mask() -> np.ndarray:
-    """A mask for the pictures, from storage that takes its time (a network disk, say)."""
-    time.sleep(STORAGE_S)
+    """A mask for the pictures, from the storage."""
+    time.sleep(Storage.wait_s)
     return np.ones((SIZE, SIZE, 1), np.uint8)
 
 
@@ -110,8 +116,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--wait-ms", type=float, default=WAIT_MS, help="of the storage, for each picture")
     parser.add_argument("--parallel", action="store_true", help="one rank of a data-parallel training, under msrun")
     options = parser.parse_args()
+    Storage.wait_s = options.wait_ms / 1000
     ms.set_seed(1)
     ms.set_context(mode=ms.GRAPH_MODE)
     if options.parallel:

@@ -61,6 +61,17 @@ def views() -> tuple[Query, ...]:
     return tuple(ordered)
 
 
+def view(name: str) -> Query | None:
+    """The view of this name, None where there is none."""
+    root = queries_root()
+    return _find(root, f"{VIEWS}/{name}") if name in _view_names(root) else None
+
+
+@cache
+def _view_names(root: Path) -> frozenset[str]:
+    return frozenset(path.stem for path in root.joinpath(VIEWS).glob("*.sql"))
+
+
 def view_name(view: Query) -> str:
     """The name under which SQL reads a view: that of its file."""
     return view.path.stem

@@ -304,26 +304,27 @@ class Engine:
         Most queries read few of the views, and making all of them takes longer than most queries. One that has no rows
         for want of what it needs is made an empty table, which takes less.
         """
-        views = {} if BY_NAME.keys() >= set(reads) else self._views  # most of the time is spent on finding them
-        needed: set[str] = set()
+        views: dict[str, Query] = {}  # each after the views it reads
         tables: set[str] = set()
-        waiting = list(reads)
-        while waiting:
-            name = waiting.pop()
-            if name in self._given:
-                continue
-            if name in views and name not in needed:
-                needed.add(name)
-                waiting += () if keep and self._is_empty(name) else views[name].reads
-            elif name in BY_NAME:
-                tables.add(name)
+        seen = set(self._given)
+
+        def visit(names: Sequence[str]) -> None:
+            for name in names:
+                view = None if name in seen or name in BY_NAME else catalog.view(name)
+                tables.update([name] if name in BY_NAME and name not in seen else [])
+                seen.add(name)
+                if view is not None:
+                    visit(() if keep and self._is_empty(name) else view.reads)
+                    views[name] = view
+
+        visit(reads)
         try:
             with in_time(self._connection):
                 self._make_tables(tables)
                 for name, view in views.items():
-                    if name in needed and keep and self._is_empty(name):
+                    if keep and self._is_empty(name):
                         self._create_empty(name, view)
-                    elif name in needed:
+                    else:
                         self._create(name, view, kept=keep and view.kept)
         except duckdb.Error as error:
             raise self._explained(error) from error
@@ -343,7 +344,7 @@ class Engine:
         if self._run is None or name in self._given:
             return False
         if name not in self._empty:
-            view = None if name in BY_NAME else self._views[name]
+            view = None if name in BY_NAME else catalog.find(f"{catalog.VIEWS}/{name}")
             self._empty[name] = name not in self._stored if view is None else self._has_none(view)
         return self._empty[name]
 
@@ -385,7 +386,7 @@ class Engine:
 
     @cached_property
     def _views(self) -> dict[str, Query]:
-        """Name -> view, each after the views it reads."""
+        """Name -> view, of all of them, each after the views it reads."""
         return {catalog.view_name(view): view for view in catalog.views()}
 
     def _explained(self, error: duckdb.Error, *, own: bool = True) -> PipeprofError:
@@ -444,9 +445,13 @@ def _threads() -> int:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None, spilled: Path) -> None:
-    """Leave only the run's folder to be reached, or nothing, for good. So much may be spilled to a folder."""
+    """Leave only the run's folder to be reached, or nothing, for good. So much may be spilled to a folder.
+
+    DuckDB's bar of the progress of a slow query is written to stdout, among the lines of an answer.
+    """
     reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
+        "SET enable_progress_bar = false;"
         f"SET temp_directory = {quoted(spilled)};"
         f"SET max_temp_directory_size = {quoted(f'{limits.most_spilled() >> 20}MiB')};"
         f"SET allowed_directories = [{reached}];"

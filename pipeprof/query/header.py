@@ -153,7 +153,8 @@ class _Parser:
         self._fail(max(len(lines) - 1, 0), "expected a SELECT after the header, found the end of the file")
 
     def _section(self, label: str) -> int | None:
-        starts = [index for index, line in enumerate(self.lines) if re.match(rf"{label}(:|, one row\b)", line)]
+        begins = (f"{label}:", f"{label}, one row ")
+        starts = [index for index, line in enumerate(self.lines) if line.startswith(begins)]
         if len(starts) > 1:
             self._fail(starts[1], f"found a second `{label}`")
         return starts[0] if starts else None

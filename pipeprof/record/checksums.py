@@ -12,11 +12,14 @@ import os
 import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from pipeprof.errors import RunError
 from pipeprof.record import limits
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import Part, is_compact
 from pipeprof.record.schema import TABLES
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -119,8 +122,30 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
 def problem_of(run: Run, table: str) -> str | None:
     """What the first of `changes` among a table's files is, in words; None when all are as they were written."""
     noted = {name: part for name, part in (run.manifest.parts or {}).items() if name.startswith(f"{table}/")}
-    paths = {path.relative_to(run.path).as_posix(): path for path in run.files(table)}
+    paths = {name: run.path / name for name in run.names(table)}
     return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, paths, part_of)), None)
+
+
+def as_it_lies(run: Run) -> bytes:
+    """What differs when the manifest or a file does, as far as sizes and times show it, or a file was added.
+
+    Nothing is opened, and no folder listed: of a list of many runs each is looked at so.
+    """
+    names = sorted(stored(run) if run.manifest.parts is None else run.manifest.parts)
+    folders: dict[str, None] = {}
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders[folder] = None
+            folder = folder.rpartition("/")[0]
+    root, facts = os.fspath(run.path), []
+    for name in ("", *folders, *names):
+        try:
+            about = os.lstat(f"{root}/{name}")
+        except OSError:  # one that is gone; whoever asks the run tells
+            continue
+        facts.append((name, about.st_mode, about.st_mtime_ns, 0 if name in folders else about.st_size))
+    return b"\n".join([__version__.encode(), msgspec.json.encode(run.manifest), msgspec.json.encode(facts)])
 
 
 def stored(run: Run) -> dict[str, Path]:
@@ -130,7 +155,7 @@ def stored(run: Run) -> dict[str, Path]:
     except OSError:
         folders = set()
     tables = [table.name for table in TABLES if table.name in folders]  # most runs have few of them
-    return {path.relative_to(run.path).as_posix(): path for table in tables for path in run.files(table)}
+    return {name: run.path / name for table in tables for name in run.names(table)}
 
 
 def _changes(run: Run, paths: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:

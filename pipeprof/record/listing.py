@@ -38,9 +38,13 @@ def runs_in(folder: Path, *, linked: bool = True) -> list[Listed]:
         raise RunError(
             f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
         ) from error
-    return sorted(
-        (_listed(path) for path in own or inside), key=lambda one: (one.began, _changed(one.path)), reverse=True
-    )
+    changed = [_changed(path) for path in own or inside]
+    listed = map(_listed, own or inside, changed)
+    return [one for one, _ in sorted(zip(listed, changed, strict=True), key=_began, reverse=True)]
+
+
+def _began(listed: tuple[Listed, float]) -> tuple[float, float]:
+    return listed[0].began, listed[1]
 
 
 def _may_be_run(path: Path) -> bool:
@@ -63,12 +67,12 @@ def folders_of_runs(folder: Path) -> list[Path]:
     return sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
 
 
-def _listed(path: Path) -> Listed:
+def _listed(path: Path, changed: float) -> Listed:
     try:
         run = load(path)
     except (RunError, OSError) as error:
-        return Listed(path, _changed(path), None, str(error))
-    return Listed(path, began(run, _changed(path)), run)
+        return Listed(path, changed, None, str(error))
+    return Listed(path, began(run, changed), run)
 
 
 def began(run: Run, otherwise: float) -> float:

@@ -266,21 +266,30 @@ class Run:
         Of a table that the manifest notes as compact the one file, whatever else its folder holds. `place`: of other
         tables the files of one rank of one repetition alone, as `rep=0/rank=7`.
         """
+        return [self.path / name for name in self.names(table, place)]
+
+    def names(self, table: str, place: str = EVERYWHERE) -> list[str]:
+        """As `files`, by their names in the run: `step/rep=0/rank=0/part-00000.parquet`."""
         if self._is_compact(table):
-            return [path for path in [self.path / BY_NAME[table].name / COMPACT] if os.path.lexists(path)]
-        return self.partitions(table, place)
+            return [name for name in [f"{table}/{COMPACT}"] if os.path.lexists(self.path / name)]
+        return sorted(self._found(table, place))
 
     def has(self, table: str) -> bool:
         """Whether there is any file of a table."""
-        return bool(self.files(table)) if self._is_compact(table) else next(self._found(table), None) is not None
+        return bool(self.names(table)) if self._is_compact(table) else next(self._found(table), None) is not None
 
-    def partitions(self, table: str, place: str = EVERYWHERE) -> list[Path]:
+    def partitions(self, table: str) -> list[Path]:
         """The files of a table as they are recorded: some for each rank of each repetition."""
-        return sorted(self._found(table, place))
+        return [self.path / name for name in sorted(self._found(table))]
 
-    def _found(self, table: str, place: str = EVERYWHERE) -> Iterator[Path]:
-        paths = self.path.joinpath(BY_NAME[table].name).glob(f"{place}/part-*.parquet")
-        return (path for path in paths if is_rank_part("/".join(path.parts[-3:])))
+    def _found(self, table: str, place: str = EVERYWHERE) -> Iterator[str]:
+        root = f"{os.fspath(self.path)}/{BY_NAME[table].name}"
+        reps, _, ranks = place.partition("/")
+        for rep in _matching(root, reps):
+            for rank in _matching(f"{root}/{rep}", ranks):
+                for part in _matching(f"{root}/{rep}/{rank}", "part-*"):
+                    if is_rank_part(f"{rep}/{rank}/{part}"):
+                        yield f"{table}/{rep}/{rank}/{part}"
 
     def _is_compact(self, table: str) -> bool:
         return f"{table}/{COMPACT}" in (self.manifest.parts or {})
@@ -313,6 +322,17 @@ class Run:
             ) from error
 
 
+def _matching(folder: str, wanted: str) -> list[str]:
+    """The names in a folder that begin as `wanted` does before its star; without a star, `wanted` alone."""
+    begin, star, _ = wanted.partition("*")
+    if not star:
+        return [wanted]
+    try:
+        return [name for name in os.listdir(folder) if name.startswith(begin)]  # noqa: PTH208 - a third of the time
+    except OSError:
+        return []
+
+
 def load(path: str | os.PathLike[str]) -> Run:
     """Open a run folder as it lies on disk.
 
@@ -320,20 +340,10 @@ def load(path: str | os.PathLike[str]) -> Run:
     """
     folder = Path(path)
     manifest = folder / MANIFEST
-    if not folder.exists():
-        hint = did_you_mean(folder.name, near_names(folder.name, _names_beside(folder)))
-        raise RunError(
-            f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
-        )
-    if _is_missing(manifest):
-        content = "a folder without `run.json`" if folder.is_dir() else "a file"
-        raise RunError(
-            f"`{folder}` is not a pipeprof run: found {content}", "give the folder that `pipeprof collect` made"
-        )
     try:
         text = read_file(manifest, MOST_BYTES, inside=folder)
     except OSError as error:
-        raise RunError(f"cannot read `{manifest}`: {error.strerror}", "restore the file") from error
+        raise _not_read(folder, manifest, error) from error
     try:
         upgrade = "upgrade pipeprof: `pip install -U pipeprof`"
         written = decode_document(text, Manifest, SCHEMA_VERSION, str(manifest), upgrade)
@@ -343,6 +353,20 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
         ) from error
+
+
+def _not_read(folder: Path, manifest: Path, error: OSError) -> RunError:
+    if not folder.exists():
+        hint = did_you_mean(folder.name, near_names(folder.name, _names_beside(folder)))
+        return RunError(
+            f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
+        )
+    if _is_missing(manifest):
+        content = "a folder without `run.json`" if folder.is_dir() else "a file"
+        return RunError(
+            f"`{folder}` is not a pipeprof run: found {content}", "give the folder that `pipeprof collect` made"
+        )
+    return RunError(f"cannot read `{manifest}`: {error.strerror}", "restore the file")
 
 
 def _is_missing(path: Path) -> bool:

@@ -84,7 +84,9 @@ def build(
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,
             },
-            "storage": storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials),
+            "storage": msgspec.to_builtins(
+                storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials)
+            ),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),
@@ -138,11 +140,15 @@ def keep_answers(run: Run, answers: Answers | None = None) -> bool:
 
 
 def _answers_of(run: Run) -> Answers:
-    """What a report of a very large run asks, answered in parts; of another one nothing, for it is asked as a whole."""
+    """What a report of a very large run asks, answered in parts; of another one nothing, for it is asked as a whole.
+
+    So is one of a single rank: what tells the questions would ask all of it, and then each again.
+    """
     from pipeprof.report.by_parts import answered  # noqa: PLC0415 - Arrow is slow to import, and few runs are so large
 
     answers = Answers(filling=True)
-    if run.manifest.tables.get("step", 0) < PARTED_STEPS:
+    ranks = max((len(rep.ranks) for rep in run.manifest.reps), default=0)
+    if run.manifest.tables.get("step", 0) < PARTED_STEPS or ranks == 1:
         return answers
     build(run, answers=answers, part=Part(ranks=(0, 1)))  # which tells the questions
     return answered(run, answers.questions())

@@ -23,6 +23,7 @@ from pipeprof.query.rows import (
     PhaseSummary,
     RankImbalance,
     StepLengths,
+    StorageUse,
     WarmupShare,
     typed,
 )
@@ -126,7 +127,10 @@ def data_verdict(
     alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)
     trials = [Trial(**one) for one in trials_of(run)] if loads else []
     decided = decisions(loads, steps, cores, alone=alone)
-    verdict = diagnose(steps, decided, loads, sink=sink, cores=cores, trials=trials)
+    verdict = diagnose(
+        steps, decided, loads, sink=sink, cores=cores, trials=trials,
+        storage=engine.typed(StorageUse) if loads else (), environment=run.manifest.fingerprint.get("environment"),
+    )  # fmt: skip
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.typed(PhaseSummary), sink)
         verdict = judge_fills(verdict, loads, cores)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pipeprof import escape
-from pipeprof.report import json_text, markdown
+from pipeprof.report import json_text, section_markdown
 from pipeprof.report.output import write_text
+from pipeprof.report.section_text import print_section
 from pipeprof.report.table import plain_text, print_drawn, wrap_text
-from pipeprof.report.terminal import print_section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def text(document: Document, form: str = "terminal") -> str:
 
         return page_of(document.title, document.sections, document.style)
     if form == "markdown":
-        return markdown.page(document.title, document.sections)
+        return section_markdown.page(document.title, document.sections)
     return plain_text(lambda console: draw(console, document))
 
 

@@ -18,7 +18,7 @@ from pipeprof.report.kept import stored
 from pipeprof.report.page import page
 from pipeprof.report.pictures import picture_of
 from pipeprof.report.section_html import section_lines
-from pipeprof.report.sections import sections
+from pipeprof.report.sections.of_run import sections
 from pipeprof.report.words.verdict import phrase
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +14,6 @@ from pipeprof.report.run_verdict import verdict_of
 from pipeprof.report.summary import median_step_ns
 from pipeprof.report.words.verdict import phrase
 from pipeprof.verdict.cause import RunVerdict
-from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,12 +47,13 @@ class Overview(msgspec.Struct):
 def overview(run: Run) -> Overview:
     """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
     try:
-        return cached("overviews", _made_of(run), Overview, lambda: _asked(run))
+        return cached("overviews", checksums.as_it_lies(run), Overview, lambda: _asked(run))
     except PipeprofError as error:
         return Overview(problem=error.message)
 
 
 def _asked(run: Run) -> Overview:
+    checksums.refuse_changed(run, footers=False)
     rollup = stored(run)
     if rollup is not None:
         return _of_rollup(rollup)
@@ -68,14 +67,3 @@ def _of_rollup(rollup: pa.Table) -> Overview:
         msgspec.json.decode(ranks[0]["causes"], type=RunVerdict), ranks[0]["verdict"],
         median_step_ns([row for row in ranks if row["median_ns"] is not None]),
     )  # fmt: skip
-
-
-def _made_of(run: Run) -> bytes:
-    """The run's content and the version that judges: a moved run is known again."""
-    parts = [__version__.encode(), msgspec.json.encode(run.manifest)]
-    for name in sorted(checksums.stored(run) if run.manifest.parts is None else run.manifest.parts):
-        with contextlib.suppress(OSError):  # one that is gone; whoever asks the run tells
-            about = run.path.joinpath(name).stat()
-            text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
-            parts.append(text.encode("utf-8", "surrogateescape"))
-    return b"".join(parts)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import PipeprofError
 from pipeprof.escape import command
-from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.lock import is_running
 from pipeprof.record.text import printable
 from pipeprof.report.document import Document
@@ -47,10 +45,6 @@ def _row(one: Listed) -> dict[str, Any]:
     row |= {"state": manifest.state, "command": manifest.command, "source": manifest.source, "run_id": manifest.run_id}
     if manifest.state == "running":
         return row if is_running(one.run) else row | {"state": "partial", "problem": CUT_OFF}
-    try:
-        refuse_changed(one.run, footers=False)
-    except PipeprofError as error:
-        return row | {"state": "damaged", "problem": error.message}
     summary = overview(one.run)
     if summary.problem:
         return row | {"state": "damaged", "problem": summary.problem}

@@ -1,4 +1,4 @@
-"""The report for a terminal; readable without colour, and at any width from 60 columns on."""
+"""The report of a run for a terminal; readable without colour, and at any width from 60 columns on."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.screen import verdict_lines
 from pipeprof.report.pictures.bars import bars_of
 from pipeprof.report.pictures.flow import stages_of
-from pipeprof.report.sections import Section, chosen, first_lines, sections
-from pipeprof.report.table import plain_text, print_block, print_drawn
+from pipeprof.report.section_text import print_section
+from pipeprof.report.sections.of_run import chosen, first_lines, sections
+from pipeprof.report.table import plain_text, print_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from rich.console import Console
 
-RULE = 4  # least columns of the line behind a title
+    from pipeprof.report.sections import Section
+
 PROMPT = 3  # lines of a terminal beside the answer and the picture: the command, a blank line, the next prompt
 
 
@@ -31,26 +33,6 @@ def show(content: dict[str, Any], *, full: bool = False, names: Collection[str] 
 def text(content: dict[str, Any], *, full: bool = True, names: Collection[str] = ()) -> str:
     """The same as plain text, 120 columns wide."""
     return plain_text(lambda console: _report(console, content, full=full, names=names))
-
-
-def print_section(console: Console, section: Section) -> None:
-    """Title, sentences, tables."""
-    title = Text(escape.line(section.title), style="bold")
-    if title.cell_len + RULE > console.width:
-        console.print(title)  # a rule would cut it off
-    elif section.title:
-        console.rule(title, align="left")
-    for sentence in section.strong:
-        console.print(Text(escape.line(sentence), style="bold"), soft_wrap=section.unbroken)
-    for sentence in section.notes:
-        console.print(Text(escape.line(sentence)), soft_wrap=section.unbroken)
-    for row in section.code:
-        console.print(Text(f"  {escape.line(row)}"), soft_wrap=True)
-    for block in section.blocks:
-        console.print()
-        for sentence in block.caption:
-            console.print(Text(escape.line(sentence)))
-        print_block(console, block.fitted(console.width) if block.fitted else block)
 
 
 def _report(console: Console, content: dict[str, Any], *, full: bool, names: Collection[str]) -> None:

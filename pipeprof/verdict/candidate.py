@@ -6,16 +6,14 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, because
 from pipeprof.verdict.predict import MARGIN, Prediction, tried
-from pipeprof.verdict.storage import CACHE_BYTES, best_point
+from pipeprof.verdict.storage import CACHE_BYTES, CachePoint, best_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-Cache = Mapping[str, Any]  # a point of verdict/storage
 
 WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
 KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
@@ -39,7 +37,7 @@ class Recorded:
     op_id and setting the op_ids, itself included, that one argument of the script sets.
     """
 
-    caches: Sequence[Cache] = ()
+    caches: Sequence[CachePoint] = ()
     row_bytes: Mapping[int, float] = field(default_factory=dict)
     nodes: Sequence[tuple[str, int]] = ()
     readers: frozenset[int] = frozenset()
@@ -101,28 +99,28 @@ def key_of(change: Change, number: int | None = None) -> str:
     )
 
 
-def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
+def kept_rows(caches: Sequence[CachePoint]) -> list[CachePoint]:
     """Of the caches those that can be tried: behind a Python source and its maps, not known to be larger than allowed.
 
     None of them is nearer to the loop than the best: that would only take more from what may still change.
     """
-    chain = list(itertools.takewhile(lambda one: one["op_type"] in (SOURCE, "MapOp"), caches))
-    if not chain or chain[0]["op_type"] != SOURCE:
+    chain = list(itertools.takewhile(lambda one: one.op_type in (SOURCE, "MapOp"), caches))
+    if not chain or chain[0].op_type != SOURCE:
         return []
-    fitting = [one for one in chain if one["changes"] is None and (one["bytes"] or 0) <= CACHE_BYTES]
+    fitting = [one for one in chain if one.changes is None and (one.bytes or 0) <= CACHE_BYTES]
     best = best_point(fitting)
-    return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
+    return [] if best is None else [one for one in fitting if one.op_id >= best.op_id and one.ratio >= WORTH]
 
 
-def cached(point: Cache, loop: Loop) -> Candidate:
+def cached(point: CachePoint, loop: Loop) -> Candidate:
     """Builds the candidate for a cache, with what was measured of it before, else with what is predicted."""
-    change = Change(point["op_id"], cache=CACHE_BYTES)
-    ratio = point["ratio"]
+    change = Change(point.op_id, cache=CACHE_BYTES)
+    ratio = point.ratio
     measured = tried(loop, change)
     if measured is not None:
         return Candidate(key_of(change), (change,), prediction=measured)
     prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
-    if point["untimed"]:
+    if point.untimed:
         prediction = Prediction(None, 1.0, prediction.high, reason=because("others_may_limit"))
     return Candidate(key_of(change), (change,), prediction=prediction)
 

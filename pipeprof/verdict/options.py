@@ -13,11 +13,18 @@ from pipeprof.verdict.predict import MARGIN, Prediction, predict, with_rates
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 DEEP = 64  # the queue that is tried where rare stalls limit, and nobody knows how long they are
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
+ONE_THREAD: Mapping[str, str] = {
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OPENCV_FOR_THREADS_NUM": "1",
+}
 
 
 def options(loop: Loop, op_id: int) -> list[Candidate]:
@@ -59,6 +66,12 @@ def together(loop: Loop) -> list[Candidate]:
     low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
     key = "+".join(key_of(change) for change in changes)
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
+
+
+def one_thread(environment: Mapping[str, str]) -> list[Candidate]:
+    """One thread for each call of NumPy and the like, where nobody chose a number."""
+    free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
+    return [Candidate("threads=1", environment=free)] if free else []
 
 
 def learned(ranked: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:

@@ -17,15 +17,17 @@ from pipeprof.verdict.decision import named
 from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
-from pipeprof.verdict.suggest import BOUND, Suggestion, for_consumer, suggestions
+from pipeprof.verdict.storage import storage_of
+from pipeprof.verdict.suggest import BOUND, Suggestion, beside_settings, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeprof.query.rows import DataWait, JudgedSink, JudgedStage
+    from pipeprof.query.rows import DataWait, JudgedSink, JudgedStage, StorageUse
     from pipeprof.verdict.capacity import Loop, Trial
     from pipeprof.verdict.decision import Decision
     from pipeprof.verdict.facts import StageFacts
+    from pipeprof.verdict.storage import CachePoint
 
 
 # Doubts that say something of the stage that is named.
@@ -40,11 +42,15 @@ def diagnose(
     sink: Sequence[JudgedSink] = (),
     cores: float = 0.0,
     trials: Sequence[Trial] = (),
+    storage: Sequence[StorageUse] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
     `decided`: one decision for each repetition; `cores`: of the machine, 0 when not known; `trials`: what was measured
-    of changes before. Repetitions vote; the least disturbed one of the winners is shown, as in the details of a report.
+    of changes before; `storage`: what caches are judged by; `environment`: the training's variables.
+
+    Repetitions vote; the least disturbed one of the winners is shown, as in the details of a report.
     """
     steady = [row for row in waits if row.kind == "train"]
     if not decided:
@@ -70,7 +76,9 @@ def diagnose(
     elif diagnosis["stage"] == "data_transmission":
         _leave_out_stages(diagnosis)
     else:
-        _name(diagnosis, chosen, rows, loop_of(rows, cores, trials))
+        mine = [use for use in storage if (use.rep, use.rank, use.pipeline_key) == (*key, rows[0].pipeline_key)]
+        points = [point for one in storage_of(rows, mine, cores, trials) for point in one["points"]]
+        _name(diagnosis, chosen, rows, loop_of(rows, cores, trials), points, environment or {})
     return diagnosis
 
 
@@ -124,7 +132,14 @@ def _clear(diagnosis: dict[str, Any], one: Decision, rows: Sequence[JudgedStage]
     diagnosis["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
 
 
-def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[JudgedStage], loop: Loop) -> None:
+def _name(
+    diagnosis: dict[str, Any],
+    one: Decision,
+    rows: Sequence[JudgedStage],
+    loop: Loop,
+    points: Sequence[CachePoint],
+    environment: Mapping[str, str],
+) -> None:
     """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier.
 
     None where no rule chose one and neither times nor queues of any are known.
@@ -151,6 +166,8 @@ def _name(diagnosis: dict[str, Any], one: Decision, rows: Sequence[JudgedStage],
     diagnosis["evidence"] += shown.of_stage(row, one.rule.code)
     shared = one.rule.code == "shared_cpu"
     possible = suggestions(row, kind, loop, shared=shared)
+    bound = [item for item in possible if item.code == BOUND]
+    possible = [*possible[: len(possible) - len(bound)], *beside_settings(row, kind, loop, points, environment), *bound]
     few = one.facts.batches < LEAST_STEPS  # which bound nothing
     diagnosis["suggestions"] += [item.as_dict() for item in possible if not (few and item.code == BOUND)]
 

@@ -44,6 +44,38 @@ class _Op:
     bytes: float | None  # of one of them
 
 
+@dataclass(frozen=True)
+class CachePoint:
+    """A cache behind an operator: its size, and how many times as fast the loop is with it.
+
+    `rows` of an epoch; `rate`: batches/s, `ratio`: times now, both in memory; `disk_ratio`: on the storage of now;
+    `trial`: the verb that measured such a cache before, with its `ratio`, `low` and `high`; `untimed`: another operator
+    may limit; `changes`: why rows that were kept are others; `python`: Python in front of it may make others.
+    """
+
+    op_id: int
+    op_type: str
+    name: str | None
+    site: str | None
+    rows: float | None
+    row_bytes: float | None
+    bytes: float | None
+    rate: float
+    ratio: float
+    trial: str | None
+    low: float | None
+    high: float | None
+    untimed: bool
+    disk_ratio: float | None
+    changes: str | None
+    python: bool
+
+    @property
+    def op(self) -> dict[str, Any]:
+        """The operator by its number, type and name."""
+        return {"op_id": self.op_id, "op_type": self.op_type, "name": self.name}
+
+
 def storage_of(
     load: Sequence[JudgedStage], facts: Sequence[StorageUse], cores: float, trials: Sequence[Trial] = ()
 ) -> list[dict[str, Any]]:
@@ -81,7 +113,7 @@ def _advice(loop: Loop, load: Sequence[JudgedStage], facts: Sequence[StorageUse]
         "split": split(floor, load, None if untimed else curve[-1]["ratio"], hand_over),
         "curve": curve,
         "points": points,
-        "best": None if best is None else best["op_id"],
+        "best": None if best is None else best.op_id,
         "readers": sorted(shares),
         "branches": _branches(facts),
         "doubts": _doubts(loop, shares),
@@ -125,17 +157,17 @@ def split(
     return {"wait": wait, "reading": reading, "preparing": wait - handed - reading, "hand_over": handed}
 
 
-def best_point(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def best_point(points: Sequence[CachePoint]) -> CachePoint | None:
     """Of the caches that bring most without changing what the network sees, the smallest; None where none pays.
 
     Of equally large ones the one nearest the source: what comes behind it can still change.
     """
-    sound = [one for one in points if one["changes"] is None]
-    most = max((one["ratio"] for one in sound), default=0.0)
+    sound = [one for one in points if one.changes is None]
+    most = max((one.ratio for one in sound), default=0.0)
     if most < WORTH:
         return None
-    good = [one for one in sound if one["ratio"] >= WORTH and one["ratio"] * WORTH >= most]
-    return min(good, key=lambda one: (math.inf if one["bytes"] is None else one["bytes"], -one["op_id"]))
+    good = [one for one in sound if one.ratio >= WORTH and one.ratio * WORTH >= most]
+    return min(good, key=lambda one: (math.inf if one.bytes is None else one.bytes, -one.op_id))
 
 
 def _expected(loop: Loop, stages: Sequence[Stage]) -> dict[str, float]:
@@ -147,7 +179,7 @@ def _expected(loop: Loop, stages: Sequence[Stage]) -> dict[str, float]:
 
 def _points(
     loop: Loop, load: Sequence[JudgedStage], facts: Sequence[StorageUse], shares: Mapping[int, float]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[CachePoint]:
     """A cache after each operator, the source first: its size, what it brings in memory and on the same storage."""
     load_of = {row.op_id: row for row in load}
     speed = _storage_speed(loop, facts, shares)
@@ -166,29 +198,32 @@ def _points(
         stored = None if speed is None or op.bytes is None else _source(op, max(op.bytes / speed * 1e9, MEMORY_ROW_NS))
         disk = None if stored is None else _expected(loop, [*rest, stored])
         rows = _rows_of_epoch(op, ops)
-        yield {
-            "op_id": op_id,
-            "op_type": op.row.op_type,
-            "name": stage_of.name if stage_of else None,
-            "site": stage_of.site if stage_of else None,
-            "rows": rows,
-            "row_bytes": op.bytes,
-            "bytes": None if rows is None or op.bytes is None else rows * op.bytes,
-            **memory,
-            **_tried(loop, op_id),
-            "untimed": any(stage.rate is None and not is_cheap(stage) for stage in rest),
-            "disk_ratio": None if disk is None else disk["ratio"],
-            "changes": changes,
-            "python": any(one in load_of and bool(load_of[one].is_python) for one in gone - {ops[0].row.op_id}),
-        }
-
-
-def _tried(loop: Loop, op_id: int) -> dict[str, Any]:
-    """`trial`, the verb that measured such a cache before, with its `ratio` and interval; else only that none did."""
-    measured = tried(loop, Change(op_id, cache=CACHE_BYTES))
-    if measured is None:
-        return {"trial": None, "low": None, "high": None}
-    return {"trial": measured.trial, "ratio": measured.ratio, "low": measured.low, "high": measured.high}
+        known = CachePoint(
+            op_id=op_id,
+            op_type=op.row.op_type,
+            name=stage_of.name if stage_of else None,
+            site=stage_of.site if stage_of else None,
+            rows=rows,
+            row_bytes=op.bytes,
+            bytes=None if rows is None or op.bytes is None else rows * op.bytes,
+            rate=memory["rate"],
+            ratio=memory["ratio"],
+            trial=None,
+            low=None,
+            high=None,
+            untimed=any(stage.rate is None and not is_cheap(stage) for stage in rest),
+            disk_ratio=None if disk is None else disk["ratio"],
+            changes=changes,
+            python=any(one in load_of and bool(load_of[one].is_python) for one in gone - {ops[0].row.op_id}),
+        )
+        measured = tried(loop, Change(op_id, cache=CACHE_BYTES))
+        yield (
+            known
+            if measured is None
+            else replace(
+                known, trial=measured.trial, ratio=measured.ratio or known.ratio, low=measured.low, high=measured.high
+            )
+        )
 
 
 def _source(op: _Op, row_ns: float) -> Stage:

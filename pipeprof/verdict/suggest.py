@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.candidate import WORTH, Candidate
+from pipeprof.verdict.candidate import WORTH, Candidate, cached
 from pipeprof.verdict.capacity import (
     BESIDE,
     MANY_ROWS,
@@ -24,9 +24,20 @@ from pipeprof.verdict.capacity import (
 )
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.facts import ITERABLE
-from pipeprof.verdict.options import in_cpp, options, outlasting, settings_of, together, unwrapped, whole_batches
+from pipeprof.verdict.options import (
+    ONE_THREAD,
+    in_cpp,
+    one_thread,
+    options,
+    outlasting,
+    settings_of,
+    together,
+    unwrapped,
+    whole_batches,
+)
 from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
+from pipeprof.verdict.storage import best_point
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
 
     from pipeprof.query.rows import JudgedStage
     from pipeprof.verdict.capacity import Basis
+    from pipeprof.verdict.storage import CachePoint
 
 
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
@@ -95,6 +107,27 @@ def suggestions(row: JudgedStage, kind: str | None, loop: Loop, *, shared: bool 
         advice.insert(0, Suggestion("stop_other_programs", op_id=row.op_id))
     bound = _bound(row, loop)
     return advice if bound is None else [*advice, bound]
+
+
+def beside_settings(
+    row: JudgedStage, kind: str | None, loop: Loop, points: Sequence[CachePoint], environment: Mapping[str, str]
+) -> Iterator[Suggestion]:
+    """What needs no other setting of this stage: rows that are kept in memory, one thread for each call of a library.
+
+    `points`: caches of verdict/storage; `environment`: the variables that the training had.
+    """
+    best = best_point(points)
+    if best is not None:
+        gained = cached(best, loop).prediction
+        facts = {"op": best.op, "bytes": best.bytes, "prediction": _stated(gained)}
+        yield Suggestion(
+            "keep_rows", facts, best.op_id, place=best.site, basis=gained.basis,
+            not_when={"code": "rows_change"} if best.python else None, **_gains(gained),
+        )  # fmt: skip
+    if row.is_python and kind in ("cpu", "gil") and loop.is_contended:
+        for threads in one_thread(environment):
+            if threads.environment == ONE_THREAD:  # nobody chose a number
+                yield _of("one_thread", row)
 
 
 def _of_type(row: JudgedStage, kind: str | None, loop: Loop) -> list[Suggestion]:

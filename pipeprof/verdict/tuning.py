@@ -24,7 +24,7 @@ from pipeprof.verdict.capacity import (
     rate_now,
     rate_with,
 )
-from pipeprof.verdict.options import MOST_WORKERS, TIE, options, order, size, together, whole_batches
+from pipeprof.verdict.options import MOST_WORKERS, TIE, one_thread, options, order, size, together, whole_batches
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.readers import BY_FILE, more_readers
 
@@ -35,13 +35,6 @@ Goal = Literal["time", "memory", "cores"]
 
 SHALLOW = 2  # the queue that is tried where memory is to be saved, or a source is polled
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
-ONE_THREAD: Mapping[str, str] = {
-    "MKL_NUM_THREADS": "1",
-    "NUMEXPR_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OPENCV_FOR_THREADS_NUM": "1",
-}
 
 
 def candidates(
@@ -94,7 +87,7 @@ def _faster(loop: Loop, environment: Mapping[str, str], recorded: Recorded) -> l
     possible += [cached(point, loop) for point in kept_rows(recorded.caches)]
     possible += beside(loop, recorded)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
-        possible += _one_thread(environment)
+        possible += one_thread(environment)
     possible = [one for one in possible if not (one.is_unknown and limits_itself(loop, recorded.readers))]
     return _once(sorted(possible, key=order))
 
@@ -120,7 +113,7 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
     first = next((one for one in loop.stages if not one.chained), None)
     if goal == "memory" and first is not None:
         saving += _shallower(first)
-    saving += _one_thread(environment) if goal == "cores" else []
+    saving += one_thread(environment) if goal == "cores" else []
     return sorted((replace(one, saves=True) for one in saving), key=_order_of_savings)
 
 
@@ -161,12 +154,6 @@ def _fewest(stage: Stage, loop: Loop) -> int | None:
 
 def _keeps_up(prediction: Prediction) -> bool:
     return prediction.ratio is not None and prediction.ratio >= KEEPS
-
-
-def _one_thread(environment: Mapping[str, str]) -> list[Candidate]:
-    """One thread for each call of NumPy and the like, where nobody chose a number."""
-    free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
-    return [Candidate("threads=1", environment=free)] if free else []
 
 
 def _once(ranked: list[Candidate]) -> list[Candidate]:

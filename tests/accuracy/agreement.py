@@ -10,8 +10,8 @@ import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections import sections
 from pipeprof.report.sections.block import focus_of
+from pipeprof.report.sections.of_run import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

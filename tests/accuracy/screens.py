@@ -10,7 +10,7 @@ import msgspec
 
 from pipeprof.report import html, markdown, rollup, runs, status, top
 from pipeprof.report.fleet.gather import rows_of
-from pipeprof.report.sections import first_lines, sections
+from pipeprof.report.sections.of_run import first_lines, sections
 from pipeprof.report.words.verdict import phrase
 from pipeprof.verdict.cause import RunVerdict
 

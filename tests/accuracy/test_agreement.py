@@ -30,7 +30,7 @@ from pipeprof.query.measure import measure
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report import html, markdown
 from pipeprof.report.build import build
-from pipeprof.report.sections import sections
+from pipeprof.report.sections.of_run import sections
 from pipeprof.report.summary import three_lines
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from fleet_jobs import CAUSES, draw, write
 from pipeprof.record import store
 from pipeprof.record.run import load
 from pipeprof.report.build import build
-from pipeprof.report.sections import chosen, first_lines
+from pipeprof.report.sections.of_run import chosen, first_lines
 
 SENTENCES = {
     "slow_worker": r"Slow worker: passes of rank (?P<rank>\d+) take",

@@ -70,7 +70,8 @@ def run(text: str, folder: Path) -> tuple[int, str]:
     hidden = ("PIPEPROF_", "FP_POINT", "BP_POINT", "PROFILING_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), kept["PATH"]])
-    environment = kept | {"PATH": path, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "HOME": str(folder / "home")}
+    environment = kept | {"PATH": path, "COLUMNS": "80", "LINES": "24", "TERM": "dumb", "NO_COLOR": "1"}
+    environment["HOME"] = str(folder / "home")
     outer, inner = pty.openpty()  # what a page shows is what a reader sees, and a pipe is not a terminal
     with subprocess.Popen(
         ["timeout", LIMIT, "bash", "-o", "pipefail", "-c", text],

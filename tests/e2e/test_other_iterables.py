@@ -15,9 +15,11 @@ STEPS = "60"
 @pytest.mark.parametrize("kind", ["generator", "own", "next"])
 def test_the_wait_for_an_iterable_is_the_cause(recorded, kind):
     run = recorded("iterables.py", kind, STEPS).run
-    lead = verdict_of(run).verdict.lead
-    assert (lead.code, lead.stage.op_type) == ("input_bound", "Iterable")
-    assert lead.stage.name.rpartition(".")[2] in ("batches", "__next__")
+    verdict = verdict_of(run).verdict
+    (waits,) = (cause for cause in verdict.causes if cause.code == "input_bound")
+    assert waits.stage.op_type == "Iterable"
+    assert waits.stage.name.rpartition(".")[2] in ("batches", "__next__")
+    assert verdict.lead == waits or verdict.lead.confidence == "low"  # beside other programs its own steps grow, too
 
 
 def test_a_function_that_makes_the_batches_is_named_and_not_what_the_host_launches(recorded):

@@ -44,6 +44,11 @@ def budgets():
 
 
 @pytest.fixture(scope="module")
+def pairs():
+    return simulate.two_runners()
+
+
+@pytest.fixture(scope="module")
 def few():
     return simulate.with_few()
 
@@ -96,6 +101,14 @@ def test_running_it_again_buys_no_false_alarm(again, regime):
     joined, fresh, _ = again[regime]
     assert joined <= 0.01
     assert joined <= fresh
+
+
+@pytest.mark.parametrize("regime", SAME_JOB)
+def test_two_runners_are_hardly_ever_wrong_together(pairs, regime):
+    _, both, bound = pairs[regime][simulate.POLICY.alpha][0.0]
+    assert both <= bound <= 0.001
+    if regime in ("quiet", "samejob"):
+        assert pairs[regime][simulate.POLICY.alpha][0.05][1] >= 0.98
 
 
 def test_rules_on_steps_cry_wolf_on_the_same_samples(others):

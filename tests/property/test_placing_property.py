@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.operators import choose_points, place, step_points
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.step_rows import Step
 
 PHASES = {"forward", "backward", "gradients", "optimizer", "after", "communication", "other"}
 NAMES = ["MatMul", "Ones", "ReluGrad", "ApplyMomentum", "AllReduce", "Default/A-op0", "Gradients/Default/B-op1"]

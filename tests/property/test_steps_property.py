@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.read.spool.process import Kind, Mark
+from pipeprof.read.spool import loops as loops_room
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.steps import find_steps
 
 EVENT = st.tuples(st.sampled_from(["row", "stop", "update", "call", "compile"]), st.integers(0, 30), st.integers(1, 30))
@@ -71,3 +73,20 @@ def test_moving_the_clock_moves_the_steps_and_nothing_else(recorded, shift):
         (step.start, step.end, step.kind) for step in there.steps
     ]
     assert here.counts == there.counts
+
+
+STEP = st.lists(st.tuples(st.sampled_from([(Kind.UPDATE, 0, 5), (Kind.UPDATE, 2, 6), (Kind.CALL, 0, 7), (Kind.CALL, 3, 7),
+                                           (Kind.FETCH, 1, 1), (Kind.FETCH, 0, 1)]), st.integers(0, 9)), max_size=4)  # fmt: skip
+
+
+@given(st.lists(st.tuples(STEP, st.integers(1, 14)), max_size=4), st.sampled_from([{}, {0: "one", 1: "one"}]))
+def test_steps_that_repeat_are_read_as_columns_and_come_out_as_one_by_one(blocks, keys):
+    now, recorded = 0, []
+    for own, times in blocks:
+        for kind, length in [((Kind.FETCH, 0, 0), 3), *own] * times:
+            recorded.append(Mark(*kind, len(recorded), now - 4 + 3 * (len(recorded) % 3), now + 3 + length))
+            now += 3 + length
+    with mock.patch.object(loops_room, "OFTEN", 2):
+        by_columns = find_steps(recorded, [], keys)
+    with mock.patch.object(loops_room, "OFTEN", 1 << 40):
+        assert find_steps(recorded, [], keys) == by_columns

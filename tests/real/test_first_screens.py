@@ -13,7 +13,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.report import markdown, terminal
 from pipeprof.report.answer.screen import height
 from pipeprof.report.build import build
-from pipeprof.report.sections import NAMES, first_lines
+from pipeprof.report.sections.of_run import NAMES, first_lines
 from tests.real.test_captures import CAPTURES
 from tests.real.test_captures import NAMES as CAPTURED
 

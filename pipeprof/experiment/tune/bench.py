@@ -294,7 +294,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     caches = [point for one in advice for point in one["points"]]
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
-    sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
+    sizes = {point.op_id: point.row_bytes for point in caches if point.row_bytes}
     leaves = frozenset(use.op_id for use in own if not use.producers and use.op_type not in (SOURCE, *STAGES))
     changeable = frozenset(row["op_id"] for row in ops)
     nodes = numa_nodes() if shutil.which("taskset") else []

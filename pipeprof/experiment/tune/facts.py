@@ -90,10 +90,10 @@ def seen_facts(seen: Recording, goal: Goal) -> dict[str, Any]:
         "permuting": [what_of(one, ops, loop) for one in ranked if one.permutes and one.may_pay],
         "epochs": seen.epochs,
         "caches": [
-            dict(one)
+            asdict(one)
             | {"tried": one in kept_rows(recorded_of(seen).caches), "could_be": one in kept_rows(seen.recorded.caches)}
             for one in seen.recorded.caches
-            if one["ratio"] >= WORTH
+            if one.ratio >= WORTH
         ],
         "small_files": seen.small_files and dict(seen.small_files),
         "iterated": [one for stage in loop.stages if stage.iterated and (one := _iterated(stage, loop, ops))],

@@ -11,10 +11,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
 from pipeprof.read.spool.lines import records as records_of
-from pipeprof.read.spool.process import LATEST, Kind
+from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.process import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -252,11 +255,9 @@ class ThreadKinds:
 
 
 def _first_fetches(process: Process) -> list[tuple[int, int]]:
-    first: dict[int, tuple[int, int]] = {}
-    for mark in process.marks:
-        if mark.kind == Kind.FETCH:
-            first.setdefault(mark.subject, (mark.begin, mark.end))
-    return list(first.values())
+    fetches = process.marks.only(Kind.FETCH)
+    first = np.sort(np.unique(fetches.subject, return_index=True)[1])
+    return list(zip(fetches.begin[first].tolist(), fetches.end[first].tolist(), strict=True))
 
 
 def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:

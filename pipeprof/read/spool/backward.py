@@ -9,73 +9,99 @@ operator, the pass ends at the same share of the step as in op windows.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pipeprof.read.spool.process import Kind
+import numpy as np
+
+from pipeprof.read.spool.loops import GRADIENT
+from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.sections import BACKWARD, OPTIMIZER
-from pipeprof.read.spool.steps import GRADIENT
+from pipeprof.read.spool.step_rows import EVAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from pipeprof.read.spool.process import Mark
-    from pipeprof.read.spool.steps import Step
+    from numpy.typing import NDArray
+
+    from pipeprof.read.spool.marks import Marks
+    from pipeprof.read.spool.step_rows import StepRows
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 OPERATOR, UPDATE, CALL, SHARE = "op", "update", "call", "share"
+SOURCES = ("", OPERATOR, UPDATE, CALL, SHARE)
+UNKNOWN = -(1 << 63)  # how far an end may be off
+_AT_ONCE = 1 << 20  # calls
 
 
-class Backward(NamedTuple):
-    """When a backward pass ended, how that is known, and how far it may be off; None: nothing is known of that."""
+class BackwardEnds:
+    """When the backward pass of each step ended, how that is known (index in SOURCES), and how far it may be off."""
 
-    end: int
-    source: str
-    error_ns: int | None
+    def __init__(self, steps: int) -> None:
+        self.end, self.error = np.zeros(steps, np.int64), np.full(steps, UNKNOWN, np.int64)
+        self.source = np.zeros(steps, np.uint8)
 
 
 def backward_ends(
-    steps: Sequence[Step], marks: Sequence[Mark], measured: Mapping[int, int], *, is_named: bool = False
-) -> dict[int, Backward]:
-    """Of each training step by its index, as far as it can be told. `measured`: the ends that operators tell.
+    steps: StepRows, marks: Marks, measured: Mapping[int, int], *, is_named: bool = False
+) -> BackwardEnds:
+    """Of each training step, as far as it can be told. `measured`: the ends that operators tell, by the step's index.
 
     `is_named`: the user named the operator that they are of, so that what the loop calls says nothing of it.
     """
-    ends = {index: Backward(at, OPERATOR, 0) for index, at in measured.items()}
-    calls = sorted((mark for mark in marks if mark.kind in (Kind.UPDATE, Kind.CALL)), key=lambda mark: mark.begin)
-    begins = [mark.begin for mark in calls]
-    behind = _behind(marks)
-    waits = _waits_for_gradients(marks)
-    compiled = sorted(mark.end for mark in marks if mark.kind == Kind.COMPILE)
-    in_call, in_step = {}, {}
-    for index, step in enumerate(steps):
-        if step.kind == "eval":
-            continue
-        mine = calls[bisect_left(begins, step.start) : bisect_left(begins, step.end)]
-        waited = bisect_left(waits, step.start) < bisect_left(waits, step.end)
-        told = None if is_named else _by_calls(mine, 0 if waited else behind)
-        if told is not None:
-            ends.setdefault(index, told)
-            continue
-        in_step[index] = _base(step.start if step.handed_over is None else step.handed_over, step.end, compiled)
-        training = [mark for mark in mine if mark.kind == Kind.UPDATE]
-        if len(training) == 1 and not is_named:
-            in_call[index] = _base(training[0].begin, training[0].end, compiled)
-    by_call = _by_shares(in_call, measured)  # of a call that returns before its graph has run, none
-    return _by_shares(in_step, measured) | by_call | ends
+    ends = BackwardEnds(len(steps))
+    calls = marks.only(Kind.UPDATE, Kind.CALL)
+    calls = calls[np.argsort(calls.begin, kind="stable")]
+    first, last = (np.searchsorted(calls.begin, times) for times in (steps.start, steps.end))
+    training = steps.kind != EVAL
+    told = np.zeros(len(steps), np.bool_)
+    if not is_named:
+        waits = np.array(_waits_for_gradients(marks), np.int64)
+        waited = np.searchsorted(waits, steps.start) < np.searchsorted(waits, steps.end)
+        _by_calls(calls, first, last, training, ends)
+        told = ends.source > 0
+        behind = _behind(marks)
+        ends.error[told] = np.where(waited[told], 0, UNKNOWN if behind is None else behind)
+    compiled = np.sort(marks.only(Kind.COMPILE).end)
+    ready, known = steps.handed_over()
+    others = training & ~told
+    _by_shares(np.flatnonzero(others), np.where(known, ready, steps.start), steps.end, compiled, measured, ends)
+    if not is_named:
+        at, place = _single_updates(calls, first, last, np.flatnonzero(others))
+        begin, end = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
+        begin[at], end[at] = calls.begin[place], calls.end[place]
+        _by_shares(at, begin, end, compiled, measured, ends)  # of a call that returns before its graph has run, none
+    for index, end_ns in measured.items():
+        ends.end[index], ends.source[index], ends.error[index] = end_ns, SOURCES.index(OPERATOR), 0
+    return ends
 
 
-def _behind(marks: Sequence[Mark]) -> int | None:
+def _single_updates(calls: Marks, first: Ints, last: Ints, steps: Ints) -> tuple[Ints, Ints]:
+    """Of these steps those with one update, and where in the calls it is."""
+    updates = np.flatnonzero(calls.kind == Kind.UPDATE)
+    begin, end = np.searchsorted(updates, first[steps]), np.searchsorted(updates, last[steps])
+    alone = end - begin == 1
+    return steps[alone], updates[begin[alone]]
+
+
+def _behind(marks: Marks) -> int | None:
     """How long PyNative ran on when Python had asked for the gradients; marks of sections tell it in microseconds."""
-    known = [mark.subject * 1000 for mark in marks if mark.kind == Kind.SECTION and mark.flag == BACKWARD]
+    sections = marks.only(Kind.SECTION)
+    known = (sections.subject[sections.flag == BACKWARD] * 1000).tolist()
     return round(median(known)) if any(known) else None
 
 
-def _waits_for_gradients(marks: Sequence[Mark]) -> list[int]:
+def _waits_for_gradients(marks: Marks) -> list[int]:
     """When the loop waited between its gradients and the optimizer, in order: at lines that did so in op windows."""
-    backward = sorted(mark.end for mark in marks if mark.kind == Kind.SECTION and mark.flag == BACKWARD)
-    updates = sorted(mark.begin for mark in marks if mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER)
-    syncs = [mark for mark in marks if mark.kind == Kind.SYNC and mark.subject]
+    syncs = [mark for mark in marks.only(Kind.SYNC) if mark.subject]
+    if not syncs:
+        return []
+    sections, updated = marks.only(Kind.SECTION), marks.only(Kind.UPDATE)
+    backward = sorted(sections.end[sections.flag == BACKWARD].tolist())
+    updates = sorted(updated.begin[updated.flag == OPTIMIZER].tolist())
     lines = set()
     for mark in syncs:
         before, after = bisect_right(backward, mark.begin), bisect_right(updates, mark.begin)
@@ -85,37 +111,55 @@ def _waits_for_gradients(marks: Sequence[Mark]) -> list[int]:
     return sorted(mark.begin for mark in syncs if mark.subject in lines)
 
 
-def _by_calls(calls: Sequence[Mark], behind: int | None) -> Backward | None:
-    """The optimizer's call behind the last gradients, or the end of a compiled function that made them."""
-    updates = [mark for mark in calls if mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER]
-    if not updates:
-        return None
-    others = [mark for mark in calls if mark.flag != OPTIMIZER and mark.begin <= updates[-1].begin]
-    if not others:
-        return Backward(updates[0].begin, UPDATE, behind) if len(updates) == 1 else None
-    last = others[-1]
-    if last.flag != GRADIENT and last.kind == Kind.UPDATE:
-        return Backward(last.end, CALL, behind)
-    return Backward(next(mark.begin for mark in updates if mark.begin >= last.begin), UPDATE, behind)
+def _by_calls(calls: Marks, first: Ints, last: Ints, training: Bools, ends: BackwardEnds) -> None:
+    """The optimizer's call behind the last gradients, or the end of a compiled function that made them.
+
+    `first`, `last`: the calls of each step. Steps with equally many calls are looked at together.
+    """
+    count = np.where(training, last - first, 0)
+    for many in np.unique(count[count > 0]).tolist():
+        steps = np.flatnonzero(count == many)
+        for part in np.array_split(steps, len(steps) * many // _AT_ONCE + 1):
+            own = first[part][:, None] + np.arange(many)
+            _of_equal(calls, own, part, ends)
 
 
-def _base(begin: int, end: int, compiled: Sequence[int]) -> tuple[int, int]:
-    """The time that a share is of, without compiling; `compiled`: when that was over."""
-    index = bisect_right(compiled, end) - 1
-    return max(begin, compiled[index]) if index >= 0 else begin, end
+def _of_equal(calls: Marks, own: Ints, steps: Ints, ends: BackwardEnds) -> None:
+    """As `_by_calls`; `own`: a row for each step with the places of its calls."""
+    each, places = np.arange(len(own)), np.arange(own.shape[1])
+    kind, flag, begin, end = calls.kind[own], calls.flag[own], calls.begin[own], calls.end[own]
+    update = (kind == Kind.UPDATE) & (flag == OPTIMIZER)
+    updates = update.sum(1)
+    newest = begin[each, np.where(update, places, 0).max(1)]
+    other = (flag != OPTIMIZER) & (begin <= newest[:, None])
+    none, last = ~other.any(1), np.where(other, places, 0).max(1)
+    of_call = ~none & (flag[each, last] != GRADIENT) & (kind[each, last] == Kind.UPDATE)
+    behind = update & (none[:, None] | (begin >= begin[each, last][:, None]))
+    at = np.where(of_call, end[each, last], begin[each, behind.argmax(1)])
+    told = (updates > 0) & (~none | (updates == 1))
+    ends.end[steps[told]] = at[told]
+    ends.source[steps[told]] = np.where(of_call, SOURCES.index(CALL), SOURCES.index(UPDATE))[told]
 
 
-def _by_shares(bases: Mapping[int, tuple[int, int]], measured: Mapping[int, int]) -> dict[int, Backward]:
+def _by_shares(
+    steps: Ints, begin: Ints, end: Ints, compiled: Ints, measured: Mapping[int, int], ends: BackwardEnds
+) -> None:
+    """At the same share of the time from `begin` to `end` as where it was measured, without compiling.
+
+    `compiled`: when that was over.
+    """
+    index = np.searchsorted(compiled, end, "right") - 1
+    begin = np.where(index >= 0, np.maximum(begin, np.append(compiled, 0)[index]), begin)
+    chosen = set(steps.tolist()) if measured else set()
     shares = [
-        (at - bases[index][0]) / (bases[index][1] - bases[index][0])
-        for index, at in measured.items()
-        if index in bases and bases[index][0] <= at <= bases[index][1] and bases[index][0] < bases[index][1]
+        (at - int(begin[one])) / (int(end[one]) - int(begin[one]))
+        for one, at in measured.items()
+        if one in chosen and begin[one] <= at <= end[one] and begin[one] < end[one]
     ]
     if not shares:
-        return {}
+        return
     share, off = median(shares), (max(shares) - min(shares)) / 2
-    return {
-        index: Backward(begin + round(share * (end - begin)), SHARE, round(off * (end - begin)) if off else None)
-        for index, (begin, end) in bases.items()
-        if index not in measured
-    }
+    length = (end - begin)[steps].astype(np.float64)
+    ends.end[steps] = begin[steps] + np.rint(share * length).astype(np.int64)
+    ends.source[steps] = SOURCES.index(SHARE)
+    ends.error[steps] = np.rint(off * length).astype(np.int64) if off else UNKNOWN

@@ -69,6 +69,8 @@ def of_operators(
     gone before the next one began, but for a single block. As in torch, a tensor that is released between two
     operators is of neither.
     """
+    if not recorded.pool:
+        return [], [None] * len(placed)
     executions, windows = [item.execution for item in placed], sorted(recorded.windows)
     writes = [amounts.written_by(item) for item in placed]
     blocks = reconstruct(recorded.pool, executions, windows, writes)

@@ -24,9 +24,11 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool.lines import content
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.sections import BACKWARD, FORWARD, OPTIMIZER
 from pipeprof.read.tables.rows import MODULES
 
@@ -86,6 +88,8 @@ class CallSites:
 
         What a step launches differently outside of its backward pass takes no line from that, nor the other way round.
         """
+        if not self._launched:
+            return [self._graphs.get(item.name) or self._of_cells(item.execution, ()) for item in placed]
         counts = Counter((item.step, key) for item in placed for key in _keys(item))
         seen: Counter[tuple[int | None, str]] = Counter()
         frames: list[Frames] = []
@@ -136,7 +140,7 @@ def _by_line(event: Mapping[str, Any], led: Sequence[Execution]) -> tuple[list[E
 
 def _passes(process: Process, members: Sequence[Execution]) -> list[tuple[list[int], list[int]]]:
     """Indices of the executions of each backward pass, behind those of the forward pass before it."""
-    sections = [mark for mark in process.marks if mark.kind == Kind.SECTION and not mark.number]
+    sections = [mark for mark in process.marks.only(Kind.SECTION) if not mark.number]
     sections.sort(key=lambda mark: mark.begin)
     starts = [execution.start_ns for execution in members]
     passes: list[tuple[list[int], list[int]]] = []
@@ -164,7 +168,8 @@ def told_apart(placed: Sequence[Placed], frames: Sequence[Frames]) -> list[Place
         if "/" in item.name and place and place not in known:
             known[place] = _next_name(item.name, names) if known else item.name
             names.add(known[place])
-        apart.append(replace(item, name=known.get(place, item.name)))
+        name = known.get(place, item.name)
+        apart.append(item if name == item.name else replace(item, name=name))
     return apart
 
 
@@ -174,18 +179,18 @@ def _next_name(name: str, names: Collection[str]) -> str:
 
 def _is_pynative(process: Process) -> bool:
     """Whether Python launched operators one by one, so that one without cells need not be of a graph of the program."""
-    return bool(process.all("lines")) or any(
-        mark.kind == Kind.SECTION or (mark.kind == Kind.CALL and mark.flag == GRADIENT) for mark in process.marks
-    )
+    calls = process.marks.only(Kind.CALL)
+    return bool(process.all("lines")) or process.marks.has(Kind.SECTION) or bool((calls.flag == GRADIENT).any())
 
 
 class _CompiledCalls:
     """When optimizers, and functions and cells that may be compiled, were called."""
 
     def __init__(self, process: Process) -> None:
-        calls = [mark for mark in process.marks if mark.kind in (Kind.UPDATE, Kind.CALL) and mark.flag != GRADIENT]
-        self._calls = sorted(calls, key=lambda mark: mark.begin)
-        self._begins = [mark.begin for mark in self._calls]
+        calls = process.marks.only(Kind.UPDATE, Kind.CALL)
+        calls = calls[calls.flag != GRADIENT]
+        self._calls = calls[np.argsort(calls.begin, kind="stable")]
+        self._begins = self._calls.begin.data
         self._owners = {
             int(event["number"]): str(event.get("owner")) for event in process.all("unit") if "number" in event
         }
@@ -197,7 +202,7 @@ class _CompiledCalls:
             return False
         mark = self._calls[index]
         is_optimizer = frame.startswith(OPTIMIZERS) or f": {self._owners.get(mark.subject)}." in frame
-        return is_optimizer == (mark.flag == OPTIMIZER)
+        return bool(is_optimizer == (mark.flag == OPTIMIZER))
 
 
 def _of_graphs(process: Process) -> dict[str, Frames]:

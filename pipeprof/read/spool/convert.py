@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
 from pipeprof.read.spool import account, blocks, lines, operators, pipelines, sections, spans
@@ -16,15 +17,20 @@ from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.fetch_table import add_fetches
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.looks import called_first, with_sampled_fetches
+from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.owner import facts, failure_of, is_of
-from pipeprof.read.spool.process import Kind, Process, load_processes
+from pipeprof.read.spool.process import Process, load_processes
 from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
-from pipeprof.read.spool.steps import READS, ROWS, Step, Steps, find_steps, has_trained, is_row, leave_out
+from pipeprof.read.spool.step_rows import EVAL, TRAIN, WARMUP
+from pipeprof.read.spool.step_table import add_steps
+from pipeprof.read.spool.steps import READS, ROWS, Steps, find_steps, has_trained, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
+from pipeprof.read.tables.writer import tables_of
 from pipeprof.record import store
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.run import UNSEEN_NS, Manifest, Rank, Rep, Run
@@ -33,8 +39,8 @@ from pipeprof.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipeprof.read.spool.backward import Backward
     from pipeprof.read.spool.call_sites import Frames
+    from pipeprof.read.spool.step_rows import StepRows
 
 FORKS = "forks.tsv"
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
@@ -144,7 +150,7 @@ def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> 
     """
     ranks: dict[int, list[Process]] = {}
     for process in processes:
-        trained = any(mark.kind in (Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL) for mark in process.marks)
+        trained = process.marks.has(Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL)
         if not trained and not process.about.get("inprocess"):
             continue
         wanted = int(process.about.get("rank") or 0)
@@ -194,9 +200,7 @@ def _add_process(
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(recognised.steps), notes)
     structures = sections.structures(recognised.steps, process.marks, by_line(process))
-    placed = operators.place(
-        recorded.executions, recognised.steps, structures, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
-    )
+    placed = operators.place(recorded.executions, recognised.steps, structures, process.marks.only(Kind.UPDATE))
     sites = CallSites(process, [*recorded.led, *recorded.executions]).of(placed)
     placed = told_apart(placed, sites)
     first = out.steps
@@ -208,11 +212,10 @@ def _add_process(
         is_named=points["bp"] is not None,
     )
     apart = spans.undisturbed(process, recognised.steps, structures)
-    _add_steps(out, recognised, called_first(process.marks), recorded, at, tree, apart, ends)
+    add_steps(out, recognised.steps, called_first(process.marks), recorded.windows, at, tree, apart, ends)
     passes = {int(event["number"]): event for event in process.all("pass")}
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
-    step_of = {mark: first + index for index, step in enumerate(recognised.steps) for mark in step.fetches}
-    pipelines.add_fetches(process, out, tree, step_of)
+    add_fetches(process, out, tree, recognised.steps, first)
     amounts = Amounts(process, placed)
     held, taken = blocks.of_operators(placed, recorded, amounts)
     op_ids = _add_operators(out, placed, sites, amounts, taken, first)
@@ -224,6 +227,7 @@ def _add_process(
     spans.add_stacks(process, out)
     add_cell_blocks(process, placed, amounts, out)
     add_syncs(process, recognised.steps, out, first)
+    process.marks = process.marks.anew()
     process.about |= {"evidence": recognised.evidence, "counts": recognised.counts}
     for note in process.notes.all:
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)
@@ -237,7 +241,7 @@ def _given_up(process: Process) -> list[tuple[int, int]]:
 
     Not of those that gave one batch, which may be used after that.
     """
-    rows = Counter(mark.subject for mark in process.marks if is_row(mark))
+    rows = Counter(process.marks.subject[process.marks.rows].tolist())
     closed = [(int(event["t"]), int(event["number"])) for event in process.all("closed")]
     return [(at, at + 1) for at, number in closed if rows[number] > 1]
 
@@ -245,7 +249,7 @@ def _given_up(process: Process) -> list[tuple[int, int]]:
 def _points(
     manifest: Manifest,
     placed: Sequence[operators.Placed],
-    steps: Sequence[Step],
+    steps: StepRows,
     points: Mapping[str, str | None],
     out: RankRows,
     structures: Mapping[int, sections.Structure],
@@ -263,55 +267,6 @@ def _points(
     return operators.section_points(placed, operators.step_points(placed, chosen), structures, own)
 
 
-def _add_steps(
-    out: RankRows,
-    recognised: Steps,
-    calls: Sequence[int],
-    recorded: operators.Recorded,
-    points: Mapping[int, tuple[int | None, int | None]],
-    tree: Mapping[int, pipelines.Pipeline],
-    structures: Mapping[int, sections.Structure],
-    ends: Mapping[int, Backward],
-) -> None:
-    in_windows = touching(recognised.steps, recorded.windows)
-    for index, step in enumerate(recognised.steps):
-        fp, _ = points.get(index, (None, None))
-        source = "op" if fp is not None and step.start <= fp <= step.end else None
-        if source is None:
-            fp, source = (step.handed_over, "fetch") if step.handed_over is not None else (None, None)
-        bp = ends.get(index)
-        if bp is not None and not (step.start if fp is None else fp) <= bp.end <= step.end:
-            bp = None
-        group = "eval" if step.kind == "eval" else "train"
-        lengths = structures[index].lengths() if index in structures else {}  # what a PyNative step did
-        first = step.fetches[0].subject if step.fetches else None
-        called = None if step.fetches else next(iter(calls[bisect_left(calls, step.start) :][:1]), None)
-        out.add(
-            "step", step=out.steps, kind_step=out.kind_steps[group], kind=step.kind, epoch=step.epoch,
-            pipeline_id=tree[first].pipeline_id if first in tree and first is not None else None,
-            start_ns=out.at(step.start), fp_ns=None if fp is None else out.at(fp),
-            bp_ns=None if bp is None else out.at(bp.end), end_ns=out.at(step.end),
-            data_wait_ns=None if fp is None else fp - step.start,
-            fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
-            fp_source=source, bp_source=None if bp is None else bp.source,
-            bp_error_ns=None if bp is None else bp.error_ns, in_window=in_windows[index],
-            updates=step.updates or None, input_ns=step.input_ns,
-            called_ns=None if called is None or called > step.end else out.at(called),
-            **{f"{name}_ns": length for name, length in lengths.items()},
-        )  # fmt: skip
-        out.steps += 1
-        out.kind_steps[group] += 1
-
-
-def touching(steps: Sequence[Step], windows: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether each step has something in common with a window."""
-    ordered = sorted(windows)
-    begins = [begin for begin, _ in ordered]
-    ends = list(accumulate((end for _, end in ordered), max))
-    begun = [bisect_right(begins, step.end) for step in steps]
-    return [count > 0 and ends[count - 1] >= step.start for count, step in zip(begun, steps, strict=True)]
-
-
 def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str, Any]]) -> None:
     """Leave in the manifest which networks run forward again in a step, of the last process of the rank that does."""
     if passes:
@@ -327,29 +282,39 @@ def _add_operators(
     first_step: int,
 ) -> list[int]:
     """Write the executions; the operators they are of come back, in their order."""
-    op_ids = []
-    for item, frames, taken in zip(placed, sites, memory, strict=True):
+    op_ids, steps, collectives = [], [], []
+    for item, frames in zip(placed, sites, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         stack = out.stack_id(frames)
-        flops, moved = amounts.of(item)
-        inputs, outputs = amounts.shapes_of(item)
-        op_id = out.op_id(
-            item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
-            flops=flops, bytes=moved,
-        )  # fmt: skip
-        op_ids.append(op_id)
-        start = out.at(execution.start_ns)
-        out.add(
-            "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
-            track="CPU", memory_bytes=taken, self_memory_bytes=taken,
-        )  # fmt: skip
-        if collective := graph_collective(kind):
-            out.add(
-                "collective", step=step, name=item.name, kind=collective, track="CPU", start_ns=start,
-                dur_ns=execution.dur_ns,
+        op_id = out.operators.numbers.get((item.name, item.phase, kind))
+        if op_id is None:
+            flops, moved = amounts.of(item)
+            inputs, outputs = amounts.shapes_of(item)
+            op_id = out.op_id(
+                item.name, item.phase, type=kind, device="CPU", in_shapes=inputs, out_shapes=outputs, stack_id=stack,
+                flops=flops, bytes=moved,
             )  # fmt: skip
+        op_ids.append(op_id)
+        steps.append(-1 if step is None else step)
+        if collective := graph_collective(kind):
+            collectives.append((item, step, collective))
+    start = np.array([item.execution.start_ns for item in placed], np.int64) - out.zero
+    dur = np.array([item.execution.dur_ns for item in placed], np.int64)
+    taken = np.array([0 if size is None else size for size in memory], np.int64)
+    known = np.array([size is not None for size in memory], np.bool_)
+    step_of = np.array(steps, np.int64)
+    out.add_block(
+        "op", len(placed), op_id=np.array(op_ids, np.int64), step=(step_of, step_of >= 0), start_ns=start, dur_ns=dur,
+        self_ns=dur, track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=(taken, known),
+        self_memory_bytes=(taken, known),
+    )  # fmt: skip
+    for item, step, collective in collectives:
+        out.add(
+            "collective", step=step, name=item.name, kind=collective, track="CPU",
+            start_ns=out.at(item.execution.start_ns), dur_ns=item.execution.dur_ns,
+        )  # fmt: skip
     return op_ids
 
 
@@ -371,7 +336,7 @@ def _add_lock(out: RankRows, process: Process) -> None:
         out.add("cpu", t_ns=out.at(event["t"]), scope="gil", pid=pid, user_ratio=min(1.0, float(event["held"])))
 
 
-def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
+def _add_stages(out: RankRows, process: Process, steps: StepRows) -> None:
     def stage(name: str, begin: int, end: int) -> None:
         out.add("stage", stage=name, start_ns=out.at(begin), dur_ns=max(0, end - begin))
 
@@ -381,26 +346,26 @@ def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
         stage("start", out.zero, int(process.about["started"]))
     for begin, end in imports:
         stage("import", begin, end)
-    training = [step for step in steps if step.kind != "eval"]
-    if training:
-        stage("build", ready, training[0].start)
-    for mark in process.marks:
-        if mark.kind == Kind.COMPILE:
-            stage("compile", mark.begin, mark.end)
-    if training:
-        lead = next((index for index, step in enumerate(training) if step.kind != "warmup"), len(training))
-        stage("warmup", training[0].start, training[lead - 1].end)
-        if lead < len(training):
-            stage("steady", training[lead].start, training[-1].end)
+    training = np.flatnonzero(steps.kind != EVAL)
+    start, end = steps.start[training].tolist(), steps.end[training].tolist()
+    if start:
+        stage("build", ready, start[0])
+    for mark in process.marks.only(Kind.COMPILE):
+        stage("compile", mark.begin, mark.end)
+    if start:
+        others = np.flatnonzero(steps.kind[training] != WARMUP)
+        lead = int(others[0]) if len(others) else len(start)
+        stage("warmup", start[0], end[lead - 1])
+        if lead < len(start):
+            stage("steady", start[lead], end[-1])
 
 
 def _add_spans(out: RankRows, process: Process, recorded: operators.Recorded) -> None:
     def span(category: str, name: str, begin: int, end: int) -> None:
         out.add("span", track="main", category=category, name=name, start_ns=out.at(begin), dur_ns=end - begin)
 
-    for mark in process.marks:
-        if mark.kind == Kind.COMPILE:
-            span("compile", "graph compilation", mark.begin, mark.end)
+    for mark in process.marks.only(Kind.COMPILE):
+        span("compile", "graph compilation", mark.begin, mark.end)
     for begin, end in sorted(recorded.windows):
         span("window", "op window", begin, end)
     for event in process.all("iterator"):
@@ -428,9 +393,7 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     )  # fmt: skip
 
 
-def _tell_end(
-    entry: Rank, process: Process, steps: Sequence[Step], samples: Sequence[Mapping[str, Any]], end: int
-) -> None:
+def _tell_end(entry: Rank, process: Process, steps: StepRows, samples: Sequence[Mapping[str, Any]], end: int) -> None:
     """What a process of a command that did not end well was in, and the CPU time that it had used and was allowed."""
     cpu_s, until = account.life_of(entry.pid, samples, end)
     bye = process.first("bye")
@@ -438,7 +401,7 @@ def _tell_end(
     entry.last = last_of(
         process, gone,
         gone_s=max(0, end - gone) / 1e9,
-        longest_step_ns=max((step.end - step.start for step in steps if step.kind == "train"), default=None),
+        longest_step_ns=max((steps.end - steps.start)[steps.kind == TRAIN].tolist(), default=None),
         cpu_s=cpu_s,
         cpu_limit_s=process.about.get("cpu_limit_s"),
     )  # fmt: skip
@@ -454,8 +417,8 @@ def _unseen_until(process: Process, end: int, *, saw_end: bool) -> int:
 
 
 def _write(run: Run, out: RankRows, result: Converted) -> None:
-    for table, rows in out.rows.items():
-        count = store.write(run, table, out.rep, out.rank, rows)
+    for table, data in tables_of(out):
+        count = store.write_arrow(run, table, out.rep, out.rank, data)
         result.rows[table] = result.rows.get(table, 0) + count
 
 

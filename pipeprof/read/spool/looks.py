@@ -12,8 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from pipeprof.read.spool.process import Kind, Mark
+import numpy as np
+
+from pipeprof.read.spool.marks import Kind, Mark, Marks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 WAITS = 1  # what a look found, as the probe numbers it
 LEAST = 20  # looks of a training; fewer say nothing
@@ -41,29 +47,33 @@ class _Gap:
         return int(look[0] >= self.called)
 
 
-def called_first(marks: Iterable[Mark]) -> list[int]:
+def called_first(marks: Iterable[Mark]) -> NDArray[np.int64]:
     """When the network or an optimizer was called, in order."""
-    return sorted(mark.begin for mark in marks if mark.kind in (Kind.CALL, Kind.UPDATE))
+    return np.sort(Marks.of(marks).only(Kind.CALL, Kind.UPDATE).begin)
 
 
-def with_sampled_fetches(marks: Sequence[Mark], looks: Sequence[Look]) -> list[Mark]:
+def with_sampled_fetches(marks: Iterable[Mark], looks: Sequence[Look]) -> Marks:
     """The marks with one of a fetch for each step that waited for a loader without hooks, in order of their end."""
+    marks = Marks.of(marks)
     if len(looks) < LEAST:
-        return list(marks)
+        return marks
     counts: Counter[int] = Counter()
     fetches = []
     for block in _blocks(_gaps(marks, sorted(looks))):
         for gap, number, wait in _waits(block):
             fetches.append(Mark(Kind.FETCH, 0, number, counts[number], gap.begin, gap.begin + wait))
             counts[number] += 1
-    return sorted([*marks, *fetches], key=lambda mark: mark.end) if fetches else list(marks)
+    if not fetches:
+        return marks
+    both = Marks(np.concatenate([marks.records, Marks.of(fetches).records]))
+    return both[np.argsort(both.end, kind="stable")]
 
 
-def _gaps(marks: Sequence[Mark], looks: Sequence[Look]) -> Iterator[_Gap]:
+def _gaps(marks: Marks, looks: Sequence[Look]) -> Iterator[_Gap]:
     """The times between two updates in which no loader with hooks was asked."""
-    updates = sorted((mark for mark in marks if mark.kind == Kind.UPDATE), key=lambda mark: mark.end)
-    asked = sorted(mark.begin for mark in marks if mark.kind == Kind.FETCH)
-    calls, times = called_first(marks), [look[0] for look in looks]
+    updates = sorted(marks.only(Kind.UPDATE), key=lambda mark: mark.end)
+    asked = sorted(marks.only(Kind.FETCH).begin.tolist())
+    calls, times = called_first(marks).tolist(), [look[0] for look in looks]
     for before, after in pairwise(updates):
         begin, end = before.end, after.end
         if after.begin < begin or bisect_left(asked, begin) != bisect_left(asked, end):

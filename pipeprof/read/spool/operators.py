@@ -13,17 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import Execution, PoolSample, graph_collective, op_type, read_folder
+from pipeprof.read.spool.marks import Marks
 from pipeprof.read.spool.process import LATEST
 from pipeprof.read.spool.sections import last_update
+from pipeprof.read.spool.step_rows import EVAL, StepRows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from pipeprof.read.spool.process import Mark, Process
+    from pipeprof.read.spool.marks import Mark
+    from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.sections import Structure
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.step_rows import Step
 
 UPDATES = frozenset({
     "Adam", "AdamWeightDecay", "AdamNoUpdateParam", "AdamW", "FusedAdam", "FusedAdamWeightDecay", "FusedSparseAdam",
@@ -111,7 +116,7 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     for execution in executions:
         start = execution.start_ns + offset
         destination = recorded.executions if start >= skip_until[0] else recorded.led
-        destination.append(replace(execution, start_ns=start))
+        destination.append(Execution(execution.name, start, execution.dur_ns, execution.type, execution.shapes))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""
@@ -119,20 +124,21 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
 
 def place(
     executions: Sequence[Execution],
-    steps: Sequence[Step],
+    steps: Iterable[Step],
     structures: Mapping[int, Structure] | None = None,
-    updates: Sequence[Mark] = (),
+    updates: Iterable[Mark] = (),
 ) -> list[Placed]:
     """Give each execution its step and phase. `steps` must be in order of start; evaluation may lie inside training.
 
     `structures`: by index, of the steps whose sections are known; `updates`: marks of updates, which ended what they
     launched.
     """
-    structures = structures or {}
-    starts = [step.start for step in steps]
+    structures, steps, updates = structures or {}, StepRows.of(steps), Marks.of(updates)
+    updates = updates[np.argsort(updates.begin, kind="stable")]
+    step_at = _StepAt(steps)
     by_step: dict[int | None, list[Execution]] = defaultdict(list)
     for execution in executions:
-        by_step[_step_at(execution.start_ns, steps, starts)].append(execution)
+        by_step[step_at(execution.start_ns)].append(execution)
     placed: list[Placed] = []
     for index, members in by_step.items():
         step = steps[index] if index is not None else None
@@ -148,15 +154,20 @@ def place(
     return sorted(placed, key=lambda item: item.execution.start_ns)
 
 
-def _step_at(time_ns: int, steps: Sequence[Step], starts: Sequence[int]) -> int | None:
+class _StepAt:
     """The innermost step that holds a time: the latest one that began before it and has not ended."""
-    index = bisect_right(starts, time_ns) - 1
-    for candidate in range(index, max(-1, index - 4096), -1):
-        if steps[candidate].end > time_ns:
-            return candidate
-        if steps[candidate].kind != "eval":
-            return None
-    return None
+
+    def __init__(self, steps: StepRows) -> None:
+        self._starts, self._ends, self._kinds = steps.start.data, steps.end.data, steps.kind.data
+
+    def __call__(self, time_ns: int) -> int | None:
+        index = bisect_right(self._starts, time_ns) - 1
+        for candidate in range(index, max(-1, index - 4096), -1):
+            if self._ends[candidate] > time_ns:
+                return candidate
+            if self._kinds[candidate] != EVAL:
+                return None
+        return None
 
 
 def _phases(members: Sequence[Execution], step: Step | None, updated: int | None) -> list[str]:
@@ -251,7 +262,7 @@ class Points:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | None, bp: str | None) -> Points:
+def choose_points(placed: Sequence[Placed], steps: Iterable[Step], fp: str | None, bp: str | None) -> Points:
     """FP: the forward operator that is first in most training steps. BP: the backward one that ends last in most.
 
     With communication, BP feeds the step's last collective: it has ended when that begins.
@@ -259,7 +270,8 @@ def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | Non
     A name given by the user wins: the full name, or a suffix that only one operator has. One that matches nothing, or
     several, is a problem of the result, and the point is chosen as if there were no name.
     """
-    training = [item for item in placed if item.step is not None and steps[item.step].kind != "eval"]
+    kinds = StepRows.of(steps).kind.data
+    training = [item for item in placed if item.step is not None and kinds[item.step] != EVAL]
     names = sorted({item.name for item in training})
     first: dict[int, Placed] = {}
     last: dict[int, Placed] = {}

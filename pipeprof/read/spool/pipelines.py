@@ -11,17 +11,21 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
 from pipeprof.read.spool.calls import add_calls, add_lock_waits
-from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Process
+from pipeprof.read.spool.marks import OTHER_THREAD, Kind
+from pipeprof.read.spool.process import LATEST, Process
+from pipeprof.read.spool.step_rows import EVAL, StepRows
 from pipeprof.units import NS_PER_MS, ns_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.step_rows import Step
     from pipeprof.read.tables.rows import RankRows
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
@@ -44,7 +48,7 @@ class Pipeline:
     nodes: list[dict[str, Any]]
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
-    ready: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # batch -> depth, held, tasks
+    ready: Sequence[Mapping[str, Any]] = ()  # what was ready behind its batches
     records: list[minddata.FetchRecord] = field(default_factory=list)
     taken: Sequence[Mapping[str, Any]] = ()  # what was taken of MindSpore's records of its batches
     last_fetch_ns: int | None = None
@@ -81,7 +85,7 @@ def add_pipelines(
         nodes = flatten(event.get("graph") or {})
         pipeline = Pipeline(number, event, out.pipelines, nodes, _key(event, role))
         pipeline.taken, pipeline.last_fetch_ns = taken.get(number, ()), last_fetches.get(number)
-        pipeline.ready = dict(_readiness(ready.get(number, ())))
+        pipeline.ready = ready.get(number, ())
         pipeline.spacing_ms = max((one["ms"] for one in spacings.get(number, ())), default=0)
         out.pipelines += 1
         pipelines[number] = pipeline
@@ -110,25 +114,25 @@ def add_pipelines(
 
 def _epoch_batches(process: Process) -> dict[int, int]:
     """Batches of the longest epoch that ended, for each iterator."""
-    running: Counter[int] = Counter()
-    longest: dict[int, int] = {}
-    for mark in process.marks:
-        if mark.kind != Kind.FETCH:
-            continue
-        if mark.flag & ~OTHER_THREAD == 0:
-            running[mark.subject] += 1
-        elif mark.flag & ~OTHER_THREAD == 1 and (batches := running.pop(mark.subject, 0)):
-            longest[mark.subject] = max(batches, longest.get(mark.subject, 0))
-    return longest
+    fetches = process.marks.only(Kind.FETCH)
+    fetches = fetches[np.argsort(fetches.subject, kind="stable")]
+    numbers, first, group = np.unique(fetches.subject, return_index=True, return_inverse=True)
+    rows = np.concatenate([[0], np.cumsum(fetches.rows)])  # before each fetch
+    ends = np.flatnonzero(fetches.flag & ~np.uint8(OTHER_THREAD) == 1)
+    before = np.concatenate([[-1], ends[:-1]])[: len(ends)]
+    batches = rows[ends] - rows[np.maximum(before + 1, first[group[ends]])]
+    longest = np.zeros(len(numbers), np.int64)
+    np.maximum.at(longest, group[ends], batches)
+    return {number: most for number, most in zip(numbers.tolist(), longest.tolist(), strict=True) if most}
 
 
 def _last_fetches(process: Process) -> dict[int, int]:
     """When the last fetch from each iterator ended."""
-    last: dict[int, int] = {}
-    for mark in process.marks:
-        if mark.kind == Kind.FETCH:
-            last[mark.subject] = max(mark.end, last.get(mark.subject, mark.end))
-    return last
+    fetches = process.marks.only(Kind.FETCH)
+    numbers, group = np.unique(fetches.subject, return_inverse=True)
+    last = np.full(len(numbers), -LATEST)
+    np.maximum.at(last, group, fetches.end)
+    return dict(zip(numbers.tolist(), last.tolist(), strict=True))
 
 
 def _by_number(events: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
@@ -139,42 +143,12 @@ def _by_number(events: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[st
     return grouped
 
 
-def add_fetches(
-    process: Process, out: RankRows, pipelines: Mapping[int, Pipeline], step_of: Mapping[Mark, int]
-) -> None:
-    """Write one row per batch, with what the dataset itself recorded about it where it did."""
-    records = {number: _fetch_records(pipeline) for number, pipeline in pipelines.items()}
-    for mark in process.marks:
-        if mark.kind != Kind.FETCH or mark.flag & ~OTHER_THREAD or mark.subject not in pipelines:
-            continue
-        record = records[mark.subject].get(mark.number)
-        pipeline = pipelines[mark.subject]
-        ready = pipeline.ready.get(mark.number, {})
-        capacity = pipeline.ahead if ready else None
-        out.add(
-            "fetch", pipeline_id=pipeline.pipeline_id, fetch=mark.number, step=step_of.get(mark),
-            start_ns=out.at(mark.begin), wait_ns=mark.end - mark.begin, push_ns=record.push_ns if record else None,
-            batch_ns=record.batch_ns if record else None, depth=record.depth if record else ready.get("depth"),
-            capacity=record.capacity if record else capacity, side="iterator", held=ready.get("held"),
-            tasks=ready.get("tasks"),
-        )  # fmt: skip
-
-
-def _readiness(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, int]]]:
-    """Batches ready behind each batch, those that it had held up, and tasks not begun; by its number."""
-    for event in events:
-        for at, (depth, held, tasks) in enumerate(zip(event["depth"], event["held"], event["tasks"], strict=False)):
-            yield event["first"] + at, {"depth": depth, "held": held, "tasks": tasks}
-
-
-def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
+def roles_from_steps(steps: Iterable[Step]) -> dict[int, str]:
     """`train` or `eval` per iterator number, from the steps that used its rows."""
-    roles: dict[int, str] = {}
-    for step in steps:
-        for mark in step.fetches:
-            role = "eval" if step.kind == "eval" else "train"
-            roles[mark.subject] = "train" if "train" in (role, roles.get(mark.subject)) else role
-    return roles
+    rows = StepRows.of(steps)
+    subjects, is_eval = rows.marks.subject[rows.fetched], (rows.kind == EVAL)[rows.of_fetch]
+    trained = set(np.unique(subjects[~is_eval]).tolist())
+    return {number: "train" if number in trained else "eval" for number in np.unique(subjects).tolist()}
 
 
 def _add_samples(
@@ -277,22 +251,6 @@ def newest_save(folder: Path) -> Path | None:
     """A save holds everything so far, so only the newest complete one counts."""
     saves = [path for path in folder.glob("*-*") if _SAVE.fullmatch(path.name)] if folder.is_dir() else []
     return max(saves, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-
-
-def _fetch_records(pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
-    """What MindSpore recorded of each batch: taken from it as the training ran, and in its last save."""
-    if pipeline.event.get("queues"):
-        return {}
-    record_of = {record.batch - 1: record for record in pipeline.records}
-    for event in pipeline.taken:
-        record_of.update((record.batch - 1, record) for record in _taken(event))
-    return record_of
-
-
-def _taken(event: Mapping[str, Any]) -> Iterator[minddata.FetchRecord]:
-    rows = zip(event["push_ms"], event["batch_ms"], event["depth"], event["capacity"], strict=False)
-    for batch, (push, took, depth, capacity) in enumerate(rows, start=event["first"] + 1):
-        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, took * NS_PER_MS, None, depth, capacity)
 
 
 def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:

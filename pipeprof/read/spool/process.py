@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 from pipeprof.read.spool.lines import records as records_of
+from pipeprof.read.spool.marks import RECORD, Kind, Marks
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
 
-_MARK = struct.Struct("<BBIIqq")
 _MARKS = "marks.bin"
 NOW = "now.json"
-OTHER_THREAD = 0x80
 LATEST = 1 << 61  # ns
-
-
-class Kind:
-    """Kinds of marks, as the probe numbers them."""
-
-    FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
-    EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
-    SYNC = 16
-    ALL = range(1, 17)
-
-
-class Mark(NamedTuple):
-    """One interval; `begin` and `end` in ns of the monotonic clock."""
-
-    kind: int
-    flag: int
-    subject: int
-    number: int
-    begin: int
-    end: int
 
 
 @dataclass
@@ -46,10 +26,13 @@ class Process:
 
     folder: Path
     about: dict[str, Any]
-    marks: list[Mark]
+    marks: Marks
     events: list[dict[str, Any]]
     notes: SpoolNotes = field(default_factory=SpoolNotes)
     still_ns: int = 0  # until then nothing was waiting to be written
+
+    def __post_init__(self) -> None:
+        self.marks = Marks.of(self.marks)
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""
@@ -76,7 +59,7 @@ class Process:
     @property
     def last_ns(self) -> int:
         """Until when it is known what it did, ns of the monotonic clock: the last record, or a look that saw none."""
-        marks = max((mark.end for mark in self.marks), default=0)
+        marks = int(self.marks.end.max(initial=0))
         return max(marks, self.still_ns, max((int(event["t"]) for event in self.events), default=0))
 
 
@@ -118,27 +101,28 @@ def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     return records_of(folder / "events.jsonl", lines.event, notes)
 
 
-def newest_marks(folder: Path, most: int) -> list[Mark]:
+def newest_marks(folder: Path, most: int) -> Marks:
     """The last `most` marks of a process that goes on writing them; none when it has written none."""
     try:
-        data, begin = file_end(folder / _MARKS, (most + 1) * _MARK.size, inside=folder.parent)
+        data, begin = file_end(folder / _MARKS, (most + 1) * RECORD.itemsize, inside=folder.parent)
     except OSError:
-        return []
-    skipped = -begin % _MARK.size
-    return _sound(data[skipped : len(data) - (len(data) - skipped) % _MARK.size])
+        return Marks.of([])
+    skipped = -begin % RECORD.itemsize
+    return _sound(data[skipped : len(data) - (len(data) - skipped) % RECORD.itemsize])
 
 
-def _sound(data: bytes) -> list[Mark]:
-    marks = (Mark(*fields) for fields in _MARK.iter_unpack(data))
-    return [mark for mark in marks if mark.kind in Kind.ALL and -LATEST <= mark.begin <= mark.end <= LATEST]
+def _sound(data: bytes) -> Marks:
+    marks = Marks(np.frombuffer(data, RECORD))
+    good = marks.among(*Kind.ALL) & (marks.begin >= -LATEST) & (marks.begin <= marks.end) & (marks.end <= LATEST)
+    return marks if good.all() else marks[good]
 
 
-def _read_marks(path: Path, notes: SpoolNotes) -> list[Mark]:
+def _read_marks(path: Path, notes: SpoolNotes) -> Marks:
     data = content(path, notes)
-    complete = len(data) - len(data) % _MARK.size
+    complete = len(data) - len(data) % RECORD.itemsize
     if complete != len(data):
         notes.cut(f"{shown(path)} ends in the middle of a record, which was left out")
     good = _sound(data[:complete])
-    if damaged := complete // _MARK.size - len(good):
+    if damaged := complete // RECORD.itemsize - len(good):
         notes.damaged(f"{damaged} damaged records in {shown(path)} were left out")
     return good

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.read.spool import lines as records
 from pipeprof.read.spool.convert import convert_rep
 from pipeprof.read.spool.lines import SpoolNotes
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.pipelines import pipeline_keys
-from pipeprof.read.spool.process import Kind, Mark, Process, events_of, newest_marks
+from pipeprof.read.spool.process import Process, events_of, newest_marks
 from pipeprof.read.spool.steps import find_steps
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.note import note
@@ -24,7 +25,7 @@ from pipeprof.record.run import SPOOL, Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.step_rows import Step
 
 
 @contextlib.contextmanager

@@ -6,18 +6,21 @@ they exist in op windows only. docs/decisions/0019 says why the order of the sec
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.process import Kind
+import numpy as np
+
+from pipeprof.read.spool.marks import Kind, Marks
+from pipeprof.read.spool.step_rows import EVAL, StepRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeprof.read.spool.process import Mark
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.marks import Mark
+    from pipeprof.read.spool.step_rows import Step
 
 FORWARD, BACKWARD, PASS = 1, 2, 3  # flags of a section
 OPTIMIZER = 0  # flag of an update: an optimizer that Python called
@@ -67,31 +70,43 @@ class Structure:
 
 
 def structures(
-    steps: Sequence[Step], marks: Sequence[Mark], slow: Sequence[tuple[int, int]] = ()
+    steps: Iterable[Step], marks: Iterable[Mark], slow: Sequence[tuple[int, int]] = ()
 ) -> dict[int, Structure]:
     """The structure of the training steps that have a backward pass among the marks, by the step's index.
 
     Steps that ran in the intervals of `slow` are left out: their times mean nothing.
     """
-    sections = sorted((mark for mark in marks if mark.kind == Kind.SECTION), key=lambda mark: mark.begin)
-    updates = [mark for mark in marks if mark.kind == Kind.UPDATE and mark.flag == OPTIMIZER]
-    updates.sort(key=lambda mark: mark.begin)
-    begins = [mark.begin for mark in sections]
-    update_begins = [mark.begin for mark in updates]
+    steps, marks = StepRows.of(steps), Marks.of(marks)
+    sections = _by_begin(marks.only(Kind.SECTION))
+    updates = marks.only(Kind.UPDATE)
+    updates = _by_begin(updates[updates.flag == OPTIMIZER])
+    backward = sections.begin[sections.flag == BACKWARD]
+    has_backward = np.searchsorted(backward, steps.start) < np.searchsorted(backward, steps.end)
     by_step = {}
-    for index, step in enumerate(steps):
-        mine = sections[bisect_left(begins, step.start) : bisect_left(begins, step.end)]
-        delayed = any(begin < step.end and step.start < end for begin, end in slow)
-        if delayed or step.kind == "eval" or not any(mark.flag == BACKWARD for mark in mine):
-            continue
-        updated = updates[bisect_left(update_begins, step.start) : bisect_left(update_begins, step.end)]
-        by_step[index] = _structure(step, mine, updated)
+    for index in np.flatnonzero(has_backward & (steps.kind != EVAL)).tolist():
+        step = steps[index]
+        if not any(begin < step.end and step.start < end for begin, end in slow):
+            by_step[index] = _structure(step, _within(sections, step), _within(updates, step))
     return by_step
 
 
-def last_update(step: Step, updates: Sequence[Mark]) -> int | None:
-    """When the step's last update was over, of an optimizer or of a compiled step; None without one."""
-    return max((mark.end for mark in updates if step.start <= mark.begin < step.end), default=None)
+def last_update(step: Step, updates: Marks) -> int | None:
+    """When the step's last update was over, of an optimizer or of a compiled step; None without one.
+
+    `updates` are in order of their begin.
+    """
+    first, last = updates.begin.searchsorted([step.start, step.end])
+    return int(updates.end[first:last].max()) if first < last else None
+
+
+def _by_begin(marks: Marks) -> Marks:
+    return marks[np.argsort(marks.begin, kind="stable")]
+
+
+def _within(marks: Marks, step: Step) -> list[Mark]:
+    """Those that began in the step; all in order of their begin."""
+    first, last = marks.begin.searchsorted([step.start, step.end]).tolist()
+    return list(marks.between(first, last))
 
 
 def _structure(step: Step, sections: Sequence[Mark], updates: Sequence[Mark]) -> Structure:

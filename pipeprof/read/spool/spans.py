@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.step_rows import StepRows
 from pipeprof.read.spool.whole_run import timed_parts
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.sections import Structure
-    from pipeprof.read.spool.steps import Step
+    from pipeprof.read.spool.step_rows import Step
     from pipeprof.read.tables.rows import RankRows
 
     Cells = Sequence[str]
@@ -92,16 +93,16 @@ def add_stacks(process: Process, out: RankRows) -> None:
 _UNKNOWN: Mapping[str, Any] = {}
 
 
-def add_syncs(process: Process, steps: Sequence[Step], out: RankRows, first_step: int) -> None:
+def add_syncs(process: Process, steps: Iterable[Step], out: RankRows, first_step: int) -> None:
     """One row per step, call and line; a call belongs to the step that it began in, or to none."""
     sites = {int(event["number"]): event for event in process.all("sync_site")}
-    begins = [step.start for step in steps]
+    steps = StepRows.of(steps)
+    begins, ends = steps.start.data, steps.end.data
     waits: dict[tuple[int | None, int], list[int]] = {}
-    for mark in process.marks:
-        if mark.kind == Kind.SYNC:
-            at = bisect_right(begins, mark.begin) - 1
-            inside = at >= 0 and mark.begin < steps[at].end
-            waits.setdefault((first_step + at if inside else None, mark.subject), []).append(mark.end - mark.begin)
+    for mark in process.marks.only(Kind.SYNC):
+        at = bisect_right(begins, mark.begin) - 1
+        inside = at >= 0 and mark.begin < ends[at]
+        waits.setdefault((first_step + at if inside else None, mark.subject), []).append(mark.end - mark.begin)
     for (step, subject), times in waits.items():
         site = sites.get(subject, _UNKNOWN)
         out.add(
@@ -183,11 +184,12 @@ def add_stretches(placed: Sequence[Placed], cells_of_items: Sequence[Cells], out
         _close(open_cells, 0, None, out)
 
 
-def cells_of(name: str) -> list[str]:
+@lru_cache(maxsize=1 << 14)
+def cells_of(name: str) -> Cells:
     """The cells in an operator's name, outermost first, in a gradient below `Gradients`; none outside of graphs."""
     parts = name.split("/")[:-1]
     cells = [part for part in parts if part != _GRAPH and not part.startswith(_RULE)] if _GRAPH in parts else []
-    return [] if cells == [_BACKWARD] else cells
+    return () if cells == [_BACKWARD] else tuple(cells)
 
 
 def _shared(open_cells: Sequence[tuple[str, int, int]], cells: Cells) -> int:

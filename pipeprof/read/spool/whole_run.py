@@ -6,18 +6,21 @@ Where parts overlap, the one that comes first in `ORDER` has the time; below all
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.operators import recorder_at_work
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.step_rows import EVAL, KINDS
 from pipeprof.read.spool.steps import EVALUATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.steps import Step, Steps
+    from pipeprof.read.spool.step_rows import StepRows
+    from pipeprof.read.spool.steps import Steps
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
@@ -111,24 +114,26 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
     return stretches
 
 
-def _between(calls: Iterable[Mapping[str, Any]], steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
+def _between(calls: Iterable[Mapping[str, Any]], steps: StepRows, started: int, last: int) -> Iterator[Stretch]:
     """What lies before, between and after the steps."""
-    if not steps:
+    if not len(steps):
         yield Stretch(started, last, "set_up")
         return
-    training = [step for step in steps if step.kind != "eval"] or list(steps)
-    yield Stretch(started, training[0].start, "set_up")
-    for step, following in pairwise(training):
-        if following.start > step.end:
-            part = "between_steps" if step.epoch == following.epoch else "epoch_gap"
-            yield Stretch(step.end, following.start, part)
-    until = min(last, _worked_off(calls, training[-1]))
-    yield Stretch(training[-1].end, until, "ending", cause=REST_OF_EPOCH)
+    training = np.flatnonzero(steps.kind != EVAL)
+    training = training if len(training) else np.arange(len(steps))
+    start, end, epoch = steps.start[training], steps.end[training], steps.epoch[training]
+    yield Stretch(started, int(start[0]), "set_up")
+    for gap in np.flatnonzero(start[1:] > end[:-1]).tolist():
+        part = "between_steps" if epoch[gap] == epoch[gap + 1] else "epoch_gap"
+        yield Stretch(int(end[gap]), int(start[gap + 1]), part)
+    until = min(last, _worked_off(calls, steps, int(training[-1])))
+    yield Stretch(int(end[-1]), until, "ending", cause=REST_OF_EPOCH)
     yield Stretch(until, last, "ending")
 
 
-def _worked_off(calls: Iterable[Mapping[str, Any]], step: Step) -> int:
+def _worked_off(calls: Iterable[Mapping[str, Any]], steps: StepRows, index: int) -> int:
     """Until when the pipeline of the last step made rows for no batch; the step's end if it only filled queues."""
+    step = steps[index]
     own = {fetch.subject for fetch in step.fetches}
     parts: dict[tuple[int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
     for event in calls:
@@ -144,26 +149,22 @@ def _worked_off(calls: Iterable[Mapping[str, Any]], step: Step) -> int:
     return until
 
 
-def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
+def _of_steps(steps: StepRows) -> Iterator[Stretch]:
     """The steps; those that follow each other without a gap are one stretch, and one evaluation of one iterator."""
     parts = {"warmup": "first_steps", "train": "training", "eval": "evaluation"}
-    run: Stretch | None = None
-    iterator: int | None = None
-    for step in steps:
-        part, before = parts[step.kind], iterator
-        iterator = step.fetches[0].subject if step.fetches else None
-        if run is not None and run.part == part and run.end == step.start:
-            times = run.times + int(part != "evaluation" or iterator != before)
-            run = run._replace(end=step.end, times=times)
-            continue
-        if run is not None:
-            yield run
-        run = Stretch(step.start, step.end, part)
-    if run is not None:
-        yield run
+    if not len(steps):
+        return
+    iterator = steps.first_subject
+    begins = np.append(True, (steps.kind[1:] != steps.kind[:-1]) | (steps.start[1:] != steps.end[:-1]))
+    counts = begins | (steps.kind != EVAL) | np.append(True, iterator[1:] != iterator[:-1])
+    first = np.flatnonzero(begins)
+    times = np.add.reduceat(counts.astype(np.int64), first)
+    last = np.append(first[1:], len(steps)) - 1
+    for at, until, count in zip(first.tolist(), last.tolist(), times.tolist(), strict=True):
+        yield Stretch(int(steps.start[at]), int(steps.end[until]), parts[KINDS[steps.kind[at]]], times=count)
 
 
-def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+def _of_process(process: Process, steps: StepRows, evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """What the process did besides its steps."""
     yield from (Stretch(begin, end, "import") for begin, end in process.import_times())
     for event in process.all("iterator"):
@@ -172,7 +173,8 @@ def _of_process(process: Process, steps: Sequence[Step], evaluations: Sequence[t
     yield from (Stretch(begin, end, "profiling") for begin, end in recorder_at_work(process))
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
     yield from _callbacks(process)
-    of_steps = [(step.start, step.end) for step in steps if step.kind == "eval"]
+    of_eval = steps.kind == EVAL
+    of_steps = list(zip(steps.start[of_eval].tolist(), steps.end[of_eval].tolist(), strict=True))
     yield from _compiled(process, steps, [*evaluations, *of_steps])
 
 
@@ -184,8 +186,8 @@ def timed_parts(process: Process) -> list[Stretch]:
 
 def _callbacks(process: Process) -> Iterator[Stretch]:
     names = {int(event["number"]): event["label"] for event in process.all("callback")}
-    for mark in process.marks:
-        if mark.kind == Kind.PART and mark.flag != EVALUATION:
+    for mark in process.marks.only(Kind.PART):
+        if mark.flag != EVALUATION:
             yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
 
 
@@ -198,22 +200,22 @@ def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:
 
 def _evaluations(process: Process) -> list[tuple[int, int]]:
     """The evaluations of Model; of older recordings from their first callback to their last."""
-    recorded = [(mark.begin, mark.end) for mark in process.marks if mark.kind == Kind.PART and mark.flag == EVALUATION]
+    recorded = [(mark.begin, mark.end) for mark in process.marks.only(Kind.PART) if mark.flag == EVALUATION]
     if recorded:
         return recorded
-    begins = [mark.begin for mark in process.marks if mark.kind == Kind.EVAL_BEGIN]
-    ends = [mark.end for mark in process.marks if mark.kind == Kind.EVAL_END]
+    begins, ends = process.marks.only(Kind.EVAL_BEGIN).begin.tolist(), process.marks.only(Kind.EVAL_END).end.tolist()
     return [(begin, end) for begin, end in zip(begins, ends, strict=False) if begin < end]
 
 
-def _compiled(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+def _compiled(process: Process, steps: StepRows, evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Each graph that was compiled: the first of its network, or again and why."""
     events = process.all("compiled")
     named = {(int(event["begin"]), int(event["end"])) for event in events}
-    for mark in process.marks:  # recorded before compilations were named
-        if mark.kind == Kind.COMPILE and (mark.begin, mark.end) not in named:
+    for mark in process.marks.only(Kind.COMPILE):  # recorded before compilations were named
+        if (mark.begin, mark.end) not in named:
             yield Stretch(mark.begin, mark.end, _role(mark.begin, evaluations))
-    first = next((step.end for step in steps if step.kind != "eval"), None)
+    training = np.flatnonzero(steps.kind != EVAL)
+    first = int(steps.end[training[0]]) if len(training) else None
     before: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for event in sorted(events, key=lambda event: int(event["begin"])):
         cause = why_again(event, before[event["label"]], first)

@@ -114,8 +114,21 @@ class RankRows(Rows):
         self.kind_steps: dict[str, int] = defaultdict(int)
         self.pipelines = 0
         self.workers: dict[int, tuple[int, int]] = {}
+        self.blocks: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)  # rows that are columns
         self._stacks: dict[tuple[int | None, str], int] = {}
         self._sites: list[str | None] = []  # by the number of a source location
+
+    def add_block(self, table: str, count: int, **columns: Any) -> None:
+        """Append so many rows as columns, before those of `add`; columns that are not given are null.
+
+        A column is an array; or one with a mask of where it is known; or numbers, -1 for null, with their texts.
+        Raises KeyError for an unknown column.
+        """
+        if unknown := columns.keys() - set(BY_NAME[table].column_names):
+            raise KeyError(f"{table}: {sorted(unknown)}")
+        if count:
+            self.rows.setdefault(table, [])  # where the table stands among the others
+            self.blocks[table].append((count, columns))
 
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""

@@ -19,11 +19,12 @@ from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from pipeprof.read.tables.rows import RankRows
     from pipeprof.record.run import Run
 
 
@@ -64,6 +65,34 @@ def constant(value: str | None, length: int) -> pa.Array:
 def pick(values: pa.Array, at: pa.Array) -> pa.Array:
     """values[at], null where `at` is. As `Array.take`, which imports more."""
     return pa.DictionaryArray.from_arrays(at, values).dictionary_decode()
+
+
+def tables_of(rows: RankRows) -> Iterator[tuple[str, pa.Table]]:
+    """Each table of a rank with all its rows, of which those that are columns are given up then."""
+    for table, added in rows.rows.items():
+        parts = [_block(table, count, columns) for count, columns in rows.blocks.pop(table, ())]
+        if added:
+            parts.append(store.arrow(table, list(zip(*added, strict=True))))
+        if parts:
+            yield table, parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
+
+
+def _block(table: str, count: int, columns: Mapping[str, Any]) -> pa.Table:
+    schema = BY_NAME[table].arrow()
+    return pa.Table.from_arrays([_column(columns.get(one.name), one.type, count) for one in schema], schema=schema)
+
+
+def _column(values: Any, wanted: pa.DataType, count: int) -> pa.Array:
+    """An array of the wanted type from what `RankRows.add_block` takes."""
+    if values is None:
+        return pa.nulls(count, wanted)
+    column, known = values if isinstance(values, tuple) else (values, None)
+    if pa.types.is_string(wanted):
+        at = np.asarray(column, np.int64)
+        return pick(pa.array(known, wanted), numbers(at, at >= 0))
+    if pa.types.is_boolean(wanted):
+        return pa.Array.from_buffers(wanted, count, [None, pa.py_buffer(np.packbits(column, bitorder="little"))])
+    return numbers(column, known)
 
 
 ROWS_PER_GROUP = 1 << 15

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeprof import escape
-from pipeprof.report import markdown
+from pipeprof.report import section_markdown
 from pipeprof.report.compare import rows
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
@@ -42,12 +42,13 @@ def text(content: dict[str, Any], most: int) -> str:
     edits = _edits(content)
     lines += [edits, ""] if edits else []
     lines += [
+        *_not_confirmed(content),
         f"**Cost:** {_cost(content)}",
         "",
         "<details><summary>All numbers, how sure they are, and what was compared</summary>",
     ]
     whole = document(content, most=most)
-    return "\n".join([*lines, "", markdown.page(whole.title, whole.sections, mark="###"), "</details>"]) + "\n"
+    return "\n".join([*lines, "", section_markdown.page(whole.title, whole.sections, mark="###"), "</details>"]) + "\n"
 
 
 def plain(words: object) -> str:
@@ -74,6 +75,8 @@ def _of(content: Mapping[str, Any]) -> str:
 def _title(content: Mapping[str, Any]) -> str:
     """What was found, in words of the metric that it was found in."""
     verdict, lead = content["verdict"], _lead(content)
+    if rows.unconfirmed(content):
+        return "slower than before on one runner, not confirmed by another yet"
     if verdict in ("regressed", "improved", "acknowledged") and lead is not None and lead["name"] not in _TIMES:
         return {"improved": "better than before", "acknowledged": "worse than before, and that was accepted"}.get(
             verdict, "worse than before"
@@ -190,15 +193,7 @@ def _to_do(content: Mapping[str, Any]) -> str:
     """One sentence for the reviewer."""
     verdict, cause = content["verdict"], _cause(content)
     if verdict == "regressed":
-        place = cause and cause.get("place_new")
-        look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
-        trust = content.get("trust") or {}
-        file = _name((trust.get("policy") or {}).get("path") or "pipeprof.toml")
-        first = " in a change of its own, merged before this one" if trust.get("base_revision") else ""
-        return (
-            f"{look} before this is merged. If it is intended, accept it with an `acknowledge` entry in {file}{first}, "
-            "with a reason and a date."
-        )
+        return _about_a_regression(content, cause)
     if verdict == "inconclusive":
         return _undecided(content)
     if verdict == "incomparable":
@@ -212,6 +207,25 @@ def _to_do(content: Mapping[str, Any]) -> str:
     if compare_trust.loosens(dict(content)):
         return "nothing about the speed; look at what this change edits (next line)."
     return "nothing."
+
+
+def _about_a_regression(content: Mapping[str, Any], cause: Mapping[str, Any] | None) -> str:
+    if rows.unconfirmed(content):
+        return "wait for the second runner: it fails this change only if it says the same."
+    place = cause and cause.get("place_new")
+    look = f"look at {_name(place)}" if place else "look at the cause" if cause else "look for the cause"
+    trust = content.get("trust") or {}
+    file = _name((trust.get("policy") or {}).get("path") or "pipeprof.toml")
+    first = " in a change of its own, merged before this one" if trust.get("base_revision") else ""
+    return (
+        f"{look} before this is merged{_by_two(content)}. If it is intended, accept it with an `acknowledge` "
+        f"entry in {file}{first}, with a reason and a date."
+    )
+
+
+def _by_two(content: Mapping[str, Any]) -> str:
+    both = (content.get("confirmation") or {}).get("state") == "confirmed"
+    return ": two runners found it, each by itself" if both else ""
 
 
 def _undecided(content: Mapping[str, Any]) -> str:
@@ -266,6 +280,14 @@ def _edits(content: Mapping[str, Any]) -> str:
     more = f" ({format_count(len(found) - 1, 'more edit')} below)" if len(found) > 1 else ""
     first = plain(found[0]).replace("this change", "it", 1)
     return f"**{compare_trust.title(dict(content))}:** {first}{more}."
+
+
+def _not_confirmed(content: Mapping[str, Any]) -> list[str]:
+    """The line about what a first runner had found and this one did not."""
+    about = content.get("confirmation") or {}
+    if about.get("state") != "not_confirmed":
+        return []
+    return [f"**Not confirmed:** another runner had found: {plain((about.get('first') or {}).get('headline'))}", ""]
 
 
 def _cost(content: Mapping[str, Any]) -> str:

@@ -178,6 +178,20 @@ class Session(_Part):
     stopped: str | None = None
 
 
+class FirstRunner(_Part):
+    """What the first of two runners found."""
+
+    headline: str = ""
+
+
+class Confirmation(_Part):
+    """Whether another runner is to say the same, or has."""
+
+    state: Literal["wanted", "confirmed", "not_confirmed"]
+    metrics: list[str] = []
+    first: FirstRunner | None = None
+
+
 class Screen(_Part):
     """What the report on a run opens with; null where it has nothing to say."""
 
@@ -232,6 +246,7 @@ class Comparison(_Part):
     session: Session | None = None
     limits: Limits | None = None
     check: Check | None = None
+    confirmation: Confirmation | None = None
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:

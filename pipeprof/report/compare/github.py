@@ -58,6 +58,7 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     Behind the verdict come edits of the change to the policy or the baseline, also of one that passes.
     """
     level = "error" if rows.undecided_and_red(content) else _level(content["exit_code"], content["verdict"])
+    level = "warning" if rows.unconfirmed(content) else level
     edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
     lines = [command("warning", compare_trust.title(content), line) for line in edits[:ANNOTATED_EDITS]]
     if level is not None:
@@ -86,7 +87,7 @@ def _weight(metric: dict[str, Any], level: str | None, *, undecided: bool) -> st
         return None
     if verdict == "inconclusive":  # of one that made the check red, an error
         return "error" if undecided else "warning"
-    return "error" if verdict in rows.FAILURES else None
+    return level if verdict in rows.FAILURES else None
 
 
 def command(level: str, title: str, message: str) -> str:

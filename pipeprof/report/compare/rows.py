@@ -93,6 +93,12 @@ def undecided_and_red(content: Mapping[str, Any]) -> bool:
     return content["verdict"] == "inconclusive" and bool((content.get("check") or {}).get("red"))
 
 
+def unconfirmed(content: Mapping[str, Any]) -> bool:
+    """Whether it is slower, and not red before another runner says so, too."""
+    waits = (content.get("confirmation") or {}).get("state") == "wanted"
+    return waits and (content.get("check") or {}).get("red") is False
+
+
 def repetitions(metric: dict[str, Any]) -> str:
     """`8 + 8`, with the number needed when there were too few."""
     text = f"{metric.get('reps_base', 0)} + {metric.get('reps_new', 0)}"

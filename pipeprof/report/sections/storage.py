@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_bytes, format_ratio
+from pipeprof.verdict.storage import CachePoint
 
 CHANGES = {
     "random": "random: every epoch would get the same",
@@ -55,11 +56,12 @@ def _add(section: Section, pipeline: dict[str, Any], of: str) -> None:
         section.notes.append(of + (NOTHING_READ if is_known else NOT_TIMED))
     if pipeline["branches"]:
         section.notes.append(f"{of}Rows come from several sources: what one cache would bring cannot be said")
-    if pipeline["points"]:
-        section.strong.append(of + _best(pipeline))
-        section.blocks.append(replace(_points(pipeline["points"]), caption=caption))
+    points = [CachePoint(**one) for one in pipeline["points"]]
+    if points:
+        section.strong.append(of + _best(points, pipeline["best"]))
+        section.blocks.append(replace(_points(points), caption=caption))
         section.notes.append(HOW)
-    if any(point["python"] for point in pipeline["points"]):
+    if any(point.python for point in points):
         section.notes.append(SAME_ROWS)
     section.notes += [of + DOUBTS[code] for code in pipeline["doubts"]]
 
@@ -83,26 +85,26 @@ def _curve(curve: list[dict[str, Any]]) -> Block:
     return Block(head, rows, frozenset((0, 1, 2)))
 
 
-def _best(pipeline: dict[str, Any]) -> str:
-    best = next((one for one in pipeline["points"] if one["op_id"] == pipeline["best"]), None)
+def _best(points: Sequence[CachePoint], op_id: int | None) -> str:
+    best = next((one for one in points if one.op_id == op_id), None)
     if best is None:
         return "No cache that leaves the data as it is would bring 2 % or more"
-    size = "of unknown size" if best["bytes"] is None else f"of {format_bytes(best['bytes'])}"
-    site = f" ({best['site']})" if best["site"] else ""
-    origin = MEASURED_BEFORE.format(best["trial"]) if best["trial"] else "predicted"
-    return f"Best cache: {size}, in memory, after {operator(best)}{site}: {origin} x{best['ratio']:.2f}"
+    size = "of unknown size" if best.bytes is None else f"of {format_bytes(best.bytes)}"
+    site = f" ({best.site})" if best.site else ""
+    origin = MEASURED_BEFORE.format(best.trial) if best.trial else "predicted"
+    return f"Best cache: {size}, in memory, after {operator(best.op)}{site}: {origin} x{best.ratio:.2f}"
 
 
-def _points(points: list[dict[str, Any]]) -> Block:
+def _points(points: Sequence[CachePoint]) -> Block:
     head = ("cache after", "rows", "size", "in memory", "on the same storage", "changes the data")
     rows = [
         [
-            operator(one),
-            "-" if one["rows"] is None else f"{one['rows']:.0f}",
-            "-" if one["bytes"] is None else format_bytes(one["bytes"]),
-            f"x{one['ratio']:.2f}{' (measured)' if one['trial'] else ''}",
-            "-" if one["disk_ratio"] is None else f"x{one['disk_ratio']:.2f}",
-            CHANGES.get(one["changes"], "no sign of it"),
+            operator(one.op),
+            "-" if one.rows is None else f"{one.rows:.0f}",
+            "-" if one.bytes is None else format_bytes(one.bytes),
+            f"x{one.ratio:.2f}{' (measured)' if one.trial else ''}",
+            "-" if one.disk_ratio is None else f"x{one.disk_ratio:.2f}",
+            CHANGES.get(one.changes or "", "no sign of it"),
         ]
         for one in points
     ]

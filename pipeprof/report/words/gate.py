@@ -106,6 +106,7 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "too_noisy": _too_noisy,
     "far_apart": _far_apart,
     "count_varies": lambda _: "it differs between the repetitions of one side, so it cannot be compared exactly",
+    "not_confirmed": lambda _: "worse on this runner alone: the first one did not call it regressed",
     "not_in_new": lambda _: "measured in base but not in new",
     "first_check": lambda facts: f"the first check is after {facts['repetitions']} repetitions per side",
     "conditions": lambda facts: f"measured under different conditions: {', '.join(facts['names'])}",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeprof.report.answer.shape import TRAINING, expected, op_label
 from pipeprof.report.words import joined, speedup
-from pipeprof.units import format_count, format_ns
+from pipeprof.units import format_bytes, format_count, format_ns
 from pipeprof.verdict.loader import STAGES
 
 Facts = Mapping[str, Any]
@@ -174,6 +174,13 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
     return action, f"{calls}; NumPy does all rows in one call"
 
 
+def _keep_rows(facts: Facts) -> tuple[str, str]:
+    """A cache behind an operator, which the first epoch fills."""
+    size = "of unknown size" if facts["bytes"] is None else format_bytes(facts["bytes"])
+    kept = f"the rows behind {op_label(facts['op'])} in memory ({size}; `pipeprof tune` can try it)"
+    return f"keep {kept}, from the second epoch on", ""
+
+
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
@@ -231,6 +238,12 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "take the GeneratorDataset around {op} away, and use that dataset itself",
         "it is a dataset of MindSpore's already, and GeneratorDataset takes each of its rows through Python",
     ),
+    "keep_rows": _keep_rows,
+    "one_thread": _on_op(
+        "let each call of NumPy, OpenCV and the like in {op} use one thread (OMP_NUM_THREADS=1, "
+        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))",
+        "their threads and the training's take the cores from each other; what it brings cannot be predicted",
+    ),
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
         "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"
@@ -269,6 +282,7 @@ TITLES = {
     "whole_batches": "whole batches for {op}",
     "to_cpp": "operations in C++ in place of {op}",
     "unwrap_source": "the dataset itself in place of {op}",
+    "keep_rows": "rows behind {op} kept in memory",
     "deeper_queue": "a longer queue behind {op}",
     "loader_workers": "num_workers of the DataLoader of {op}",
     "loader_persistent": "persistent_workers of the DataLoader of {op}",
@@ -292,6 +306,7 @@ NOT_WHEN: dict[str, Callable[[Facts], str]] = {
     ),
     "stalls_come_with_rows": lambda _: "the stalls come with certain rows: then all processes wait for them",
     "rows_differ": lambda _: "rows have different shapes: they cannot be put into one array",
+    "rows_change": lambda _: "the Python in front of it makes something else of a row each time",
     "memory_short": lambda _: "memory is short: that many batches are held",
     "faster_soon": lambda _: "the training is about to become faster",
 }

@@ -84,7 +84,8 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
     `alpha` is the chance, over all primary metrics and looks of one comparison, of a false "regressed". `looks` are
     the repetitions per side after which `ab` judges; `budget_s` ends it earlier. `least_reps`: fewer per side are
     never judged. `detect`: the change that "repetitions needed" is computed for, found with `power`. `commands`: the
-    only ones that may be measured against a base revision; any when empty.
+    only ones that may be measured against a base revision; any when empty. `confirm`: what a "regressed" by time alone
+    needs beside one session.
     """
 
     metrics: dict[str, Rule] = msgspec.field(default_factory=_rules)
@@ -97,6 +98,7 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
     least_jobs: int = 8
     ignore_fingerprint: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    confirm: Literal["", "other-runner"] = ""
     acknowledge: tuple[Acknowledgement, ...] = ()
 
     def rule(self, metric: str) -> Rule:

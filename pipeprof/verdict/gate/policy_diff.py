@@ -41,7 +41,7 @@ def departures(policy: Policy, reference: Policy | None = None) -> list[Departur
 
 
 def _plain(policy: Policy, reference: Policy) -> Iterator[Departure]:
-    for key in ("alpha", "looks", "budget_s", "least_reps", "detect", "power", "least_jobs", "commands"):
+    for key in ("alpha", "looks", "budget_s", "least_reps", "detect", "power", "least_jobs", "commands", "confirm"):
         yield from _one(key, key, getattr(reference, key), getattr(policy, key))
 
 
@@ -79,6 +79,8 @@ def _effect(key: str, reference: Any, value: Any) -> Effect:
         return "looser" if less < 0 else "stricter" if less > 0 else "other"
     if key == "looks":
         return "looser" if value[-1] < reference[-1] else "other"  # it ends undecided sooner
+    if key == "confirm":
+        return "looser" if value else "stricter"  # fewer regressions fail
     if key == "commands":
         return "other" if reference and value else "stricter" if value else "looser"
     effect = _LARGER.get(key, "other")

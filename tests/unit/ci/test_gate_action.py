@@ -389,3 +389,56 @@ def test_every_input_is_used_and_none_reaches_a_script():
     used = " ".join(value for step in steps for value in step["env"].values())
     assert all(f"inputs.{name} " in used for name in content["inputs"])
     assert not any("${{" in step["run"] for step in steps)
+
+
+def asks(**other):
+    return comparison(
+        "regressed", confirmation={"state": "wanted", "metrics": ["step_time_median"], "first": None} | other
+    )
+
+
+def test_a_regression_by_time_alone_is_left_to_the_job_behind_where_there_is_one(runner):
+    runner.plan = says(asks())
+    later = runner.run(confirm="later")
+    assert (later.exit_code, later.outputs["verdict"], later.outputs["confirm"]) == (0, "regressed", "wanted")
+    assert [level for level, *_ in later.annotations] == ["warning", "warning", "notice"]
+    assert "not confirmed by another yet" in runner.artifact("comment.md").read_text().splitlines()[1]
+    alone = runner.run()
+    assert (alone.exit_code, alone.outputs["confirm"]) == (1, "")
+    assert alone.annotations[0][0] == "error"
+
+
+@pytest.mark.parametrize("verdict", ["regressed", "missing", "unchanged"])
+def test_what_no_other_runner_is_asked_for_is_decided_by_the_first_job(runner, verdict):
+    runner.plan = says(comparison(verdict))
+    outcome = runner.run(confirm="later")
+    assert (outcome.exit_code, outcome.outputs["confirm"]) == (EXIT[verdict], "")
+
+
+def first_job(runner, content):
+    folder = runner.temp / "first"
+    folder.mkdir()
+    (folder / "compare.json").write_text(json.dumps(content))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("state", "verdict"), [("confirmed", "regressed"), ("not_confirmed", "unchanged")])
+def test_the_second_job_is_red_if_it_says_the_same(runner, state, verdict):
+    said = {"state": state, "metrics": ["step_time_median"], "first": {"headline": HEADLINE}}
+    runner.plan = says(comparison(verdict, confirmation=said))
+    folder = first_job(runner, asks())
+    outcome = runner.run(confirm=folder)
+    assert outcome.exit_code == EXIT[verdict]
+    assert f"--confirms={folder}/compare.json" in runner.calls()[0]["words"]
+    assert ("**Not confirmed:**" in runner.artifact("comment.md").read_text()) == (state == "not_confirmed")
+
+
+@pytest.mark.parametrize("content", [comparison("unchanged"), comparison("regressed")])
+def test_the_second_job_measures_nothing_where_the_first_has_decided(runner, content):
+    outcome = runner.run(confirm=first_job(runner, content))
+    assert outcome.exit_code == 0
+    assert runner.calls() == []
+
+
+def test_without_the_first_result_nothing_is_confirmed(runner):
+    assert_not_judged(runner.run(confirm=str(runner.temp / "nowhere")), 3, "confirm")

@@ -52,6 +52,22 @@ def test_hosted_same_code_is_green_and_slower_code_red_with_its_cause(forge):
     assert "2 warm-up runs" in above(slower)
 
 
+@pytest.mark.parametrize(("second", "state"), [("", "confirmed"), ("1", "not_confirmed")])
+def test_hosted_a_second_runner_has_to_say_the_same_where_the_policy_asks(forge, second, state):
+    forge.main = forge.origin.commit({"pipeprof.toml": 'confirm = "other-runner"\n'}, "two runners")
+    forge.env = {"SHIM_EQUAL_IN": "confirm" if second else ""}
+    job = forge.pull_request(IN_TURN, forge.change(decode=13.0))
+    assert job.before.green, job.before.log
+    assert "slower than before on one runner" in above(job.before)
+    assert job.green == (state == "not_confirmed"), job.log
+    assert (
+        json.loads((job.artifacts["pipeprof-gate-confirmed"] / "compare.json").read_text())["confirmation"]["state"]
+        == state
+    )
+    assert ("two runners found it" if state == "confirmed" else "**Not confirmed:**") in above(job)
+    assert forge.pull_request(IN_TURN, forge.change()).before is None  # nothing is to be confirmed
+
+
 def test_the_self_test_is_green_because_the_check_is_red_and_red_when_nobody_notices(forge):
     noticed = forge.push(SELF_TEST)
     assert noticed.green, noticed.log

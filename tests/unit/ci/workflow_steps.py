@@ -20,6 +20,7 @@ WORKFLOWS = ROOT / "examples" / "github"
 TESTS = ROOT / "tests"
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 FILES = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")
+WANTED = "needs.gate.outputs.confirm == 'wanted'"
 OF_A_FORK = "github.event.pull_request.head.repo.full_name != github.repository"
 TRAINING = "COMPUTE_MS = {compute}\nDECODE_MS = {decode}\nraise SystemExit('not for running')\n"
 
@@ -33,13 +34,15 @@ class Job:
     summary: str = ""
     artifacts: dict = field(default_factory=dict)
     steps: dict = field(default_factory=dict)
+    outputs: dict = field(default_factory=dict)
+    before: Job | None = None  # the job that this one needs
 
     @property
     def annotations(self):
         return read_annotations(self.log)
 
     def comment(self):
-        return (self.artifacts["pipeprof-gate"] / "comment.md").read_text(encoding="utf-8")
+        return (next(iter(self.artifacts.values())) / "comment.md").read_text(encoding="utf-8")
 
 
 class Forge:
@@ -90,19 +93,27 @@ class Forge:
         return self.run(workflow, self.main, {"before": "0" * 40})
 
     def run(self, workflow, commit, event):
-        """All steps of the only job of a workflow."""
+        """The last job of a workflow that was run: the only one, or the one that confirms it."""
+        (self.folder / "event.json").write_text(json.dumps(event))
+        (name, first), *others = yaml.safe_load((WORKFLOWS / workflow).read_text(encoding="utf-8"))["jobs"].items()
+        assert "if" not in first, "a job that is skipped counts as passed"
+        job = self._job(name, first, commit, Job())
+        for other, spec in others:
+            assert (spec["needs"], spec["if"]) == (name, WANTED)
+            if job.green and job.outputs["confirm"] == "wanted":
+                return self._job(other, spec, commit, Job(before=job))
+        return job
+
+    def _job(self, name, spec, commit, job):
         self.runs += 1
         self.temp = self.folder / "temp"  # of a machine of one's own: it outlives the job
         self.temp.mkdir(exist_ok=True)
         self.work = self.folder / f"work{self.runs}"
         self.work.mkdir()
-        (spec,) = yaml.safe_load((WORKFLOWS / workflow).read_text(encoding="utf-8"))["jobs"].values()
-        assert "if" not in spec, "a job that is skipped counts as passed"
-        (self.folder / "event.json").write_text(json.dumps(event))
-        job, path = Job(), [str(self.bin)]
+        path = [str(self.bin)]
         known = {"runner.temp": str(self.temp), "github.token": "t0ken", "github.action_path": str(ROOT / "ci")}
         base = {name: evaluate(value, known) for name, value in (spec.get("env") or {}).items()}
-        base |= {"GITHUB_SHA": commit, "GITHUB_RUN_ID": str(self.runs), **self.env}
+        base |= {"GITHUB_SHA": commit, "GITHUB_RUN_ID": str(self.runs), "GITHUB_JOB": name, **self.env}
         for number, step in enumerate(spec["steps"]):
             assert step.get("if", "always()") in ("always()", OF_A_FORK)
             if (not job.green and step.get("if") != "always()") or (step.get("if") == OF_A_FORK and not self.is_fork):
@@ -115,6 +126,8 @@ class Forge:
                 found = {"outcome": "success" if ok else "failure"}
                 job.steps[step["id"]] = found | {f"outputs.{name}": value for name, value in outputs.items()}
             job.green &= ok or step.get("continue-on-error", False)
+        reached = {f"steps.{step}.{key}": value for step, found in job.steps.items() for key, value in found.items()}
+        job.outputs = {key: evaluate(value, reached) for key, value in spec.get("outputs", {}).items()}
         return job
 
     def _step(self, step, commit, known, env, path, job, number):
@@ -132,6 +145,8 @@ class Forge:
                 shutil.copy(place, kept)
             if place.exists():
                 job.artifacts[given["name"]] = kept
+        elif uses == "actions/download-artifact":
+            shutil.copytree(job.before.artifacts[given["name"]], given["path"], dirs_exist_ok=True)
         elif uses == "OWNER/pipeprof/ci":
             return self._action(given, known, env, path, job, number)
         elif uses == "":

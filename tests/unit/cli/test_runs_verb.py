@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,21 @@ def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recor
     table = run.files("step")[0]
     table.rename(table.with_name("part-00001.parquet"))
     assert listed()[0]["state"] == "damaged"
+
+
+@pytest.mark.parametrize(
+    "name", ["step/rep=0/rank=0/part-00001", "step/rep=0/rank=1/part-00000", "step/rep=1/rank=0/part-00000",
+             "fetch/rep=0/rank=0/part-00000"]
+)  # fmt: skip
+def test_a_file_that_was_added_after_a_run_was_listed_is_told(recorded, name):
+    run = recorded("run", 1)
+    checksums.seal(run)
+    run.save()
+    assert listed()[0]["state"] == "complete"
+    added = run.path / f"{name}.parquet"
+    added.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(run.files("step")[0], added)
+    assert f"`run/{name}.parquet`: it was added" in listed()[0]["problem"]
 
 
 def test_a_folder_without_runs_says_where_there_are_some(recorded):

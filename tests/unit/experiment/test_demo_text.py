@@ -97,8 +97,18 @@ def test_both_trainings_and_both_reports_are_started_so(tmp_path, monkeypatch):
         )
 
     monkeypatch.setattr(demo.subprocess, "run", run)
-    demo._train(tmp_path / "slow", "title", "map", 1.0)
+    demo._train(tmp_path / "slow", "title", "map", 1.0, 15.0)
     for command in started:
         assert command[: len(demo.OURS)] == list(demo.OURS)
     at = started[0].index("--")
+    assert started[0][started[0].index("--wait-ms") + 1] == "15"
     assert started[0][at + 1 :][: 1 + len(demo.SAFELY)] == [sys.executable, *demo.SAFELY]
+
+
+def test_the_planted_wait_grows_with_what_else_runs(monkeypatch):
+    monkeypatch.setattr(demo.os, "cpu_count", lambda: 2)
+    waits = []
+    for load in (0.0, 2.9, 6.0, 500.0):
+        monkeypatch.setattr(demo.os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        waits.append(demo.WAIT_MS * demo._crowd())
+    assert waits == [5.0, 5.0, 15.0, 60.0]

@@ -8,7 +8,8 @@ import pytest
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.headspace import training_iterators, verdict
-from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.marks import Kind, Mark
+from pipeprof.read.spool.process import Process
 from pipeprof.report import document, speedup_text
 
 ROW, STOPPED = 0, 1

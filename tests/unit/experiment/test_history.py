@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 from git_repository import GitRepository
 
+from pipeprof.errors import RunError
 from pipeprof.experiment import history
 from pipeprof.record.history import Entry
 from pipeprof.record.run import Rep
@@ -102,12 +104,36 @@ def test_a_bisection_is_proposed_where_it_would_find_the_change(metric, ratio, h
     assert hint in said
 
 
-def test_a_run_that_was_copied_is_one_measurement(make_run, tmp_path):
-    run = make_run({"step": [
+@pytest.fixture
+def run(make_run):
+    """A run of three steps of 10 ns."""
+    made = make_run({"step": [
         {"step": at, "kind": "train", "kind_step": at, "start_ns": at * 10, "end_ns": at * 10 + 10} for at in range(3)
     ]})  # fmt: skip
-    run.manifest.reps = [Rep(rep=0, zero_realtime_ns=1, zero_monotonic_ns=0, exit_code=0)]
-    run.save()
+    made.manifest.reps = [Rep(rep=0, zero_realtime_ns=1, zero_monotonic_ns=0, exit_code=0)]
+    made.manifest.state = "complete"
+    made.save()
+    return made
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_run_is_measured_once_and_again_when_a_file_changes(run, monkeypatch):
+    asked, real = [], history.measure
+    monkeypatch.setattr(history, "measure", lambda one: asked.append(one.path) or real(one))
+    first, again = (history.history_of(str(run.path), "", lambda _text: None) for _ in range(2))
+    assert (first, len(asked)) == (again, 1)
+    [series] = [one for one in first["series"] if one["metric"] == "step_time_median"]
+    assert series["median"] == 10
+    table = run.files("step")[0]
+    os.utime(table, ns=(0, 0))
+    assert history.history_of(str(run.path), "", lambda _text: None) == first
+    assert len(asked) == 2
+    table.write_bytes(table.read_bytes()[:-20])
+    with pytest.raises(RunError, match=f"damaged file `{table}`"):
+        history.history_of(str(run.path), "", lambda _text: None)
+
+
+def test_a_run_that_was_copied_is_one_measurement(run, tmp_path):
     folder = tmp_path / "all"
     for name in ("one", "two"):
         shutil.copytree(run.path, folder / name)

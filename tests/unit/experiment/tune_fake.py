@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from cache_points import cache_point
+
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Recording, RunResult
 from pipeprof.experiment.tune.result import content_of
@@ -138,19 +140,9 @@ def by_workers(loop):
 def with_a_cache(epochs):
     """A slow map that no workers help; a cache behind it makes all but the first epoch four times as fast."""
     bench = FakeBench(pipeline(6, 40, 6, consumer=100.0, kinds=("cpu", "cpu", "cpu")), lambda _settings: 25.0)
-    point = {
-        "bytes": 1000,
-        "changes": None,
-        "name": None,
-        "site": None,
-        "disk_ratio": None,
-        "row_bytes": 10,
-        "rows": 100,
-        "untimed": False,
-    }
     bench.caches = [
-        point | {"op_id": 2, "op_type": "GeneratorOp", "ratio": 1.0},
-        point | {"op_id": 1, "op_type": "MapOp", "ratio": 4.0},
+        cache_point(op_id=2, op_type="GeneratorOp"),
+        cache_point(op_id=1, name=None, row_bytes=10, rows=100, ratio=4.0),
     ]
     bench.epochs = epochs
     bench.later = lambda rate, settings: rate * (4 if settings.keeps_rows else 1)

@@ -328,6 +328,12 @@ def test_of_one_rank_nothing_else_is_there(run, compacted):
         assert engine.rows("step/slowest", top=9) == []
 
 
+def test_no_progress_bar_is_written_between_the_lines_of_an_answer(engine):
+    assert engine.sql("SELECT current_setting('enable_progress_bar') AS shown").to_pylist() == [{"shown": False}]
+    with Engine.of_tables({}) as other:
+        assert other._connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+
+
 def test_several_engines_stand_side_by_side(make_run):
     one, two = make_run({"step": STEPS}), make_run({"step": STEPS[:1]})
     with Engine.open(one) as first, Engine.open(two) as second:

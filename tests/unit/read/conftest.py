@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from pipeprof import processes
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.marks import Kind
 from pipeprof.read.tables import ranks
 from pipeprof.record.run import Manifest, Run
 

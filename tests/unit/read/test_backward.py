@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.read.spool.backward import Backward, backward_ends
-from pipeprof.read.spool.process import Kind, Mark
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.backward import SOURCES, UNKNOWN, backward_ends
+from pipeprof.read.spool.marks import Kind, Mark, Marks
+from pipeprof.read.spool.step_rows import Step, StepRows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT, BACKWARD = 0, 1, 2, 3, 2
 STEPS = [
@@ -26,8 +26,12 @@ def marks(*parts):
 FORWARD, UPDATE = (Kind.CALL, GRADIENT, 12, 12), (Kind.UPDATE, OPTIMIZER, 70, 90)
 
 
-def ends(recorded, measured=(), **how):
-    return backward_ends(STEPS, recorded, dict(measured), **how)
+def ends(recorded, measured=(), steps=STEPS, **how):
+    """(end, source, error or None) of each step by its index."""
+    found = backward_ends(StepRows.of(steps), Marks.of(recorded), dict(measured), **how)
+    errors = [None if error == UNKNOWN else error for error in found.error.tolist()]
+    rows = zip(found.end.tolist(), [SOURCES[source] for source in found.source], errors, strict=True)
+    return {index: row for index, row in enumerate(rows) if row[1]}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def ends(recorded, measured=(), **how):
     ids=["gradient and update", "of a Model", "two optimizers", "two networks in turn", "compiled gradients", "compiled loss"],
 )  # fmt: skip
 def test_the_loop_tells_it_in_every_step(parts, at, source):
-    assert ends(marks(*parts)) == {n: Backward(100 * n + at, source, None) for n in range(4)}
+    assert ends(marks(*parts)) == {n: (100 * n + at, source, None) for n in range(4)}
 
 
 def test_two_updates_without_any_call_between_tell_nothing():
@@ -52,42 +56,42 @@ def test_two_updates_without_any_call_between_tell_nothing():
 
 def test_what_operators_tell_counts():
     found = ends(marks(FORWARD, UPDATE), {1: 168})
-    assert found[1] == Backward(168, "op", 0)
-    assert found[2] == Backward(270, "update", None)
+    assert found[1] == (168, "op", 0)
+    assert found[2] == (270, "update", None)
 
 
 def test_how_far_pynative_ran_behind_is_how_much_later_it_may_be():
     late = [Mark(Kind.SECTION, BACKWARD, us, 0, 120, 160) for us in (3, 5, 40)]
-    assert ends([*marks(FORWARD, UPDATE), *late])[2].error_ns == 5_000
+    assert ends([*marks(FORWARD, UPDATE), *late])[2][2] == 5_000
 
 
 def test_a_step_that_is_one_call_ends_it_at_the_same_share_of_the_call_as_where_operators_were_recorded():
     graph = marks((Kind.UPDATE, GRAPH, 20, 90))
     assert ends(graph) == {}
     assert ends(graph, {1: 160, 2: 270}) == {
-        0: Backward(65, "share", 5), 1: Backward(160, "op", 0), 2: Backward(270, "op", 0), 3: Backward(365, "share", 5),
+        0: (65, "share", 5), 1: (160, "op", 0), 2: (270, "op", 0), 3: (365, "share", 5),
     }  # fmt: skip
 
 
 def test_where_the_call_returns_before_its_graph_has_run_it_is_a_share_of_what_follows_the_batch():
     graph = marks((Kind.UPDATE, GRAPH, 12, 20))
     found = ends(graph, {1: 155, 2: 255})
-    assert found[3] == Backward(355, "share", None)
+    assert found[3] == (355, "share", None)
 
 
 def test_time_for_compiling_is_no_part_that_a_share_is_of():
     graph = marks((Kind.UPDATE, GRAPH, 20, 90))
     found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *graph], {1: 155, 2: 255})
-    assert (found[0].end, found[3].end) == (70, 355)
+    assert (found[0][0], found[3][0]) == (70, 355)
 
 
 def test_an_operator_that_the_user_named_is_not_what_the_loop_calls():
-    assert ends(marks(FORWARD, UPDATE), {1: 155}, is_named=True)[2] == Backward(255, "share", None)
+    assert ends(marks(FORWARD, UPDATE), {1: 155}, is_named=True)[2] == (255, "share", None)
 
 
 def test_an_evaluation_has_no_backward_pass():
     step = Step("eval", 0, 100)
-    assert backward_ends([step], marks(FORWARD, UPDATE), {}) == {}
+    assert ends(marks(FORWARD, UPDATE), steps=[step]) == {}
 
 
 def test_where_the_loop_waits_for_its_gradients_nothing_runs_behind():
@@ -96,4 +100,4 @@ def test_where_the_loop_waits_for_its_gradients_nothing_runs_behind():
     exact = [Mark(Kind.SYNC, 0, 7, 0, 100 * n + 62, 100 * n + 68) for n in (1, 2)]
     early = [Mark(Kind.SYNC, 0, 8, 0, 100 * n + 15, 100 * n + 18) for n in (1, 3)]
     found = ends(marks(FORWARD, UPDATE) + section + exact + early, {1: 160})
-    assert {n: found[n].error_ns for n in (0, 2, 3)} == {0: 40_000, 2: 0, 3: 40_000}
+    assert {n: found[n][2] for n in (0, 2, 3)} == {0: 40_000, 2: 0, 3: 40_000}

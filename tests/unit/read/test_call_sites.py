@@ -8,8 +8,9 @@ import pytest
 
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
+from pipeprof.read.spool.marks import Kind, Mark, Marks
 from pipeprof.read.spool.operators import Placed
-from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.process import Process
 from pipeprof.read.spool.spans import add_cells
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
@@ -76,7 +77,7 @@ def test_what_pynative_runs_in_a_graph_without_cells_has_its_line_and_not_the_op
     led = [Execution("Default/Conv2D-op0", 12, 1), Execution("Default/ApplyMomentum-op0", 35, 1)]
     update, unit = Mark(Kind.UPDATE, 0, 7, 0, 201, 209), {"e": "unit", "t": 1, "number": 7, "owner": "Momentum"}
     recorded = process(LINES, MOMENTUM, unit)
-    recorded.marks.append(update)
+    recorded.marks = Marks.of([update])
     found = CallSites(recorded, led).of(placed("Default/Conv2D-op0", "Default/ApplyMomentum-op0"))
     assert found == [
         ("t.py(3): step", "t.py(9): main"), (MOMENTUM["frame"], "t.py(4): step", "t.py(9): main"),
@@ -97,7 +98,7 @@ def test_an_optimizer_that_was_compiled_runs_in_calls_of_optimizers_and_other_fu
     recorded = process(
         {**LINES, "rows": []}, {**OTHER, "frame": frame}, {"e": "unit", "t": 1, "number": 7, "owner": "Mine"}
     )
-    recorded.marks.append(Mark(kind, flag, 7, 0, 150, 250))
+    recorded.marks = Marks.of([Mark(kind, flag, 7, 0, 150, 250)])
     found = CallSites(recorded, []).of(placed("Default/Mul-op0"))
     assert found == [(frame,) if is_in else ()]
 

@@ -94,4 +94,4 @@ def test_pynative_steps_have_the_cells_of_the_step_whose_calls_were_recorded():
     ],
 )
 def test_cells_of_a_name(name, cells):
-    assert cells_of(name) == cells
+    assert list(cells_of(name)) == cells

@@ -7,10 +7,12 @@ import json
 
 import pytest
 
-from pipeprof.read.spool.convert import assign_ranks, convert_rep, touching, user_points
+from pipeprof.read.spool.convert import assign_ranks, convert_rep, user_points
 from pipeprof.read.spool.lines import SpoolNotes
-from pipeprof.read.spool.process import Kind, load_processes
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.process import load_processes
+from pipeprof.read.spool.step_rows import Step
+from pipeprof.read.spool.step_table import touching
 from pipeprof.record import store
 from pipeprof.record.run import Manifest
 
@@ -255,7 +257,7 @@ def test_a_launcher_that_imports_mindspore_is_no_other_rank(spooled):
 def test_a_step_is_in_a_window_that_it_touches(windows):
     steps = [Step("train", start, start + 2) for start in range(0, 12, 2)]
     touched = [any(begin <= step.end and step.start <= end for begin, end in windows) for step in steps]
-    assert touching(steps, windows) == touched
+    assert touching(steps, windows).tolist() == touched
 
 
 def test_a_training_that_outlives_the_command_counts_to_its_end(spooled):

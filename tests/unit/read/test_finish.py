@@ -19,7 +19,7 @@ from pipeprof.errors import RunError
 from pipeprof.read.spool import finish as finishing
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.finish import finish, open_run
-from pipeprof.read.spool.process import Kind
+from pipeprof.read.spool.marks import Kind
 from pipeprof.record import lock, store
 from pipeprof.record.lock import QUIET_S
 from pipeprof.record.run import load

@@ -9,8 +9,9 @@ import pytest
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool import call_sites
 from pipeprof.read.spool.call_sites import CallSites, forward_of
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import Placed
-from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.process import Process
 from pipeprof.read.spool.sections import BACKWARD, FORWARD
 
 # As MindSpore 2.10 launched them for attention (query and key once projected, softmax, values) with its cross entropy behind.

@@ -11,7 +11,7 @@ from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.amounts import gradient_calls
 from pipeprof.read.spool.operators import place
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.step_rows import Step
 
 FORWARD = ["MatMul", "BiasAdd", "ReLU", "MatMul", "MatMul", "ReLU", "MatMul", "BiasAdd", "MatMul", "BiasAdd"]
 BACKWARD = [

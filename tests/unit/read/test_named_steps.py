@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.read.spool.finish import finish
-from pipeprof.read.spool.process import Kind, Mark
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.steps import find_steps
 from pipeprof.record import store
 

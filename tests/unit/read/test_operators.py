@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import PointNotFoundError, choose_points, match_point, place, step_points
-from pipeprof.read.spool.process import Kind, Mark
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.step_rows import Step
 
 
 def execution(name, start, dur=1, kind=None):

@@ -9,7 +9,8 @@ import struct
 import pytest
 
 from pipeprof.read.spool.lines import SpoolNotes
-from pipeprof.read.spool.process import Kind, load, load_processes
+from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.process import load, load_processes
 
 MARK = struct.Struct("<BBIIqq")
 ABOUT = {"e": "process", "t": 5, "pid": 7, "started": 1}

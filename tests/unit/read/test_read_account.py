@@ -10,7 +10,8 @@ import pytest
 from pipeprof.read.spool.account import ThreadKinds, add_account
 from pipeprof.read.spool.family import Family, Origin, read_origins
 from pipeprof.read.spool.lines import SpoolNotes
-from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.marks import Kind, Mark
+from pipeprof.read.spool.process import Process
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 

@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from pipeprof.read.spool import recent
-from pipeprof.read.spool.process import Kind, newest_marks
+from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.process import newest_marks
 
 MS = 1_000_000
 MARK = struct.Struct("<BBIIqq")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import place
-from pipeprof.read.spool.process import Kind, Mark
 from pipeprof.read.spool.sections import repeated_passes, structures
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.step_rows import Step
 
 FLAGS = {"forward": 1, "backward": 2, "pass": 3}
 CALLS = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
-from pipeprof.read.spool.steps import EVALUATION, Step, find_steps, leave_out
+from pipeprof.read.spool.marks import OTHER_THREAD, Kind, Mark
+from pipeprof.read.spool.step_rows import Step, StepRows
+from pipeprof.read.spool.steps import EVALUATION, find_steps, leave_out
 
 TRAIN, CHECK = 0, 1  # iterators
 
@@ -413,7 +414,7 @@ def test_input_is_the_time_until_the_batch_and_inside_the_iterator_after_that(re
     ],
 )
 def test_time_in_which_op_windows_were_written_is_no_steps(work, edges):
-    steps = [Step("train", at, at + 100) for at in (0, 100, 200)]
+    steps = StepRows.of(Step("train", at, at + 100) for at in (0, 100, 200))
     marks = [Mark(kind, 0, 0, 0, at + begin, at + begin + 10)
              for at in (0, 100, 200) for kind, begin in ((Kind.FETCH, 40), (Kind.UPDATE, 70))]  # fmt: skip
     leave_out(steps, work, marks)

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.marks import Kind, Mark
+from pipeprof.read.spool.process import Process
 from pipeprof.read.spool.spans import add_syncs
-from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.step_rows import Step
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 

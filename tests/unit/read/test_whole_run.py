@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.read.spool.process import Kind, Mark, Process
-from pipeprof.read.spool.steps import Step, Steps
+from pipeprof.read.spool.marks import Kind, Mark
+from pipeprof.read.spool.process import Process
+from pipeprof.read.spool.step_rows import Step, StepRows
+from pipeprof.read.spool.steps import Steps
 from pipeprof.read.spool.whole_run import ORDER, Stretch, add_whole_run, divide, why_again
 from pipeprof.read.tables.rows import RankRows
 
@@ -76,7 +78,7 @@ def process(marks=(), *events, bye=True):
 def parts(member, end=200, looks=()):
     out = RankRows(0, 0, 0)
     process, steps = member
-    add_whole_run([(process, Steps(steps, "updates", {}, list(looks)))], out, end)
+    add_whole_run([(process, Steps(StepRows.of(steps), "updates", {}, list(looks)))], out, end)
     return {(row[0], row[1], row[2]): row[3:] for row in out.rows["run_part"]}
 
 

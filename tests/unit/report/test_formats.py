@@ -11,9 +11,10 @@ from hostile import without_scripts
 from rich.console import Console
 
 from pipeprof.record.run import NotMeasured
-from pipeprof.report import html, json_text, markdown, terminal
+from pipeprof.report import html, json_text, markdown, section_markdown, terminal
 from pipeprof.report.build import build
-from pipeprof.report.sections import Block, sections
+from pipeprof.report.sections import Block
+from pipeprof.report.sections.of_run import sections
 
 KINDS = ["empty", "normal", "ranks", "odd"]
 
@@ -121,21 +122,21 @@ def test_markdown_tables_have_the_same_number_of_cells_in_every_row(any_content)
     [("a|b", "a\\|b"), ("*x*", "\\*x\\*"), ("_a_b", "\\_a_b"), ("<b>", "\\<b\\>"), ("a\\b", "a\\\\b"), ("a\nb", "a b")],
 )
 def test_markdown_escapes_what_would_be_markup(text, shown):
-    assert markdown.table(Block(("h",), [[text]]))[2] == f"| {shown} |"
+    assert section_markdown.table(Block(("h",), [[text]]))[2] == f"| {shown} |"
 
 
 @pytest.mark.parametrize("text", ["[text](https://example.org)", "~~gone~~"])
 def test_markdown_makes_no_link_or_strike_of_a_name(text):
-    (cell,) = markdown.table(Block(("h",), [[text]]))[2:]
+    (cell,) = section_markdown.table(Block(("h",), [[text]]))[2:]
     assert text not in cell
 
 
 def test_markdown_keeps_the_depth_of_a_tree_visible():
-    assert markdown.table(Block(("h",), [["  MapOp"]]))[2] == "| &nbsp;&nbsp;MapOp |"
+    assert section_markdown.table(Block(("h",), [["  MapOp"]]))[2] == "| &nbsp;&nbsp;MapOp |"
 
 
 def test_markdown_aligns_numbers_to_the_right():
-    assert markdown.table(Block(("a", "b"), [], frozenset((1,))))[1] == "| --- | ---: |"
+    assert section_markdown.table(Block(("a", "b"), [], frozenset((1,))))[1] == "| --- | ---: |"
 
 
 def test_json_has_the_schema_version_first_and_the_documented_fields(any_content):

@@ -6,7 +6,7 @@ import pytest
 
 from pipeprof.read.foreign import import_path
 from pipeprof.report.build import build
-from pipeprof.report.sections import first_lines, sections
+from pipeprof.report.sections.of_run import first_lines, sections
 from pipeprof.report.summary import three_lines
 from tests.unit.read.test_load_and_run import CURRENT
 

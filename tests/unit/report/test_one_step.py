@@ -9,7 +9,7 @@ from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
-from pipeprof.report.sections import sections
+from pipeprof.report.sections.of_run import sections
 
 NAMES = {1: "MatMul", 2: "ReLU", 3: "Cast"}
 MS = 1_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from pipeprof.report import html, markdown
 from pipeprof.report.build import build
-from pipeprof.report.sections import sections
+from pipeprof.report.sections.of_run import sections
 from pipeprof.report.sections.pipeline import below_consumers
 
 KEY = {"pipeline_id": 0}

@@ -13,7 +13,7 @@ from rich.console import Console
 from pipeprof.read.foreign import import_path
 from pipeprof.report import html, json_text, markdown, terminal
 from pipeprof.report.build import build
-from pipeprof.report.sections import sections
+from pipeprof.report.sections.of_run import sections
 
 MS = 1_000_000
 STEPS, RANKS, SLOW = 30, 4, 2

@@ -7,7 +7,7 @@ import pytest
 from pipeprof.record.run import Rank, Rep
 from pipeprof.report import html, markdown
 from pipeprof.report.build import build
-from pipeprof.report.sections import first_lines, sections
+from pipeprof.report.sections.of_run import first_lines, sections
 from pipeprof.report.summary import three_lines
 from pipeprof.verdict.ranking import IN_TIME
 from tests.unit.report.conftest import MS, steps, tables

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
+from cache_points import cache_point
 
 from pipeprof.report.sections.storage import storage_section
 
-POINT = {
-    "op_type": "MapOp", "op_id": 2, "name": "decode", "site": "train.py:9", "rows": 240.0, "bytes": 2**20, "ratio": 1.66,
-    "disk_ratio": None, "changes": None, "python": False, "trial": None,
-}  # fmt: skip
+POINT = asdict(cache_point(op_id=2, site="train.py:9", rows=240.0, bytes=2**20, ratio=1.66, python=False))
 
 
 def section(**more):

@@ -4,7 +4,7 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.report.build import build
-from pipeprof.report.sections import chosen
+from pipeprof.report.sections.of_run import chosen
 
 US = 1_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cache_points import cache_point
 
 from pipeprof.verdict.candidate import Recorded, cached, kept_rows
 from pipeprof.verdict.capacity import Loop, Stage, Trial
@@ -19,7 +20,7 @@ LOOP = Loop(
 
 
 def point(op_id, op_type, ratio, size=1000, changes=None):
-    return {"op_id": op_id, "op_type": op_type, "ratio": ratio, "bytes": size, "changes": changes, "untimed": False}
+    return cache_point(op_id=op_id, op_type=op_type, ratio=ratio, bytes=size, changes=changes)
 
 
 SOURCE, MAP, BATCH = point(3, "GeneratorOp", 1.0), point(2, "MapOp", 4.0), point(0, "BatchOp", 4.0)
@@ -40,7 +41,7 @@ SOURCE, MAP, BATCH = point(3, "GeneratorOp", 1.0), point(2, "MapOp", 4.0), point
     ],
 )
 def test_behind_a_python_source_and_its_maps_where_it_pays(caches, expected):
-    assert [one["op_id"] for one in kept_rows(caches)] == expected
+    assert [one.op_id for one in kept_rows(caches)] == expected
 
 
 def test_workers_that_bring_nearly_as_much_come_first():
@@ -70,6 +71,6 @@ def test_only_speed_asks_for_memory():
 
 def test_of_a_cache_in_front_of_what_was_not_timed_only_the_most_is_known():
     assert cached(MAP, LOOP).prediction.low == pytest.approx(3.6)
-    doubtful = cached(MAP | {"untimed": True}, LOOP).prediction
+    doubtful = cached(replace(MAP, untimed=True), LOOP).prediction
     assert (doubtful.ratio, doubtful.low, doubtful.high) == (None, 1.0, pytest.approx(4.4))
     assert doubtful.reason["code"] == "others_may_limit"

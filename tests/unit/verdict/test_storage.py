@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cache_points import cache_point
 from typed_rows import of_dicts
 
 from pipeprof.verdict import small_files, storage
@@ -65,10 +66,10 @@ KEPT = Trial("tune", "MapOp", "crop", {"cache": None}, {"cache": CACHE_BYTES}, 1
 
 
 def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
-    points = {one["op_id"]: one for one in advice(trials=[KEPT])["points"]}
-    assert [points[1][name] for name in ("trial", "ratio", "low", "high")] == ["tune", 1.05, 1.01, 1.09]
-    assert points[2] == {one["op_id"]: one for one in advice()["points"]}[2]
-    assert points[2]["trial"] is None
+    points = {one.op_id: one for one in advice(trials=[KEPT])["points"]}
+    assert [getattr(points[1], name) for name in ("trial", "ratio", "low", "high")] == ["tune", 1.05, 1.01, 1.09]
+    assert points[2] == {one.op_id: one for one in advice()["points"]}[2]
+    assert points[2].trial is None
 
 
 @pytest.mark.parametrize(
@@ -129,29 +130,29 @@ def test_a_map_that_reads_no_file_is_no_reader():
 
 
 def test_each_point_has_its_size():
-    points = {one["op_type"] + (one["name"] or ""): one for one in advice()["points"]}
+    points = {one.op_type + (one.name or ""): one for one in advice()["points"]}
     sizes = [("GeneratorOpF", 100_000), ("MapOpdecode", 400_000), ("MapOpcrop", 50_000), ("BatchOp", 50_000)]
-    assert [(name, one["bytes"]) for name, one in points.items()] == sizes
-    assert points["BatchOp"]["rows"] == 25
+    assert [(name, one.bytes) for name, one in points.items()] == sizes
+    assert points["BatchOp"].rows == 25
 
 
 def test_sizes_are_known_from_the_batch_on_where_the_source_tells_none():
     found = advice(about=facts(out_bytes=None, source_rows=None))
-    assert [one["bytes"] for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
+    assert [one.bytes for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
 
 
 def test_a_cache_holds_the_rows_of_its_own_process():
     """Of 800 rows an epoch of this rank has 25 batches of 4: a shard, or a part that was taken."""
-    assert [one["rows"] for one in advice(about=facts(source_rows=800))["points"]] == [100, 100, 100, 25]
+    assert [one.rows for one in advice(about=facts(source_rows=800))["points"]] == [100, 100, 100, 25]
     about = [one | {"epoch_batches": 50} for one in facts()]  # two passes over the source
-    assert [one["rows"] for one in advice(about=about)["points"]] == [100, 100, 100, 25]
+    assert [one.rows for one in advice(about=about)["points"]] == [100, 100, 100, 25]
 
 
 def test_a_map_behind_a_cache_that_was_not_timed_may_limit_as_well():
     rows = load(wait=70.0, source_ms=12.0)
     rows[2] |= {"rate": None, "work_ns": None, "row_ns": None, "cores": 0.9}
-    assert [one["untimed"] for one in advice(rows)["points"]] == [True, True, False, False]
-    assert not any(one["untimed"] for one in advice()["points"])
+    assert [one.untimed for one in advice(rows)["points"]] == [True, True, False, False]
+    assert not any(one.untimed for one in advice()["points"])
 
 
 def test_a_row_is_not_smaller_than_what_was_made_of_it():
@@ -159,14 +160,14 @@ def test_a_row_is_not_smaller_than_what_was_made_of_it():
     about = facts()
     about[1] |= {"in_bytes": None, "out_bytes": None}
     about[2] |= {"in_bytes": 1010, "out_bytes": 5}
-    assert advice(about=about)["points"][1]["row_bytes"] == 5
+    assert advice(about=about)["points"][1].row_bytes == 5
 
 
 def test_an_unknown_size_is_null():
     about = facts(out_bytes=None)
     about[2] |= {"in_bytes": None, "out_bytes": None}
-    assert advice(about=about)["points"][0]["bytes"] is None
-    assert advice(about=about)["points"][1]["bytes"] == 400_000
+    assert advice(about=about)["points"][0].bytes is None
+    assert advice(about=about)["points"][1].bytes == 400_000
 
 
 def test_the_smallest_of_the_best_is_recommended():
@@ -175,9 +176,9 @@ def test_the_smallest_of_the_best_is_recommended():
 
 def test_rows_that_grow_are_slower_to_read_than_to_make():
     points = advice()["points"]
-    assert points[0]["disk_ratio"] == pytest.approx(1)
-    assert points[1]["disk_ratio"] == pytest.approx(1 / 4)
-    assert points[2]["disk_ratio"] == pytest.approx(1.6)
+    assert points[0].disk_ratio == pytest.approx(1)
+    assert points[1].disk_ratio == pytest.approx(1 / 4)
+    assert points[2].disk_ratio == pytest.approx(1.6)
 
 
 def test_no_cache_where_the_loop_limits():
@@ -198,7 +199,7 @@ def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
     rows[3] |= {"op_type": op_type, "name": name}
     about[2] |= {"op_type": op_type}
     found = advice(rows, about)
-    assert [one["changes"] for one in found["points"]] == [None, why, why, why]
+    assert [one.changes for one in found["points"]] == [None, why, why, why]
     assert found["best"] == 3
 
 
@@ -206,14 +207,14 @@ def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
 def test_a_name_that_tells_of_no_random_numbers_changes_nothing(name):
     rows = load()
     rows[3] |= {"name": name}
-    assert [one["changes"] for one in advice(rows)["points"]] == [None, None, None, "batches"]
+    assert [one.changes for one in advice(rows)["points"]] == [None, None, None, "batches"]
 
 
 def test_kept_batches_are_never_the_best_because_sources_shuffle():
     rows = load()
     rows[1] |= {name: row(0, "BatchOp", 40, 1)[name] for name in ("row_ns", "work_ns", "rate")}
     found = advice(rows)
-    assert max(found["points"], key=lambda one: one["ratio"])["op_type"] == "BatchOp"
+    assert max(found["points"], key=lambda one: one.ratio).op_type == "BatchOp"
     assert found["best"] != 0
 
 
@@ -235,9 +236,8 @@ def test_a_pipeline_without_times_has_no_advice():
 
 def test_the_best_cache_pays():
     """It is the smallest within 2 % of the fastest, but one that brings nothing is none."""
-    point = {"changes": None, "bytes": 10, "op_id": 1, "ratio": 1.0}
-    assert best_point([point, point | {"bytes": 90, "op_id": 0, "ratio": 1.02}])["op_id"] == 0
-    assert best_point([point | {"ratio": 1.02}, point | {"bytes": 90, "op_id": 0, "ratio": 1.03}])["op_id"] == 1
+    assert best_point([cache_point(bytes=10), cache_point(op_id=0, bytes=90, ratio=1.02)]).op_id == 0
+    assert best_point([cache_point(bytes=10, ratio=1.02), cache_point(op_id=0, bytes=90, ratio=1.03)]).op_id == 1
 
 
 def test_without_points_there_is_no_best():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from cache_points import cache_point
 from hypothesis import given
 from hypothesis import strategies as st
 from typed_rows import of_dicts
@@ -12,6 +14,7 @@ from typed_rows import of_dicts
 from pipeprof.report.words.suggestions import worded
 from pipeprof.verdict import loop as measured
 from pipeprof.verdict import suggest
+from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import BESIDE_PYTHON
 from pipeprof.verdict.suggest import BESIDE, BESIDE_WAITING
 from pipeprof.verdict.tuning import candidates
@@ -19,6 +22,7 @@ from pipeprof.verdict.tuning import candidates
 for_consumer = of_dicts(suggest.for_consumer)
 most = of_dicts(suggest.most)
 suggestions = of_dicts(suggest.suggestions)
+beside_settings = of_dicts(suggest.beside_settings)
 
 loop_of = of_dicts(measured.loop_of)
 
@@ -416,3 +420,49 @@ def test_workers_that_are_started_anew_for_a_short_epoch_live_on():
     assert "persistent_workers=True" in worded(lasting.as_dict())["text"]
     long = [row | {"epoch_batches": 1000.0} for row in rows]
     assert not named(advise(*long), "persistent_workers")
+
+
+POINT = cache_point(ratio=3.0, bytes=4e6)
+SOURCE_POINT = cache_point(op_id=2, op_type="GeneratorOp")
+
+
+def beside(points, *others, environment=None, cores=2.0, **of_stage):
+    rows = [stage(**of_stage), *others]
+    return list(beside_settings(rows[0], rows[0]["kind"], loop_of(rows, cores), points, environment or {}))
+
+
+def test_rows_kept_in_memory_have_the_gain_that_tune_expects_of_the_same_cache():
+    (kept,) = beside([POINT, replace(POINT, op_id=0, bytes=1e6, changes="batches")])
+    (tried,) = (
+        one
+        for one in candidates(loop_of([stage()], 2.0), {}, recorded=Recorded([SOURCE_POINT, POINT]))
+        if one.key == "1:cache=2147483648"
+    )
+    assert (kept.code, kept.op_id, kept.place, kept.not_when) == ("keep_rows", 1, "a.py:1", {"code": "rows_change"})
+    assert (kept.gain, kept.gain_low, kept.gain_high) == (
+        tried.prediction.ratio,
+        tried.prediction.low,
+        tried.prediction.high,
+    )
+
+
+@pytest.mark.parametrize(("bytes_", "size"), [(4 << 20, "4.00 MiB"), (None, "of unknown size")])
+def test_the_size_of_the_kept_rows_is_said(bytes_, size):
+    (kept,) = beside([replace(POINT, bytes=bytes_)])
+    assert size in worded(kept.as_dict())["action"]
+
+
+def test_a_cache_that_changes_the_data_or_brings_nothing_is_no_advice():
+    assert beside([replace(POINT, changes="random"), replace(POINT, ratio=1.01)]) == []
+
+
+CROWDED = {"kind": "cpu", "idle_share": 0.01, "process_cores": 1.9}
+
+
+def test_one_thread_is_advised_where_python_computes_without_an_idle_core_and_nobody_chose_a_number():
+    (one,) = beside([], **CROWDED)
+    assert (one.code, one.gain) == ("one_thread", None)
+    assert "OMP_NUM_THREADS=1" in worded(one.as_dict())["action"]
+    assert beside([], environment={"MKL_NUM_THREADS": "2"}, **CROWDED) == []
+    for other in ({"idle_share": 0.5}, {"kind": "wait"}, {"is_python": False}):
+        assert beside([], **(CROWDED | other)) == [], other

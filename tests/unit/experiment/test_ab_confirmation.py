@@ -1,0 +1,129 @@
+"""A regression by time alone that another runner confirms, or does not."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from ab_bench import STEP, FakeBench
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.experiment import ab as room
+from pipeprof.experiment.ab import AbWish, run_ab
+from pipeprof.experiment.arms import ArmWish
+from pipeprof.verdict import judge
+from pipeprof.verdict.gate.confirmation import confirmed, to_confirm
+from pipeprof.verdict.gate.policy import Policy, Rule
+from pipeprof.verdict.gate.policy_diff import departures
+
+OTHER = "other_time"
+POLICY = Policy(looks=(5,), metrics={STEP: Rule(unit="ns")}, confirm="other-runner")
+SAME, SLOWER = (1e6, 1.01e6, 0.99e6, 1.005e6, 0.995e6), (1.2e6, 1.21e6, 1.19e6, 1.205e6, 1.195e6)
+WAVERS = (1e6, 1.2e6, 0.9e6, 1.3e6, 0.8e6)
+
+
+@pytest.fixture
+def runners(tmp_path, monkeypatch):
+    """`call(job, steps of new, confirms=...)`: a session in a folder and a job of its own."""
+    monkeypatch.chdir(tmp_path)
+    place = SimpleNamespace(job="")
+    monkeypatch.setattr(room.fingerprint, "machine", lambda: {"cpu_model": "one"})
+    monkeypatch.setattr(room.fingerprint, "job", lambda: place.job)
+
+    def call(job, steps, policy=POLICY, new="new", folder=None, **wish):
+        place.job = job
+        arms = {"base": ArmWish(command=("old",)), "new": ArmWish(command=(new,))}
+        bench = FakeBench({"old": SAME, new: steps})
+        return run_ab(
+            AbWish(**arms, folder=folder or tmp_path / job, seed=1, **wish), policy, lambda _line: None, bench
+        )
+
+    place.call = call
+    place.result = lambda job: tmp_path / job / "compare.json"
+    return place
+
+
+def test_only_a_policy_that_asks_for_it_wants_another_runner(runners):
+    assert "confirmation" not in runners.call("plain", SLOWER, Policy(looks=(5,), metrics={STEP: Rule(unit="ns")}))
+    assert runners.call("one", SLOWER)["confirmation"] == {"state": "wanted", "metrics": [STEP]}
+    assert "confirmation" not in runners.call("two", SAME)
+
+
+def test_what_is_no_time_needs_no_other_runner(runners):
+    policy = Policy(looks=(5,), metrics={STEP: Rule(unit="bytes")}, confirm="other-runner")
+    content = runners.call("one", SLOWER, policy)
+    assert content["verdict"] == "regressed"
+    assert "confirmation" not in content
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict", "state"),
+    [
+        (SLOWER, "regressed", "confirmed"),
+        (SAME, "unchanged", "not_confirmed"),
+        (WAVERS, "inconclusive", "not_confirmed"),
+    ],
+)
+def test_it_is_regressed_only_if_both_say_so(runners, steps, verdict, state):
+    first = runners.call("one", SLOWER)
+    content = runners.call("two", steps, confirms=runners.result("one"))
+    assert (content["verdict"], content["confirmation"]["state"]) == (verdict, state)
+    assert content["confirmation"]["first"]["headline"] == first["headline"]
+    assert json.loads(runners.result("two").read_text()) == content
+
+
+def test_another_time_than_the_first_runner_named_stays_open():
+    values = dict.fromkeys((STEP, OTHER), SLOWER)
+    policy = Policy(metrics={STEP: Rule(unit="ns"), OTHER: Rule(unit="ns")}, confirm="other-runner")
+    verdict = judge(dict.fromkeys(values, SAME), values, policy)
+    assert set(to_confirm(verdict, policy)) == {STEP, OTHER}
+    assert confirmed(verdict, [STEP, OTHER]) == verdict
+    one = confirmed(verdict, [STEP])
+    assert [metric.verdict for metric in one.metrics] == ["regressed", "inconclusive"]
+    none = confirmed(verdict, [])
+    assert none.verdict == "inconclusive"
+    assert {reason["code"] for metric in none.metrics for reason in metric.reasons} == {"not_confirmed"}
+
+
+def test_what_only_the_second_runner_found_is_worded_as_open(runners, tmp_path):
+    first = runners.call("one", SLOWER)
+    first["confirmation"]["metrics"] = [OTHER]
+    (tmp_path / "first.json").write_text(json.dumps(first))
+    content = runners.call("two", SLOWER, confirms=tmp_path / "first.json")
+    assert (content["verdict"], content["exit_code"]) == ("inconclusive", 4)
+    assert content["headline"].startswith("Inconclusive: ")
+    assert content["metrics"][0]["reason_facts"] == [{"code": "not_confirmed"}]
+    assert content["confirmation"]["state"] == "not_confirmed"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"new": "newer"}, "measured another `new`"),
+        ({"job": "one"}, "same job"),
+        ({"policy": Policy()}, "does not ask"),
+        ({"confirms": "nowhere.json"}, "cannot read"),
+    ],
+)
+def test_what_cannot_confirm_is_refused_before_anything_runs(runners, tmp_path, given, words):
+    runners.call("one", SLOWER)
+    first = runners.result("one").rename(tmp_path / "first.json")
+    job = given.pop("job", "two")
+    with pytest.raises(UsageError, match=words):
+        runners.call(job, SLOWER, **{"confirms": first, "folder": tmp_path / "elsewhere"} | given)
+
+
+def test_a_result_with_nothing_to_confirm_and_a_damaged_one_are_refused(runners, tmp_path):
+    runners.call("one", SAME)
+    with pytest.raises(UsageError, match="nothing in"):
+        runners.call("two", SAME, confirms=runners.result("one"))
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"headline": 3}')
+    with pytest.raises(RunError, match="no result of"):
+        runners.call("two", SAME, confirms=broken)
+
+
+def test_asking_for_another_runner_lets_more_pass():
+    (entry,) = departures(Policy(confirm="other-runner"))
+    assert (entry.key, entry.effect) == ("confirm", "looser")
