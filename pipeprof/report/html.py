@@ -45,8 +45,10 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     lacking = [chart for chart in charts if chart.name not in drawn]
     parts = _parts({section.name: section for section in sections(content)}, drawn, lacking, note)
     contents = [f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in parts]
+    picture = picture_of(content, linked="chart-pipeline" in drawn)
     body = [
-        '<section class="first" aria-label="answer">', *_first(content), *picture_of(content), "</section>",
+        '<section class="first" aria-label="answer">', *_first(content), *picture,
+        "</section>",
         *(['<nav class="contents" aria-label="contents"><ul>', *contents, "</ul></nav>"] if parts else []),
     ]  # fmt: skip
     for name, _, lines in parts:

@@ -20,25 +20,32 @@ MANY_COLUMNS = 4  # from which on the rows of a table are cards on a narrow page
 
 
 def page_of(title: str, sections: Iterable[Section], style: str = "") -> str:
-    """The page; every name and sentence in it is escaped. `style` is that of the title."""
-    shown = [one for one in sections if one.says_something or one.charts]
+    """The page; every name and sentence in it is escaped. `style` is that of the title.
+
+    What has a picture stands first: a comparison's cause.
+    """
+    shown = [one for one in sections if one.says_something or one.charts or one.picture]
+    shown.sort(key=lambda one: one.picture is None)
     drawn = any(one.charts for one in shown) and can_draw()
     body = [line for one in _cards(shown) for line in one]
     return page(title, body, drawn=drawn, look=style)
 
 
 def _cards(sections: Iterable[Section]) -> list[list[str]]:
-    """The lines of each part of the page; sections without a title belong to what stands above them."""
+    """The lines of each part of the page.
+
+    Sections without a title belong to what stands above them; beside a picture is no room for a table more.
+    """
     cards: list[list[str]] = []
     ends: list[list[str]] = []
     for section in sections:
         lines = section_lines(section)
-        if not lines:
+        if not lines and not section.picture:
             continue
-        if section.folded or section.title or section.picture or not cards or not ends[-1]:
-            start = [] if section.folded else ['<section class="first">', "<div>"] if section.picture else ["<section>"]
-            cards.append(start)
-            beside = ["</div>", *section.picture()] if section.picture else []
+        beside = ["</div>", *section.picture()] if section.picture else []
+        full = not ends or not ends[-1] or (len(ends[-1]) > 1 and section.blocks)
+        if section.folded or section.title or section.picture or full:
+            cards.append([] if section.folded else ['<section class="first">', "<div>"] if beside else ["<section>"])
             ends.append([] if section.folded else [*beside, "</section>"])
         cards[-1] += lines
     return [card + end for card, end in zip(cards, ends, strict=True)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'pipeprof[charts]'"
 MISSING = f"The charts are left out: install them with <code>{INSTALL}</code>."  # as HTML
 _FIRST_STEP = "the first step"
+PANELS = "Each stage, from the source to the training: where it is, what it needs, and the queue behind it."
 STEPS = "No step of a training was recorded."
 _ELSEWHERE = "`pipeprof timeline` shows it all the same."
 _PANELS = {  # what is said where a panel is left out, and what the record calls it
@@ -37,7 +38,7 @@ def can_draw() -> bool:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
-    from pipeprof.report.charts import flame, memory, pipeline, ranks, steps
+    from pipeprof.report.charts import flame, memory, ranks, steps
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
@@ -48,16 +49,32 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
     account = (content.get("run_account") or {}).get("parts", [])
     origin = _FIRST_STEP if facts.origin_ns else origin_of(content)
     note = reconstructed(facts.evidence)
-    pipelines = _of(content["pipeline"]["pipelines"], rep, rank)
     return [
         _over_time(facts, content, origin),
-        pipeline.chart(pipelines, facts.queues, facts.histogram, facts.places, origin),
+        _stages(content, facts, origin),
         steps.chart(_of(account, rep, rank)),
         _operators(content, facts, _of(content["ops"], rep, rank)),
         flame.chart(run, rep, rank),
         memory.chart(facts.live, facts.peaks, facts.alive, facts.blocks, origin, note),
         ranks.chart(facts.cells),
     ]
+
+
+def _stages(content: dict[str, Any], facts: Facts, origin: str) -> Chart:
+    """A panel for each stage of the data pipeline."""
+    from pipeprof.report.answer import answer_of
+    from pipeprof.report.answer.screen import labelled
+    from pipeprof.report.charts.chart import Chart
+    from pipeprof.report.pictures.flow import pipeline_of, stages_of
+    from pipeprof.report.pictures.panels import panels
+
+    found, texts = pipeline_of(content), dict(labelled(answer_of(content)))
+    key = (found or {}).get("pipeline_key")
+    advice: dict[str, str] = {name: texts[name] for name in ("Do", "Gain") if name in texts}
+    curve, histogram = ([row for row in rows if row["pipeline_key"] == key] for rows in (facts.fills, facts.histogram))
+    lines = panels(stages_of(content), curve, histogram, advice, origin)
+    none = "No data pipeline was recorded."
+    return Chart("chart-pipeline", "Data pipeline", PANELS if lines else none, table=lines)
 
 
 def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
-from pipeprof.report.charts import memory, operators, pipeline, ranks, samples, steps
+from pipeprof.report.charts import memory, operators, ranks, samples, steps
+from pipeprof.report.pictures.panels import BINS
 from pipeprof.report.sections.block import focus_of
 from pipeprof.report.words.training import FROM_BOOT_NS
 
@@ -29,9 +30,7 @@ class Facts(NamedTuple):
     sink: Rows
     cpu: Rows
     memory: Rows
-    queues: Rows
     histogram: Rows
-    places: Rows
     operators: Rows
     live: Rows
     peaks: Rows
@@ -64,9 +63,7 @@ def _of_rank(engine: Engine, tables: dict[str, int], at: dict[str, int]) -> dict
         "sink": engine.rows("queue/sink_curve", points=samples.POINTS),
         "cpu": engine.rows("host/cpu_curve", points=samples.POINTS, **at),
         "memory": engine.rows("memory/curve", points=samples.POINTS),
-        "queues": engine.rows("queue/curve", points=pipeline.POINTS, **at),
-        "histogram": engine.rows("queue/histogram", bins=pipeline.BINS, **at),
-        "places": engine.rows("queue/place", **at),
+        "histogram": engine.rows("queue/histogram", bins=BINS, **at),
         "operators": engine.rows("op/by_instance", top=operators.INSTANCES),
         "live": live,
         "peaks": engine.rows("memory/peak") if live else [],

@@ -36,10 +36,6 @@ class Plots:
         """Every step as a stack of its phases; below it waits, queues, CPU and memory, on one axis of time."""
         return self._drawn("chart-time")
 
-    def pipeline(self) -> alt.TopLevelMixin:
-        """The data pipeline: a box for each operator, and the depth of one queue."""
-        return self._drawn("chart-pipeline")
-
     def whole_run(self) -> alt.TopLevelMixin:
         """What the time from the launch to the end was spent on."""
         return self._drawn("chart-run")

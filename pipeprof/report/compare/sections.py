@@ -13,7 +13,7 @@ from pipeprof.report.sections.block import filled
 from pipeprof.report.words.comparison import metric_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pipeprof.report.charts.chart import Chart
 
@@ -55,7 +55,7 @@ def document(content: Content, most: int | None = None) -> Document:
             Section("", notes=rows.sides(content), unbroken=True),
             Section("", blocks=metrics),
             *_differences(rows.differences(content)),
-            Section(rows.why_title(content), blocks=_explanation(content)),
+            Section(rows.why_title(content), blocks=_explanation(content), picture=_picture(content)),
             Section("What limits it now", notes=[*map(clean, limits.sentences(content.get("limits")))]),
             Section("Charts", charts=lambda: _charts(content)),
             Section("Notes", notes=_notes(content, _reasons([*primary, *informing])), unbroken=True),
@@ -130,6 +130,14 @@ def _charts(content: Content) -> Sequence[Chart]:
     from pipeprof.report.charts.comparison import charts_of  # noqa: PLC0415 - charts are slow to import
 
     return charts_of(content)
+
+
+def _picture(content: Content) -> Callable[[], Sequence[str]] | None:
+    """Both pipelines as one, where both are known; a baseline keeps none."""
+    from pipeprof.report.pictures.compared import pipelines_of  # noqa: PLC0415 - a page alone needs it
+
+    known = content.get("pipelines") or {}
+    return (lambda: pipelines_of(known)) if all(known.get(side) for side in ("base", "new")) else None
 
 
 def _explanation(content: Content) -> list[Block]:

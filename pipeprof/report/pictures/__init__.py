@@ -9,6 +9,7 @@ from pipeprof.escape import html_words as words
 from pipeprof.report.pictures.flow import busiest, stages_of
 from pipeprof.report.pictures.parts import bar_of
 from pipeprof.units import format_count, format_ns, format_ratio
+from pipeprof.verdict.capacity import CONSUMER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +22,13 @@ HEIGHT = 34  # px of the bar
 _BUSY = "A bar is as long as its stage is busy, from the source to the training."
 
 
-def picture_of(content: dict[str, Any]) -> list[str]:
-    """The lines of the picture beside the answer; none where nothing was measured that it could show."""
+def picture_of(content: dict[str, Any], *, linked: bool = False) -> list[str]:
+    """The lines of the picture beside the answer; none where nothing was measured that it could show.
+
+    `linked`: each stage leads to its panel.
+    """
     bar, stages = bar_of(content), stages_of(content)
-    lines = [*(_bar(bar) if bar else []), *(_flow(stages) if stages else [])]
+    lines = [*(_bar(bar) if bar else []), *(_flow(stages, linked=linked) if stages else [])]
     return ['<div class="picture">', *lines, "</div>"] if lines else []
 
 
@@ -63,17 +67,27 @@ def _key(part: Part) -> str:
     return f"<li{look}>{square}{escape(_said(part))}</li>"
 
 
-def _flow(stages: Sequence[Stage]) -> list[str]:
+def _flow(stages: Sequence[Stage], *, linked: bool) -> list[str]:
     shown = busiest(stages)
-    lines = [line for stage in shown for line in _stage(stage)]
+    lines = [line for stage in shown for line in _stage(stage, linked=linked)]
     note = "" if len(shown) == len(stages) else f" {len(stages) - len(shown)} of them that are less busy are left out."
     title = f"Data pipeline of {format_count(len(stages) - 1, 'stage')}"
     return [f"<h2>{title}</h2>", '<ol class="flow">', *lines, "</ol>", f'<p class="soft">{_BUSY}{note}</p>']
 
 
-def _stage(stage: Stage) -> list[str]:
-    mark = '<strong class="chip limit">limits</strong> ' if stage.limits else ""
+def anchor(stage: Stage) -> str:
+    """The id of its panel."""
+    return "stage-training" if stage.op_id == CONSUMER else f"stage-{stage.op_id}"
+
+
+def name_of(stage: Stage, *, linked: bool = False) -> str:
+    """Its name, and whether it limits."""
+    mark = ' <strong class="chip limit">limits</strong>' if stage.limits else ""
     name = f'<strong title="{escape(stage.name)}">{escape(stage.short)}</strong>'
+    return (f'<a href="#{anchor(stage)}">{name}</a>' if linked else name) + mark
+
+
+def _stage(stage: Stage, *, linked: bool) -> list[str]:
     wide = 0.0 if stage.busy is None else min(stage.busy, 1.0) * 100
     about = [
         stage.kind, format_count(stage.workers, "worker") if stage.workers else "", stage.place,
@@ -85,7 +99,7 @@ def _stage(stage: Stage) -> list[str]:
     )
     lines = [
         f'<li class="stage{" limit" if stage.limits else ""}">',
-        f'<span class="who">{name} {mark}</span><span class="much">{escape(_much(stage))}</span>',
+        f'<span class="who">{name_of(stage, linked=linked)}</span><span class="much">{escape(_much(stage))}</span>',
         bar,
         f'<span class="soft">{escape(", ".join(filter(None, about)))}</span>',
         "</li>",

@@ -9,6 +9,7 @@ from pipeprof.escape import line
 from pipeprof.report.answer import verdict_in
 from pipeprof.report.answer.shape import KINDS, stage_names
 from pipeprof.report.charts.chart import middle_cut
+from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.sections.pipeline import below_consumers
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -23,6 +24,7 @@ class Stage(NamedTuple):
     """An operator of the pipeline, or the training, which is the last; `busy` is 0..1, None where it was not timed.
 
     `fill` (0..1) is of the queue behind it. `feeds` names the reader of that queue where it is not the next stage.
+    `rate`: batches per second that it could make; `pace`: that the training takes.
     """
 
     name: str
@@ -35,6 +37,9 @@ class Stage(NamedTuple):
     capacity: int | None
     limits: bool
     feeds: str = ""
+    op_id: int = CONSUMER
+    rate: float | None = None
+    pace: float | None = None
 
     @property
     def short(self) -> str:
@@ -43,13 +48,11 @@ class Stage(NamedTuple):
 
 
 def stages_of(content: dict[str, Any]) -> list[Stage]:
-    """The stages of the pipeline that the diagnosis is about, source first; none where there is no such pipeline."""
-    diagnosis = content["diagnosis"]
-    at = (diagnosis["rep"], diagnosis["rank"], diagnosis["pipeline_key"])
-    found = [row for row in content["pipeline"]["pipelines"] if _key(row) == at]
-    if not found or not found[0]["ops"]:
+    """The stages of the pipeline that is shown, source first; none where none was recorded."""
+    found = pipeline_of(content)
+    if found is None:
         return []
-    ops = found[0]["ops"]
+    ops, at = found["ops"], _key(found)
     loads = {row["op_id"]: row for row in content["pipeline"]["load"] if _key(row) == at}
     limits, names = _limiting(content), stage_names(ops)
     order = [op for op, _, before in below_consumers(ops) if not before][::-1]
@@ -60,10 +63,20 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
     ]
     loop = loads.get(CONSUMER, {})
     training = Stage(
-        "training", "", line(found[0]["site"] or ""), None, loop.get("utilisation"), loop.get("work_ns"), None, None,
-        limits == CONSUMER,
+        "training", "", line(found["site"] or ""), None, loop.get("utilisation"), loop.get("work_ns"), None, None,
+        limits == CONSUMER, rate=loop.get("rate"), pace=loop.get("loop_rate"),
     )  # fmt: skip
     return [*stages, training]
+
+
+def pipeline_of(content: Row) -> Row | None:
+    """The pipeline that the diagnosis is about; where it is about none, the training's first of the rank in focus."""
+    diagnosis, focus = content["diagnosis"], focus_of(content)
+    at = (diagnosis["rep"], diagnosis["rank"], diagnosis["pipeline_key"])
+    recorded = [row for row in content["pipeline"]["pipelines"] if row["ops"]]
+    own = [row for row in rows_at(recorded, focus) if row["role"] != "hidden"]
+    trained = [row for row in own if row["role"] == "train"]
+    return next((row for row in recorded if _key(row) == at), next(iter(trained or own), None))
 
 
 def _key(row: Row) -> tuple[int, int, str]:
@@ -88,6 +101,7 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
         names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
         None if op["inlined"] else op["workers"], _busy(load), load.get("work_ns"),
         queue.get("mean_ratio"), op["capacity"], op["op_id"] == limits, ", ".join(elsewhere),
+        op["op_id"], load.get("rate"), load.get("loop_rate"),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from pipeprof.record.run import NotMeasured
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
-from pipeprof.report.charts import overtime, pipeline, ranks, samples, script, steps
+from pipeprof.report.charts import overtime, ranks, samples, script, steps
 
 MB = 1_000_000
 NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-flame", "chart-memory", "chart-ranks"]
@@ -34,34 +34,6 @@ def test_the_bars_of_a_step_stand_on_each_other_and_are_as_high_as_the_step():
     bars = list(steps.bars([row]))
     assert [(bar["low"], bar["high"]) for bar in bars] == [(0, 4), (4, 6), (6, 9)]
     assert {(bar["from"], bar["to"]) for bar in bars} == {(0.0, 0.009)}
-
-
-def test_boxes_stand_above_what_they_feed_and_branches_beside_each_other():
-    ops = [
-        {"op_id": op_id, "op_type": "Op", "name": None, "workers": 1, "inlined": False, "consumers": consumers,
-         "queue": None, "service": None}
-        for op_id, consumers in ((0, []), (1, [0]), (2, [0]), (3, [2]))
-    ]  # fmt: skip
-    boxes = {box["op"]: box for box in pipeline.boxes_of(ops, {3: "a.py:1"})}
-    assert {op: box["row"] for op, box in boxes.items()} == {0: 2, 1: 1, 2: 1, 3: 0}
-    assert boxes[1]["right"] < boxes[2]["left"]
-    assert boxes[3]["text"][-1] == "a.py:1"
-
-
-@pytest.mark.parametrize(
-    ("edges", "rows"),
-    [
-        (((0, []), (1, [0]), (2, [1]), (3, [4]), (4, [1])), {0: 3, 1: 2, 2: 1, 4: 1, 3: 0}),
-        (((0, []), (1, [0, 2]), (2, [1])), {0: 2, 1: 1, 2: 0}),  # two that feed each other
-    ],
-)
-def test_boxes_stand_above_what_they_feed_whatever_their_numbers(edges, rows):
-    ops = [
-        {"op_id": op_id, "op_type": "Op", "name": None, "workers": 1, "inlined": False, "consumers": consumers,
-         "queue": None, "service": None}
-        for op_id, consumers in edges
-    ]  # fmt: skip
-    assert {box["op"]: box["row"] for box in pipeline.boxes_of(ops, {})} == rows
 
 
 def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
@@ -120,7 +92,6 @@ def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
 def test_each_chart_is_drawn_or_says_what_was_not_measured(normal, ranks, empty, unfetched):
     assert [name for name, chart in drawn(normal).items() if chart.drawn] == [
         "chart-time",
-        "chart-pipeline",
         "chart-operators",
     ]
     assert drawn(ranks)["chart-ranks"].drawn

@@ -18,6 +18,7 @@ from pipeprof.report import json_text, section_html
 from pipeprof.report.charts import comparison as charts
 from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.compare.content import read
+from pipeprof.report.pictures.compared import pairs_of
 from pipeprof.report.words.comparison import METRICS
 
 MS = 1_000_000
@@ -143,18 +144,37 @@ NEW = [
 ]
 
 
-def test_pipelines_stand_beside_each_other_and_what_changed_is_marked():
-    chart = drawn(comparison(pipelines={"base": BASE, "new": NEW}), "chart-pipelines")
-    boxes = [row for row in values(chart.spec) if "text" in row]
-    marked = {(box["left"] > 0.5, box["op"]): box["change"] for box in boxes if box["change"]}
-    assert marked == {
-        (False, 2): "only on this side", (True, 2): "only on this side", (True, 0): "90.0 % -> 20.0 % full",
-        (True, 1): "workers 2 -> 4, 4.00 ms -> 9.00 ms",
+def shown(pairs):
+    return [(pair.any.name, pair.change, (pair.base is not None) + (pair.new is not None)) for pair in pairs]
+
+
+def test_both_pipelines_are_one_flow_in_which_what_changed_is_marked():
+    pairs = pairs_of({"base": BASE, "new": NEW})
+    assert shown(pairs) == [
+        ("read", "", 2), ("crop", "only in the base", 1), ("flip", "only in the new run", 1), ("decode", "changed", 2),
+        ("batch", "changed", 2),
+    ]  # fmt: skip
+    assert pairs_of({"base": BASE, "new": []}) == []
+    page = page_of(comparison(pipelines={"base": BASE, "new": NEW}))
+    first = page.partition('<section class="first">')[2].partition("</section>")[0]
+    assert "4 stages changed" in first
+    assert "4.00 ms -&gt; 9.00 ms a batch" in first
+    assert "2 workers -&gt; 4 workers, queue 50.0 % -&gt; 55.0 % full, train.py:7" in first
+    assert first.count('class="stage limit"') == 4
+
+
+def test_a_stage_that_moved_is_one_stage():
+    moved = [row | {"op_id": 3 - row["op_id"]} for row in BASE]
+    assert {name for name, change, sides in shown(pairs_of({"base": BASE, "new": moved})) if sides == 2} == {
+        "batch", "decode", "crop", "read",
     }  # fmt: skip
-    assert chart.said == (
-        "4 operators changed: crop: only in the base; flip: only in the new run; batch: 90.0 % -> 20.0 % full; "
-        "decode: workers 2 -> 4, 4.00 ms -> 9.00 ms"
-    )
+
+
+def test_of_several_pipelines_that_with_the_most_work_is_shown():
+    other = [stage(0, "small", 1, 1e3, pipeline="z")]
+    assert shown(pairs_of({"base": [*other, *BASE], "new": [*BASE, *other]})) == [
+        ("read", "", 2), ("crop", "", 2), ("decode", "", 2), ("batch", "", 2),
+    ]  # fmt: skip
 
 
 def test_a_pipeline_of_a_run_is_that_of_its_repetitions(make_run):
@@ -178,7 +198,7 @@ def test_a_pipeline_of_a_run_is_that_of_its_repetitions(make_run):
     (base,), (new,) = content["pipelines"]["base"], content["pipelines"]["new"]
     assert (base["name"], base["workers"], new["workers"], base["place"]) == ("decode", 2, 3, "train.py:3")
     assert base["fill_ratio"] == pytest.approx(0.375)  # the median of 1 and 2 of 4
-    assert "workers 2 -> 3" in json.dumps(drawn(content, "chart-pipelines").spec)
+    assert "2 workers -&gt; 3 workers" in page_of(content)
 
 
 def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
@@ -214,7 +234,6 @@ def test_what_is_not_known_is_said():
     assert said == [
         "The values of single repetitions are not known.",
         "Nothing inside a step was measured on both sides.",
-        "The data pipeline of the base side and of the new side is not known. A baseline does not keep it.",
         "The steps of single repetitions are not known: baselines do not keep them.",
     ]
 
@@ -260,7 +279,7 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
     assert marks("chart-repetitions", "symbol") == 6 * shown
     assert marks("chart-changes", "rect") == 20
     assert marks("chart-curves", "line") == 2
-    assert marks("chart-pipelines", "rect") == 8
+    assert page.locator(".flow .stage").count() == 5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= width

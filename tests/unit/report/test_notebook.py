@@ -69,7 +69,7 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
     assert re.search(r'<td class="bold red"[^>]*>regressed</td>', html)
 
 
-@pytest.mark.parametrize("name", ["steps", "pipeline", "operators"])
+@pytest.mark.parametrize("name", ["steps", "operators"])
 def test_the_charts_of_the_page_are_valid_altair_charts(name, normal):
     with pipeprof.open(normal.path) as opened:
         spec = getattr(opened.plot, name)().to_dict(validate=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 import pytest
@@ -49,43 +48,12 @@ def test_every_page_is_whole_on_a_narrow_screen_and_readable_in_the_dark(kind, s
     assert barriers(page) == []
 
 
-def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(normal, show):
+def test_every_phase_of_every_step_is_a_mark_and_every_stage_of_the_pipeline_a_panel(normal, show):
     page = show(normal)
     assert 8 * 2 + 2 * 3 in marks(page, "chart-time", "rect")
-    assert marks(page, "chart-pipeline", "rect")[0] == 3
-    assert marks(page, "chart-pipeline", "rule")[0] == 2
-    assert page.locator(".chart svg").count() == 3
-    assert page.locator(".chart[role=graphics-document][aria-label]").count() == 3
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_box_is_neither_as_bright_as_a_white_page_nor_as_dark_as_its_words_however_full_its_queue_is(
-    make_run, show, scheme
-):
-    ops, depths = range(6), (0, 2, 4, 6, 8, None)
-    page = show(make_run({
-        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
-        "pipeline_op": [{"pipeline_id": 0, "op_id": op, "op_type": "MapOp", "workers": 1, "capacity": 8} for op in ops],
-        "pipeline_edge": [{"pipeline_id": 0, "producer_id": op + 1, "consumer_id": op} for op in ops[:-1]],
-        "queue": [{"pipeline_id": 0, "op_id": op, "t_ns": n, "depth": depth, "capacity": 8}
-                  for op, depth in zip(ops, depths, strict=True) if depth is not None for n in range(1, 9)],
-    }), 1000, scheme)  # fmt: skip
-    colours = page.eval_on_selector_all(
-        "#chart-pipeline g.mark-rect.role-mark path[stroke='#666']",
-        "all => all.map((one) => getComputedStyle(one).fill)",
-    )
-    assert len(colours) == len(depths)
-    assert len(set(colours)) == len(depths)
-    bright = [brightness(colour) for colour in colours]
-    assert min(bright) > 0.4
-    assert max(bright) < 0.65
-
-
-def brightness(colour):
-    """The relative luminance of `rgb(r, g, b)`, by WCAG: 0 is black, 1 is white."""
-    parts = [int(part) / 255 for part in re.findall(r"[0-9]+", colour)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    assert page.locator(".panel").count() == 3 + 1
+    assert page.locator(".chart svg").count() == 2
+    assert page.locator(".chart[role=graphics-document][aria-label]").count() == 2
 
 
 @pytest.mark.parametrize("width", [400, 720, 1400])
@@ -104,20 +72,6 @@ def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width)
         "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
     )
     assert len(set(colours)) == len(names)
-
-
-def test_a_queue_of_one_entry_has_whole_numbers_at_its_axis_and_one_sample_of_it_is_seen(make_run, show):
-    one = {"pipeline_id": 0, "op_id": 0, "t_ns": 5, "capacity": 8}
-    tables = {
-        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
-        "pipeline_op": [{"pipeline_id": 0, "op_id": 0, "op_type": "MapOp", "workers": 1, "capacity": 8}],
-    }
-    page = show(make_run(tables | {"queue": [one | {"depth": 1}, one | {"depth": 0, "t_ns": 900_000_000}]}))
-    told = page.eval_on_selector_all("#chart-pipeline g.role-axis-label text", "all => all.map((t) => t.textContent)")
-    entries = [text for text in told if text.isdigit()]
-    assert entries.count("1") == 1
-    page = show(make_run(tables | {"queue": [one | {"depth": 1}]}))
-    assert 1 in marks(page, "chart-pipeline", "symbol")
 
 
 def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(normal, show):
@@ -235,17 +189,16 @@ def test_the_keyboard_narrows_them_too(normal, show):
     )
 
 
-def test_a_click_on_an_operator_and_the_menu_show_its_queue(normal, show):
+def test_a_stage_of_the_picture_leads_to_its_panel_with_the_keyboard_alone(normal, show):
     page = show(normal)
-    line = "document.querySelectorAll('#chart-pipeline g.mark-line path')[0].getAttribute('d')"
-    first = page.evaluate(line)
-    box = page.locator("#chart-pipeline g.mark-rect.role-mark path").nth(2)  # of the source, whose queue is full
-    box.scroll_into_view_if_needed()
-    place = box.bounding_box()
-    page.mouse.click(place["x"] + place["width"] * 0.6, place["y"] + place["height"] * 0.4)
-    page.wait_for_function(f"(old) => {line} !== old", arg=first)
-    page.locator("#chart-pipeline select").select_option("batch")
-    page.wait_for_function(f"(old) => {line} === old", arg=first)
+    stages = page.locator(".flow a")
+    assert stages.count() == 4
+    stages.nth(1).focus()
+    page.keyboard.press("Enter")
+    panel = page.locator(".panel:target")
+    assert panel.locator("h3").inner_text().startswith(stages.nth(1).inner_text())
+    assert panel.locator("svg.plot").count() == 2
+    page.wait_for_function("() => document.querySelector('.panel:target').getBoundingClientRect().top < innerHeight")
 
 
 def test_the_operators_can_be_sorted_and_searched(make_run, show):

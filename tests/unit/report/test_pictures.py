@@ -11,9 +11,11 @@ from rich.console import Console
 
 from pipeprof.report import html, terminal
 from pipeprof.report.build import build
-from pipeprof.report.page import MOST_LETTERS, STYLE, digest, shortened
+from pipeprof.report.charts.script import javascript
+from pipeprof.report.page import MOST_LETTERS, STYLE, digest, page, shortened
 from pipeprof.report.pictures import picture_of
 from pipeprof.report.pictures.flow import MOST_STAGES, Stage, busiest, stages_of
+from pipeprof.report.pictures.panels import panels
 from pipeprof.report.pictures.parts import LEAST, bar_of
 from pipeprof.verdict.data_cause import CODES as DATA
 
@@ -62,8 +64,10 @@ def test_every_part_of_the_page_is_in_its_contents(normal):
     assert re.findall(r'<a href="#([a-z-]+)">', text) == re.findall(r'<section id="([a-z-]+)">', text)
 
 
-def test_a_page_allows_its_one_style_and_nothing_else(normal):
-    assert f"content=\"default-src 'none'; style-src {digest(STYLE)}\"" in html.text(build(normal))
+def test_a_page_allows_its_one_style_and_its_one_script_and_nothing_else(normal):
+    policy = f"default-src 'none'; style-src {digest(STYLE)}; script-src {digest(javascript('page'))}"
+    assert f'content="{policy}"' in html.text(build(normal))
+    assert f"content=\"default-src 'none'; style-src {digest(STYLE)}\"" in page("a page without anything to do", [])
 
 
 def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title():
@@ -108,3 +112,34 @@ def test_a_stage_that_takes_turns_is_as_busy_as_its_own_work_makes_it(late):
     limiting = next(row for row in loads if row["op_id"] == late["diagnosis"]["op_id"])
     limiting |= {"chained": True, "loop_rate": 10.0, "rate": 100.0, "utilisation": 1.0}
     assert [stage.busy for stage in stages_of(late) if stage.limits] == [0.1]
+
+
+def depth(op_id, t_ns, mean, low, high):
+    return {"op_id": op_id, "t_ns": t_ns, "mean_depth": mean, "low_depth": low, "high_depth": high, "capacity": 4}
+
+
+def test_the_panel_of_a_stage_has_its_own_queue_over_time_and_how_full_it_was():
+    stage = Stage("s", "map", "a.py:7", 2, 0.5, 2e6, 0.25, 4, limits=True, op_id=3, rate=20.0, pace=10.0)
+    curve = [depth(3, 10**9, 1.0, 0, 2), depth(3, 2 * 10**9, 2.0, 1, 4), depth(9, 0, 4.0, 4, 4)]
+    classes = [
+        {"op_id": 3, "bin": 0, "share": 0.25},
+        {"op_id": 3, "bin": 9, "share": 0.75},
+        {"op_id": 9, "bin": 5, "share": 1},
+    ]
+    drawn = "".join(panels([stage], curve, classes, {"Do": "Set it."}, "the launch"))
+    assert '<article class="panel limit" id="stage-3"' in drawn
+    assert [said for said in ("a.py:7", "2 workers, busy 50.0 %", "up to 20.0 batches a second; the training takes 10.0",
+                              "of capacity 4, 25.0 % full", "Set it.", "1.00 s</span><span>2.00 s since the launch",
+                              "least 0, most 4", "90 to 100 % full in 75.0 %") if said not in drawn] == []  # fmt: skip
+    assert re.findall('class="depth" points="([^"]*)"', drawn) == ["0,73.5 1000,50.0"]
+    assert re.findall('class="reach" points="([^"]*)"', drawn) == ["0,50.0 1000,3.0 1000,73.5 0,97.0"]
+    assert re.findall('height="([0-9.]+)"/>', drawn) == ["25.0", "75.0"]
+
+
+def test_only_the_stage_that_limits_has_advice_and_one_without_samples_no_drawing():
+    stage = Stage("s", "map", "", None, None, None, None, None, limits=False)
+    drawn = "".join(panels([stage], [], [], {"Do": "Set it."}, "the launch"))
+    assert 'id="stage-training"' in drawn
+    assert "not timed" in drawn
+    assert "Set it." not in drawn
+    assert "<svg" not in drawn
