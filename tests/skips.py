@@ -74,6 +74,7 @@ SKIPS = (
     *(Skip(f"{name} is not installed: make test-real", "of the extra `real`", lacks_module(name))
       for name in ("mindcv", "mindone", "mindyolo")),
     Skip("torchvision is not installed: make test-torch", "of the extra `torch`", lacks_module("torchvision")),
+    Skip("torch is not installed: make test-torch", "of the extra `torch`", lacks_module("torch")),
     Skip("transformers is not installed: make test-torch", "of the extra `torch`", lacks_module("transformers")),
     Skip("lightning is not installed: make test-torch", "of the extra `torch`", lacks_module("lightning")),
     Skip("takes minutes: PIPEPROF_LABEL=1 runs it", "labels of real trainings", lacks_variable("PIPEPROF_LABEL")),

@@ -112,7 +112,8 @@ def _other_number(loop: Loop, now: int, wanted: int) -> tuple[tuple[float, float
     first = 0.0 if now or not loop.epoch_batches else (rows - (made if made > loops else 0.0)) / loop.epoch_batches
     likely = _beside(made, loops, LIKELY) + first
     most = _beside(made * slower, loops + (0.0 if now else HANDED_NS), UNEVEN) * (1 + MARGIN) + first
-    least = max(made, loops) * (1 - MARGIN)
+    undisturbed = order + 1e9 / (loop.consumer_most or 1.0)
+    least = max(made, min(loops, undisturbed)) * (1 - MARGIN)
     basis = [because("loader_in_proportion", old=now, new=wanted)]
     limit: int | str = "consumer" if loops > made else _longest(loop)
     if wanted > now and _computes(turn):
@@ -120,12 +121,12 @@ def _other_number(loop: Loop, now: int, wanted: int) -> tuple[tuple[float, float
         spare = _spare(loop)
         if spare is None:
             return (batch, likely, least), limit, basis
-        crowded = batch / spare
+        crowded, relieved = (batch / times for times in spare)
         limit = _longest(loop) if crowded > max(likely, loops) else limit
         most = max(most, min(batch, crowded / (1 - CORES_ERROR)))
         likely = max(likely, crowded)
         if not loop.has_no_core:  # else they may get a core each, where what else runs has ended
-            least = max(least, crowded / (1 + CORES_ERROR))
+            least = max(least, relieved / (1 + CORES_ERROR))
     return (max(most, likely), likely, min(least, likely)), limit, basis
 
 
@@ -148,11 +149,18 @@ def _computes(turn: Sequence[Stage]) -> bool:
     return computing >= CPU_SHARE * sum(stage.work_ns or 0.0 for stage in turn)
 
 
-def _spare(loop: Loop) -> float | None:
-    """(P + free) / P: how much more its processes can compute; None when it is not known."""
+def _spare(loop: Loop) -> tuple[float, float] | None:
+    """(P + free) / P: how much more its processes can compute, likely and at most; None when it is not known.
+
+    More than one core for the loop, beside its workers', is of threads of libraries. They may only wait for work while
+    they compute, as OpenMP's do, and give their cores to whoever needs them. Programs beside the training share with
+    each of its processes: more of these get more.
+    """
     if loop.free_cores is None or not loop.process_cores:
         return None
-    return (loop.process_cores + loop.free_cores / loop.sharing) / loop.process_cores
+    room = loop.process_cores + loop.free_cores / loop.sharing
+    apart = sum(stage.cores or 0.0 for stage in loop.stages if stage.chained and stage.uses_processes)
+    return room / loop.process_cores, max(room, loop.room / loop.sharing) / min(loop.process_cores, 1.0 + apart)
 
 
 def _starts(loop: Loop, now: int, wanted: int, *, persistent: bool) -> tuple[float, float, float]:

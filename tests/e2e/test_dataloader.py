@@ -166,11 +166,11 @@ def of_library(name):
     ("example", "name", "evaluated"),
     [
         pytest.param("hugging_face_trainer.py", "Texts", 0, marks=of_library("transformers")),
-        pytest.param("lightning_module.py", "Pictures", 2 + 2 * 4, marks=of_library("lightning")),
+        pytest.param("lightning_module.py", "Pictures", 2 * 4, marks=of_library("lightning")),
     ],
 )
 def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded, example, name, evaluated):
-    """Each trains 40 steps; Lightning looks at two batches of its validation before the first one."""
+    """Each trains 40 steps; the two batches that Lightning validates before the first one are looked at, and no more."""
     script_of = EXAMPLES / example
     recording = recorded("other_torch.py", str(script_of))
     assert recording.done.returncode == 0, recording.done.stderr
@@ -183,6 +183,42 @@ def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded
     assert lead.stage.code.startswith(f"{script_of}:")
     warned = [code for code in recording.warned() if code.startswith("probe_failed")]
     assert warned == []
+
+
+PASSES = ("input_ns", "forward_ns", "backward_ns", "gradients_ns", "optimizer_ns", "after_ns")
+
+
+@of_library("torch")
+def test_steps_of_torch_with_accumulation_have_their_passes_which_add_up(recorded):
+    """320 rows in batches of 4, one update of two optimizers for each four batches, twice; 3 batches of validation."""
+    command = script("torch_steps.py")
+    plain = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment(), cwd=WORKLOADS)
+    recording = recorded("torch_steps.py")
+    assert recording.done.stdout == plain.stdout
+    steps = recording.training()
+    assert [row["updates"] for row in steps] == [2] * 40
+    assert [row["epoch"] for row in steps] == [0] * 20 + [1] * 20
+    assert sum(row["kind"] == "eval" for row in recording.rows("step")) == 2 * 3
+    for row in steps:
+        assert min(row[name] for name in ("forward_ns", "backward_ns", "optimizer_ns")) > 0
+        assert sum(row[name] for name in PASSES) == row["end_ns"] - row["start_ns"]
+
+
+@of_library("torch")
+def test_processes_of_torchrun_are_ranks_and_who_waits_has_a_long_backward_pass(pipeprof_in):
+    home = pipeprof_in("torchrun")
+    launcher = [home.python, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
+    recording = home.collect([*launcher, str(WORKLOADS / "torch_steps.py")], "-q")
+    assert recording.done.returncode == 0, recording.done.stderr
+    median = {}
+    for rank in (0, 1):
+        steps = [row for row in recording.rows("step") if row["rank"] == rank and row["kind"] != "eval"]
+        assert len(steps) == 20
+        for name in ("forward_ns", "backward_ns"):
+            median[rank, name] = sorted(row[name] for row in steps)[10]
+    slept = 4 * 30e6
+    assert median[1, "forward_ns"] > slept
+    assert median[0, "backward_ns"] > median[1, "backward_ns"] + slept / 2
 
 
 TUNED = '''"""A dataset that waits, and a loader without workers: `python train.py LIBRARY`."""
@@ -214,7 +250,7 @@ loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack)
 for epoch in range(2):
     for x, y in loader:
         step(x, y)
-        time.sleep(0.05)
+        time.sleep(0.08)
 '''
 
 
@@ -222,7 +258,7 @@ for epoch in range(2):
 @pytest.mark.measures
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in, library):
-    """Each batch of the unchanged side waits 120 ms, and two workers make them while the training takes 50."""
+    """Each batch of the unchanged side waits 120 ms; two workers make two of them meanwhile, and a step takes 80 besides."""
     home = pipeprof_in("tune")
     for name in ("loader_kinds.py", "parts.py"):
         (home.folder / name).write_text((WORKLOADS / name).read_text(encoding="utf-8"), encoding="utf-8")
@@ -232,11 +268,12 @@ def test_a_tuning_proves_more_workers_and_writes_them_into_the_call(pipeprof_in,
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["verdict"], found["final"]["batches"]) == ("proven", "same"), done.stderr
-    assert found["final"]["low"] > 1.2
+    assert found["final"]["ratio"] > 1.3
     [setting] = found["settings"]["operators"]
-    assert (setting["of_loader"], setting["workers"]) == (True, 2)
+    assert setting["of_loader"]
     assert found["patch"]["by_hand"] == []
     applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
-    line = "loader = LIBRARY.DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers=2)"
-    assert line in (home.folder / "train.py").read_text(encoding="utf-8")
+    lasting = ", persistent_workers=True" if setting.get("persistent") else ""
+    call = f"DataLoader(Rows(), batch_size=4, collate_fn=stack, num_workers={setting['workers']}{lasting})\n"
+    assert call in (home.folder / "train.py").read_text(encoding="utf-8")

@@ -62,12 +62,33 @@ def test_the_order_of_rows_is_made_in_the_loop_whatever_the_workers():
 def test_free_cores_limit_what_workers_that_compute_bring():
     computing = loop()
     stages = tuple(replace(one, kind="cpu") for one in computing.stages)
-    half = replace(computing, stages=stages, free_cores=0.5)
+    half = replace(computing, stages=stages, free_cores=0.5, cores=1.5)
     assert predict(half, Change(1, workers=4)).ratio == pytest.approx(1.5, rel=0.05)
     assert predict(replace(computing, stages=stages), Change(1, workers=4)).ratio > 3
     none = predict(replace(half, free_cores=0.0), Change(1, workers=4))
     assert (none.ratio, none.low) == (None, pytest.approx(1.0, abs=0.05))
     assert none.high > 3
+
+
+def test_threads_that_only_wait_for_work_may_give_their_cores_to_workers():
+    """The loop takes 1.7 cores, one of which its own thread can fill; 0.4 are idle."""
+    computing = loop(process_cores=1.7, free_cores=0.4, cores=2.1)
+    stages = tuple(replace(one, kind="cpu") for one in computing.stages)
+    found = predict(replace(computing, stages=stages), Change(1, workers=2))
+    assert found.high == pytest.approx(2.1 * 1.2, rel=0.02)
+    assert found.low <= 2.1 / 1.7
+    alone = replace(computing, stages=stages, process_cores=1.0, cores=1.4)
+    assert predict(alone, Change(1, workers=2)).high == pytest.approx(1.4 * 1.2, rel=0.02)
+
+
+def test_beside_other_programs_more_processes_may_get_more_of_the_cores():
+    """Of two cores other programs take one: what they leave idle is not all that workers get."""
+    computing = loop(process_cores=0.7, free_cores=0.3, cores=2.0)
+    stages = tuple(replace(one, kind="cpu", cores=0.3 if one.op_id == 1 else 0.0) for one in computing.stages)
+    found = predict(replace(computing, stages=stages), Change(1, workers=2))
+    assert found.high == pytest.approx(100 / 40 / 0.9, rel=0.02)  # two workers make a batch in 40 ms
+    quiet = predict(replace(computing, stages=stages, cores=1.0), Change(1, workers=2))
+    assert quiet.high == pytest.approx(1.0 / 0.7 * 1.2, rel=0.02)
 
 
 def test_a_short_stage_that_computes_does_not_make_a_loader_compute():
