@@ -158,7 +158,7 @@ def keep_pictures(page, name):
     Path(folder).mkdir(parents=True, exist_ok=True)
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
     before = page.viewport_size
-    for width in (400, 1400):
+    for width in (400, 1000, 1600):
         page.set_viewport_size({"width": width, "height": 900})
         page.reload()  # charts are as wide as the page was when they were drawn
         page.wait_for_function(DRAWN)

@@ -53,7 +53,8 @@ class ProbeOptions:
     after so many training steps, and not before `stop_after_s` of them in seconds (probe/stop.py). `run_id`: whose
     record it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs,
     `other_seed`: with other random numbers (probe/digest.py). `graph_lines`: which lines operators of graphs come
-    from (probe/graphs.py). `patches`: values in MindSpore's own memory may be changed (recorder.may_patch).
+    from (probe/graphs.py). `instructions`: those of Python are counted (probe/instructions.py). `patches`: values in
+    MindSpore's own memory may be changed (recorder.may_patch).
     """
 
     queue_interval_ms: int = 100
@@ -71,6 +72,7 @@ class ProbeOptions:
     digest_all: bool = False
     other_seed: bool = False
     graph_lines: bool = False
+    instructions: bool = False
     patches: bool = True
 
 

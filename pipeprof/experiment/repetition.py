@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
 
-# What both arms are recorded with: step times, queue samples, service times, op windows of about 1 % of the time.
-PROFILE = ProbeOptions()
+# What both arms are recorded with: step times, queue samples, service times, op windows of about 1 % of the time,
+# instructions of the first rows.
+PROFILE = ProbeOptions(instructions=True)
 OPTIONS = {"ops": "window", "queue_interval": 100, "service": True, "memory": True, "schedule": None}
 
 
@@ -48,7 +50,7 @@ class Bench(Clocks):
 
         Raises WorkloadError with its last words when it fails, KeyboardInterrupt when it was interrupted.
         """
-        probe = ProbeOptions(slow_down=slow_down) if slow_down else PROFILE
+        probe = replace(PROFILE, slow_down=slow_down) if slow_down else PROFILE
         options = OPTIONS | ({"slow_down": slow_down} if slow_down else {})
         trial = Trial(path, command, probe, options, workdir, env)
         failure = run_trial(trial).failure

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_OPS = 200  # with the most own time; the others are summed up
 CURVE_POINTS = 150  # of the steps of a repetition, for a picture
 OTHERS = "(others)"
+BATCH_ROWS, INSTRUCTIONS = "count/rows_per_batch", "instructions"
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 KINETO, LOADER = "import:kineto", "DataLoader"
 _NUMBER = re.compile(r"-op[0-9]+(#[0-9]+)?$")  # MindSpore counts all operators of a process; the count says nothing
@@ -127,7 +128,7 @@ def _values(engine: Engine, ops: Sequence[RepOp], stages: Sequence[RepPipelineOp
     for count in engine.typed(RepCount):
         add("count/compilations", count.rep, count.compilations)
         add("count/batches_per_epoch", count.rep, count.epoch_batches)
-        add("count/rows_per_batch", count.rep, count.batch_rows)
+        add(BATCH_ROWS, count.rep, count.batch_rows)
         add("bytes/batch", count.rep, count.batch_bytes)
         add("count/allocations", count.rep, count.allocations)
     for memory in engine.typed(RepMemory):
@@ -140,8 +141,19 @@ def _values(engine: Engine, ops: Sequence[RepOp], stages: Sequence[RepPipelineOp
         add(f"pipeline/{name}", stage.rep, stage.work_ns)
         add(f"count/rows/{name}", stage.rep, stage.source_rows)
         add(f"bytes/row/{name}", stage.rep, stage.row_bytes)
+        add(f"{INSTRUCTIONS}/{name}", stage.rep, stage.instructions)
+    _add_instructions(values, stages)
     _add_ops(values, ops)
     return dict(values)
+
+
+def _add_instructions(values: dict[str, dict[int, float]], stages: Sequence[RepPipelineOp]) -> None:
+    """Of all stages together, for a row: what a batch operator takes for a batch is shared by its rows."""
+    for stage in stages:
+        if stage.instructions is not None:
+            rows = values[BATCH_ROWS].get(stage.rep) if stage.op_type == "BatchOp" else 1
+            total = values[INSTRUCTIONS]
+            total[stage.rep] = total.get(stage.rep, 0.0) + stage.instructions / (rows or 1)
 
 
 def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[RepOp]) -> None:

@@ -287,6 +287,22 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
     _table(
+        "op_instructions",
+        "function of a pipeline operator whose first calls were counted",
+        _PIPELINE_ID,
+        _OP_ID,
+        ("part", "bigint", "", "which of the operator's functions, from 0 in the order in which they are called"),
+        ("calls", "bigint", "", "calls that were counted"),
+        (
+            "median",
+            "double",
+            "",
+            "instructions of the Python interpreter in a call: the median over them; 500,001 where there are more",
+        ),
+        ("least", "bigint", "", "fewest in a call"),
+        ("most", "bigint", "", "most in a call"),
+    ),
+    _table(
         "pipeline_edge",
         "connection of two pipeline operators",
         _PIPELINE_ID,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -18,11 +20,12 @@ from pipeprof.report.answer import Answer
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.build import build
 from pipeprof.report.output import has_colours
+from pipeprof.report.pictures.bars import bar, sparkline
 from pipeprof.report.table import print_drawn
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeprof.record.run import Run
 
@@ -32,6 +35,42 @@ VERDICT_S = 10.0  # between two verdicts, at least
 EARLY_S = 1.5  # of training steps: from then on, the verdict is final in nine of ten trainings (lab/notes/diagnosis.md)
 SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
 BAR = 20
+PAST = 40  # looks whose pace is drawn
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How fast a rank was in the last seconds, and what is left of its plan."""
+
+    steps: int
+    over_ns: float
+    steps_per_second: float
+    median_ns: float
+    data_wait_share: float | None = None
+    done: int | None = None
+    planned: int | None = None
+    left_ns: float | None = None
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """The queue behind an operator, now."""
+
+    op_type: str
+    depth: int
+    capacity: int
+
+
+class Rank(msgspec.Struct, frozen=True):
+    """What a look says of a rank."""
+
+    text: str
+    pid: int | None = None
+    pace: Pace | None = None
+    queues: list[Queue] = []
+
+
+def ranks_of(content: dict[str, Any]) -> list[Rank]:
+    """Those of a look."""
+    return msgspec.convert(content["ranks"], list[Rank])
 
 
 class Watch:
@@ -125,50 +164,84 @@ def text(content: dict[str, Any], form: str) -> str:
 
 def draw(console: Console, content: dict[str, Any]) -> None:
     """One look for people."""
-    console.print(_screen(content))
+    console.print(Group(*map(_text, lines(content))))
 
 
 def watch(looks: Iterator[dict[str, Any]]) -> None:
     """Each look in the place of the one before, on a terminal; Ctrl-C ends it."""
     console = Console(highlight=False, no_color=not has_colours())
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as shown:
+    past: dict[int | None, deque[float]] = defaultdict(lambda: deque(maxlen=PAST))
+    with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as shown:
         try:
             for content in looks:
-                shown.update(_screen(content), refresh=True)
+                for rank in ranks_of(content):
+                    past[rank.pid].append(rank.pace.steps_per_second if rank.pace else 0.0)
+                shown.update(dashboard(content, past, utf=console.encoding.startswith("utf")), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def _screen(content: dict[str, Any]) -> Group:
-    return Group(*(Text(escape.line(line)) for line in lines(content)))
+def dashboard(content: dict[str, Any], past: Mapping[int | None, Sequence[float]], *, utf: bool) -> Group:
+    """A look for a terminal of 80 x 24: the verdict and the machine first, then as many ranks as have room.
+
+    `past`: steps/s of the looks up to this one, by process.
+    """
+    ranks = ranks_of(content)
+    if not ranks:
+        return Group(*map(_text, lines(content)))
+    said = [line for line in _verdict(content["verdict"]) if line]
+    shown = [_text(line, "" if number else "bold") for number, line in enumerate(said)]
+    shown += [Text(), *(_text(line) for line in _machine(content["machine"]) if line)]
+    for rank in ranks:
+        paces = past.get(rank.pid, ())
+        shown += [Text(), _text(rank.text, "bold")]
+        shown += [Text("  steps/s ").append(sparkline(paces), "cyan")] if utf and len(paces) > 1 else []
+        shown += [*map(_text, _pace(rank.pace)), *(_queue(queue, utf=utf) for queue in rank.queues)]
+    return Group(*shown)
+
+
+def _text(line: str, style: str = "") -> Text:
+    return Text(escape.line(line), style)
+
+
+def _queue(queue: Queue, *, utf: bool) -> Text:
+    """Its bar; one that is empty, whose reader waits, in red."""
+    drawn = Text("  ").append(bar(_fill(queue), BAR, utf=utf), "cyan" if queue.depth else "bold red")
+    return drawn.append(escape.line(_behind(queue)))
 
 
 def lines(content: dict[str, Any]) -> list[str]:
     """A line for the run, one or two for each rank, its queues as bars, the machine, and the verdict so far."""
-    if not content["ranks"]:
+    ranks = ranks_of(content)
+    if not ranks:
         return [status.run_sentence(content)]
     shown = []
-    for row in content["ranks"]:
-        shown += [row["text"], *_pace(row["pace"]), *(_bar(queue) for queue in row["queues"])]
+    for rank in ranks:
+        queues = (f"  {bar(_fill(queue), BAR, utf=False)}{_behind(queue)}" for queue in rank.queues)
+        shown += [rank.text, *_pace(rank.pace), *queues]
     return shown + _machine(content["machine"]) + _verdict(content["verdict"])
 
 
-def _pace(pace: dict[str, Any] | None) -> list[str]:
+def _pace(pace: Pace | None) -> list[str]:
     if pace is None:
         return ["  no pace yet: fewer than two steps were recorded"]
-    share = pace["data_wait_share"]
+    share = pace.data_wait_share
     waiting = "" if share is None else f", {format_ratio(share)} of it waiting for data"
-    rate = f"{pace['steps_per_second']:.4g} steps/s, median step {format_ns(pace['median_ns'])}{waiting}"
-    shown = [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
-    if pace["left_ns"] is not None:
-        left = format_ns(pace["left_ns"])
-        shown.append(f"  step {pace['done']:,} of {pace['planned']:,}: {left} left at this pace")
+    rate = f"{pace.steps_per_second:.4g} steps/s, median step {format_ns(pace.median_ns)}{waiting}"
+    shown = [f"  {rate} ({format_count(pace.steps, 'step')} in {format_ns(pace.over_ns)})"]
+    if pace.left_ns is not None:
+        left = format_ns(pace.left_ns)
+        shown.append(f"  step {pace.done:,} of {pace.planned:,}: {left} left at this pace")
     return shown
 
 
-def _bar(queue: dict[str, Any]) -> str:
-    filled = round(BAR * min(1.0, queue["depth"] / queue["capacity"]))
-    return f"  {'#' * filled}{'.' * (BAR - filled)} {queue['depth']:>4} of {queue['capacity']:<4} {queue['op_type']}"
+def _fill(queue: Queue) -> float:
+    return queue.depth / queue.capacity
+
+
+def _behind(queue: Queue) -> str:
+    """What stands behind its bar."""
+    return f" {queue.depth:>4} of {queue.capacity:<4} {queue.op_type}"
 
 
 def _machine(machine: dict[str, Any] | None) -> list[str]:

@@ -2,7 +2,7 @@
 --
 -- Of several ranks the one where the stage works longest.
 --
--- Reads: op_service?, pipeline?, pipeline_load, pipeline_op?, pipeline_tree?
+-- Reads: op_instructions?, op_service?, pipeline?, pipeline_load, pipeline_op?, pipeline_tree?
 -- Gives, one row per (rep, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition
 --   pipeline_key    varchar  equal keys are the same pipeline again
@@ -19,6 +19,7 @@
 --   fill_ratio      double   0..1  mean fill of its output queue; null without one
 --   source_rows     bigint   rows  that a Python source says it has; null when it does not, and of others
 --   row_bytes       bigint   bytes  that its Python returned for a row, where every row has as many; null else
+--   instructions    double         of Python for a row, a batch for a batch operator; null when not counted
 WITH tree AS (
   SELECT
     rep, rank, pipeline_key, op_id,
@@ -37,6 +38,23 @@ sized AS (
   INNER JOIN pipeline_op USING (rep, rank, pipeline_id)
   LEFT JOIN op_service USING (rep, rank, pipeline_id, op_id)
   GROUP BY ALL
+),
+
+of_functions AS (
+  SELECT
+    rep, pipeline_key, op_id, part,
+    median(op_instructions.median) AS instructions
+  FROM pipeline
+  INNER JOIN op_instructions USING (rep, rank, pipeline_id)
+  GROUP BY ALL
+),
+
+counted AS (
+  SELECT
+    rep, pipeline_key, op_id,
+    sum(instructions) AS instructions
+  FROM of_functions
+  GROUP BY ALL
 )
 
 SELECT
@@ -52,10 +70,12 @@ SELECT
   max(pipeline_load.work_ns) AS work_ns,
   avg(pipeline_load.output_ratio) AS fill_ratio,
   max(sized.source_rows) AS source_rows,
-  max(sized.row_bytes) AS row_bytes
+  max(sized.row_bytes) AS row_bytes,
+  max(counted.instructions) AS instructions
 FROM pipeline_load
 LEFT JOIN tree USING (rep, rank, pipeline_key, op_id)
 LEFT JOIN sized USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN counted USING (rep, pipeline_key, op_id)
 WHERE op_id >= 0
 GROUP BY ALL
 ORDER BY rep, pipeline_key, op_id

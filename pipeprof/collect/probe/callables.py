@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 
-from . import delay, gil, recorder, sizes, where, workers
+from . import delay, gil, instructions, recorder, sizes, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
 FLUSHES = 4
@@ -39,6 +39,7 @@ class Cell:
         self.fetches = 0
         self.untold = 0  # calls before the last flush, which told of none
         self.timed = []
+        self.window = instructions.window()
 
     def skips(self):
         """Whether the next call is only counted."""
@@ -158,6 +159,11 @@ def flush(number=None):
         for cell in list(_cells):
             if number is not None and cell.number != number:
                 continue
+            counts = cell.window.take() if cell.window is not None else None
+            if counts:
+                recorder.REC.line(
+                    "instructions", t=at, pipeline=cell.number, node=cell.node, part=cell.part, counts=counts
+                )
             figures = cell.take()
             if figures is not None:
                 recorder.REC.line("calls", t=at, **figures)
@@ -210,14 +216,17 @@ def _timed_method(original, given=sizes.together):
 
     def call(self, *args):
         cell = self.__dict__.get(ATTRIBUTE)
-        spent = None
+        spent = counted = None
         try:
             if cell is not None and not cell.skips():
-                spent = cell.spent()
+                counted = cell.window and cell.window.next()
+                spent = None if counted else cell.spent()
                 begin_ns = now()
         except Exception:
-            spent = None
+            spent = counted = None
             recorder.REC.failed("callables")
+        if counted:
+            return cell.window.counted(counted, original, self, *args)
         if spent is None:
             return original(self, *args)
         result = None
@@ -249,16 +258,17 @@ def _timed_rows(cell, function, *args):
     now = recorder.now
     rows = iter(function(*args))
     while True:
-        spent = None
+        spent = counted = None
         try:
             if not cell.skips():
-                spent = cell.spent()
+                counted = cell.window and cell.window.next()
+                spent = None if counted else cell.spent()
                 begin_ns = now()
         except Exception:
-            spent = None
+            spent = counted = None
             recorder.REC.failed("callables")
         try:
-            row = next(rows)
+            row = cell.window.counted(counted, next, rows) if counted else next(rows)
         except StopIteration:
             return
         except BaseException as error:

@@ -176,6 +176,8 @@ class Pool:
 class Workers:
     """The worker processes of one operator of a tree. Written and forgotten like the cells of functions in threads."""
 
+    window = None  # what they execute is not counted
+
     def __init__(self, tree):
         self.tree = weakref.ref(tree)
         self.number = tree.number

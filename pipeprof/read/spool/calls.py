@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ def add_lock_waits(process: Process, out: RankRows, pipelines: Mapping[int, Pipe
                     "cpu", t_ns=out.at(event["t"]), scope="lock_wait", pipeline_id=pipelines[number].pipeline_id,
                     op_id=op_id, user_ratio=float(threads),
                 )  # fmt: skip
+
+
+def add_instructions(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
+    """What was counted of the first calls of each function."""
+    counts: dict[tuple[int, int, int], list[int]] = {}
+    for event in process.all("instructions"):
+        number, node, part = (int(event[name] or 0) for name in ("pipeline", "node", "part"))
+        op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
+        if op_id is not None:
+            counts.setdefault((number, op_id, part), []).extend(event.get("counts") or ())
+    for (number, op_id, part), found in sorted(counts.items()):
+        out.add(
+            "op_instructions", pipeline_id=pipelines[number].pipeline_id, op_id=op_id, part=part, calls=len(found),
+            median=median(found), least=min(found), most=max(found),
+        )  # fmt: skip
 
 
 def _calls_of_rows(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, int, list[Mapping[str, Any]]]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
-from pipeprof.read.spool.calls import add_calls, add_lock_waits
+from pipeprof.read.spool.calls import add_calls, add_instructions, add_lock_waits
 from pipeprof.read.spool.marks import OTHER_THREAD, Kind
 from pipeprof.read.spool.process import LATEST, Process
 from pipeprof.read.spool.step_rows import EVAL, StepRows
@@ -108,6 +108,7 @@ def add_pipelines(
     _add_service(process, out, pipelines)
     add_calls(process, out, pipelines)
     add_lock_waits(process, out, pipelines)
+    add_instructions(process, out, pipelines)
     _find_workers(process, out, pipelines)
     return pipelines
 

@@ -20,6 +20,7 @@ Row = dict[str, Any]
 
 SIDES = {"base": COLOURS[7], "new": COLOURS[0]}
 MOST_CHANGES = 20
+LABELS = 1.1  # room for the labels of the bars, beside the longest ones, on a narrow page, too
 _NOT_MEASURED = "Nothing inside a step was measured on both sides."
 KINDS = {
     "phase": ("phase of the step", COLOURS[6]),
@@ -136,9 +137,8 @@ def _bars(rows: Sequence[Row]) -> Row:
 
 
 def _with_room(low: float, high: float) -> list[float]:
-    """Where an axis ends: the label of a bar stands beyond it, and not on the names at the left."""
-    room = 0.4 * (high - low)
-    return [low - 1.7 * room if low else 0.0, high + room if high else 0.0]
+    """Where an axis ends: the labels of all bars stand at the right, and none on the names at the left."""
+    return [low, high + LABELS * (high - low)]
 
 
 def _labelled(row: Row) -> str:

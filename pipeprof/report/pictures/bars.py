@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LEAST_ROWS = 3  # stages, below which the picture says nothing
 BAR, NAME = 28, 28  # columns
 EIGHTHS = " ▏▎▍▌▋▊▉"
+HEIGHTS = "▁▂▃▄▅▆▇█"
 FULL, EMPTY, PLAIN = "█", "░", "#"
 
 
@@ -34,13 +35,20 @@ def _row(stage: Stage, *, utf: bool) -> Text:
     name = middle_cut(line(stage.name), NAME)
     share = "not timed" if stage.busy is None else f"busy {format_ratio(stage.busy)}"
     text = Text(f"{name:<{NAME}} ")
-    text.append(_bar(stage.busy or 0.0, utf=utf), style="bold red" if stage.limits else "cyan")
+    text.append(bar(stage.busy or 0.0, BAR, utf=utf), style="bold red" if stage.limits else "cyan")
     return text.append(f" {share}" + (", limits" if stage.limits else ""), style="bold" if stage.limits else "")
 
 
-def _bar(share: float, *, utf: bool) -> str:
-    filled = round(min(max(share, 0.0), 1.0) * BAR * 8)
+def bar(share: float, wide: int, *, utf: bool) -> str:
+    """A bar of so many columns; in ASCII where the terminal has no others."""
+    filled = round(min(max(share, 0.0), 1.0) * wide * 8)
     if not utf:
-        return (PLAIN * (filled // 8)).ljust(BAR, ".")
+        return (PLAIN * round(filled / 8)).ljust(wide, ".")
     part = EIGHTHS[filled % 8].strip()
-    return (FULL * (filled // 8) + part).ljust(BAR, EMPTY)
+    return (FULL * (filled // 8) + part).ljust(wide, EMPTY)
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A sign for each value, as high as it is beside the largest."""
+    most = max(values, default=0.0) or 1.0
+    return "".join(HEIGHTS[round(max(value, 0.0) / most * (len(HEIGHTS) - 1))] for value in values)

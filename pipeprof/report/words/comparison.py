@@ -8,7 +8,7 @@ from pipeprof.record.baseline_summary import format_value
 from pipeprof.report.words import first_of, gate
 from pipeprof.report.words.names import COMMUNICATION, INTERVALS, PHASES
 from pipeprof.units import format_change, format_changes
-from pipeprof.verdict.gate.causes import lead, stated_cause
+from pipeprof.verdict.gate.causes import INSTRUCTIONS, lead, stated_cause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 METRICS = {
     "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": PHASES["data_wait"],
     "first_step_time": "time to first step", "peak_memory": "peak memory",
+    "instructions": "Python instructions per row",
     "communication/exposed": COMMUNICATION["communication_exposed"],
     "communication/tail": COMMUNICATION["communication_tail"],
 }  # fmt: skip
@@ -31,6 +32,7 @@ COUNTED = {
 _OF_STAGES = {"count/rows/": "rows of `{}`", "bytes/row/": "size of a row of `{}`"}
 _FAMILIES = {
     "pipeline": "work of `{}` per batch",
+    "instructions": "Python instructions of `{}` per row",
     "op": "own time of `{}` per step",
     "count": "executions of `{}` per step",
 }
@@ -134,7 +136,9 @@ def _what(entry: Mapping[str, Any]) -> str:
     if kind == "phase":
         return INTERVALS.get(name, str(name))
     if kind == "pipeline_op":
-        return f"work of `{name}` per batch" if entry["measure"] == "work" else f"the wait for `{name}`"
+        of_measure = {"work": f"pipeline/{name}", INSTRUCTIONS: f"{INSTRUCTIONS}/{name}"}
+        measured = of_measure.get(entry["measure"])
+        return f"the wait for `{name}`" if measured is None else metric_name(measured)
     return f"{_structure(entry)} {entry['change']}" if kind == "structure" else _operator(entry)
 
 

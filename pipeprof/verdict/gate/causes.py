@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LARGE = 0.10  # of the change of the step time: an operator that became another one is the cause from there on
 BECAUSE = ("regressed", "improved", "acknowledged")  # verdicts that have a cause
+INSTRUCTIONS = "instructions"  # the metric of all stages together, and the measure of one
 OF_STEPS = ("step_time_median", "step_time_p90", "data_wait")  # what parts of a step can be the cause of
 
 
@@ -25,6 +26,11 @@ def phase(name: str, level: Level, share: float | None) -> Entry:
 def stage(name: str, level: Level, share: float | None, *, beside: bool) -> Entry:
     """A stage of the dataset pipeline; not `beside`: its time is what the loop waited for it."""
     return _entry("pipeline_op", name, level, share) | {"measure": "work" if beside else "wait"}
+
+
+def counted(name: str, level: Level) -> Entry:
+    """The instructions of a stage for a row."""
+    return _entry("pipeline_op", name, level, None) | {"measure": INSTRUCTIONS, "unit": ""}
 
 
 def operator(family: str, names: Sequence[str], level: Level, share: float | None, runs: Level | None) -> Entry:
@@ -54,13 +60,19 @@ def lead(verdict: Verdict) -> MetricVerdict | None:
 
 def stated_cause(verdict: str, metric: str, ratio: float | None, entries: Sequence[Entry]) -> Entry | None:
     """The cause of what a metric did; None for a verdict without a cause, and for what no part of a step explains."""
-    if verdict not in BECAUSE or metric not in OF_STEPS or ratio is None:
+    if verdict not in BECAUSE or metric not in (*OF_STEPS, INSTRUCTIONS) or ratio is None:
         return None
+    if metric == INSTRUCTIONS:
+        change = "grew" if ratio > 1 else "shrank"
+        return next(
+            (entry for entry in entries if (entry.get("measure"), entry.get("change")) == (metric, change)), None
+        )
     return cause(entries, grew=ratio > 1)
 
 
 def cause(entries: Sequence[Entry], *, grew: bool) -> Entry | None:
     """The most telling line: an operator that became another one, a setting, a stage, an operator, a phase."""
+    entries = [entry for entry in entries if entry.get("measure") != INSTRUCTIONS]
     waits = next((e["share"] for e in entries if e["kind"] == "phase" and e["name"] == "data_wait"), None)
     by_data = (waits or 0.0) >= 0.5
     for entry in entries:

@@ -69,8 +69,13 @@ def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence
     step = Step(levels, total, changed=changed or far)
     entries = [*_structure(step, facts), *_phases(step), *_stages(step), *_operators(step)]
     entries.sort(key=step.position)
+    entries += _instructions(levels)
     lead = causes.lead(verdict)
-    cause = causes.cause(entries, grew=lead is None or lead.ratio is None or lead.ratio > 1)
+    grew = lead is None or lead.ratio is None or lead.ratio > 1
+    if lead is not None and lead.name == causes.INSTRUCTIONS:
+        cause = causes.stated_cause(lead.verdict, lead.name, lead.ratio, entries)
+    else:
+        cause = causes.cause(entries, grew=grew)
     return [cause, *(entry for entry in entries if entry is not cause)] if cause else entries
 
 
@@ -140,6 +145,12 @@ def _stages(step: Step) -> list[dict[str, Any]]:
         if level.ratio is not None and (step.counts_beside(level) if beside else step.counts(level, share)):
             entries.append(causes.stage(name, level, share, beside=beside))
     return entries
+
+
+def _instructions(levels: Mapping[str, Level]) -> list[dict[str, Any]]:
+    """Stages whose Python executes more or less for a row."""
+    found = [pair for pair in _named(levels, f"{causes.INSTRUCTIONS}/") if pair[1].proven and pair[1].ratio is not None]
+    return [causes.counted(*pair) for pair in sorted(found, key=lambda pair: (-abs(pair[1].delta), pair[0]))]
 
 
 def _operators(step: Step) -> list[dict[str, Any]]:

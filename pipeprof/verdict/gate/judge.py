@@ -86,7 +86,7 @@ def judged(
         rule = policy.rule(name)
         if not sides[1].values:
             verdicts[name] = _entry(name, rule, sides, "missing", reasons=(note("not_in_new"),))
-        elif rule.exact:
+        elif rule.exact and not (rule.min_effect and _varies(sides)):
             verdicts[name] = _exact(name, rule, sides)
         else:
             case = _case(name, rule, sides, policy, centred.get(name))
@@ -265,12 +265,18 @@ def _why(case: _Case, p_value: float, held: float) -> Note:
     return note("too_noisy", p_value=worse_or_better, needed=held, better=p_value > 0.5)
 
 
+def _varies(sides: Sides) -> bool:
+    """Whether it differs between the repetitions of one side: then it is judged with its own noise."""
+    return any(len(set(side.values)) > 1 for side in sides)
+
+
 def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
-    if any(len(set(side.values)) > 1 for side in sides):
+    if _varies(sides):
         return _entry(name, rule, sides, "inconclusive", reasons=(note("count_varies"),))
     base, new = sides[0].values[0], sides[1].values[0]
     worse = new < base if rule.direction == "higher" else new > base
-    return _entry(name, rule, sides, "unchanged" if base == new else "regressed" if worse else "improved")
+    small = abs(new - base) < max(rule.min_effect * abs(base), rule.floor)
+    return _entry(name, rule, sides, "unchanged" if base == new or small else "regressed" if worse else "improved")
 
 
 def _entry(

@@ -30,7 +30,8 @@ class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
     A change counts from `min_effect` (relative) and `floor` (absolute, in `unit`) on; `margin` is the relative change
     inside which "unchanged" is said. `direction`: lower or higher is better. With `share`, the median over all metrics
     of the same prefix is taken out of each repetition first (common mode), so that a metric stands for its share.
-    An `exact` one is the same in every repetition: any difference counts, from one repetition on.
+    An `exact` one is the same in every repetition: a difference counts from one repetition on, of any size unless
+    `min_effect` or `floor` say more.
     """
 
     family: Family = "primary"
@@ -61,6 +62,7 @@ def _rules() -> dict[str, Rule]:
         "data_wait": Rule(unit="ns", min_effect=0.05, floor=50e3, margin=0.05),
         "first_step_time": Rule(family="informing", unit="ns", min_effect=0.05, floor=50e6, margin=0.10),
         "peak_memory": Rule(unit="bytes", floor=2**20),
+        "instructions": Rule(family="informing", exact=True, min_effect=0.005, floor=20),
     }
 
 
@@ -73,6 +75,7 @@ PREFIXES: dict[str, Rule] = {
     "communication/tail": Rule(unit="ns", min_effect=0.10, floor=50e3, margin=0.10),
     "communication/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "count/": Rule(family="deterministic", exact=True, min_effect=0.0, margin=0.0),
+    "instructions/": Rule(family="deterministic", exact=True, min_effect=0.0, margin=0.0),
     "bytes/": Rule(family="deterministic", exact=True, unit="bytes", min_effect=0.0, margin=0.0),
     "benchmark/": Rule(unit="s"),
 }

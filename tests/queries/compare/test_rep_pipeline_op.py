@@ -44,3 +44,9 @@ def test_rows_of_a_source_and_bytes_where_every_row_has_as_many(ask):
             row["out_bytes"] = size
         found = ask("compare/rep_pipeline_op", given, give="op_id source_rows row_bytes")
         assert found == [(0, None, None), (1, 160, expected)]
+
+
+def test_instructions_of_all_functions_of_a_stage(ask):
+    counted = [KEY | {"op_id": 1, "part": part, "calls": 8, "median": 10.5 * (part + 1)} for part in (0, 1)]
+    found = ask("compare/rep_pipeline_op", tables(op_instructions=counted), give="op_id instructions")
+    assert found == [(0, None), (1, 31.5)]

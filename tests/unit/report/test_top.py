@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -131,3 +132,30 @@ def test_the_verdict_is_not_made_anew_at_each_look(watch, monkeypatch):
     assert [look["verdict"]["training_steps"] for look in looks] == [5, 5, 5]
     assert looks[0]["verdict"]["training_ns"] == 1.5e9
     assert last.get("verdict") is None  # else that of `status`, of the whole run
+
+
+def shown(content, past=(), *, utf=True):
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True, color_system="standard")
+    console.print(top.dashboard(content, {9: past}, utf=utf))
+    return console.file.getvalue()
+
+
+def test_the_dashboard_begins_with_the_verdict_and_fits_a_terminal_of_80_by_24():
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown(LOOK, [10.0, 40.0, 80.0])).splitlines()
+    assert plain[0] == "So far (100 training steps): Input-bound."
+    assert "  steps/s ▂▅█" in plain
+    assert "  ██████████░░░░░░░░░░    8 of 16   BatchOp" in plain
+    assert len(plain) <= 24
+    assert max(map(len, plain)) <= 80
+
+
+def test_an_empty_queue_is_red_and_a_terminal_without_other_signs_has_ascii():
+    drawn = shown(LOOK)
+    assert [line.count("\x1b[1;31m") for line in drawn.splitlines() if "Op" in line] == [0, 1]
+    plain = shown(LOOK, [1.0, 2.0], utf=False)
+    assert plain.isascii()
+    assert "##########.........." in plain
+
+
+def test_without_a_rank_the_dashboard_says_what_is_known():
+    assert "no process of it has begun" in shown(LOOK | {"ranks": []})

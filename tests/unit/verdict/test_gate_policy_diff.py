@@ -53,7 +53,7 @@ def test_each_setting_says_whether_more_passes(content, key, effect):
 def test_every_setting_of_the_policy_is_looked_at():
     strange = {
         "alpha": 0.1, "looks": [9], "budget_s": 1.0, "least_reps": 9, "detect": 1.0, "power": 0.5, "least_jobs": 9,
-        "ignore_fingerprint": ["x"], "commands": ["x"], "acknowledge": [ENTRY], "metrics": {"data_wait": {
+        "ignore_fingerprint": ["x"], "commands": ["x"], "confirm": "other-runner", "acknowledge": [ENTRY], "metrics": {"data_wait": {
             "family": "secondary", "unit": "s", "direction": "higher", "min_effect": 1.0, "floor": 1.0, "margin": 1.0,
             "share": True, "exact": True,
         }},
