@@ -106,11 +106,11 @@ def limit_of(rates: dict[str, list[float]]) -> tuple[str, dict[str, float]]:
 
 def answer_of(said: dict[str, object]) -> str:
     """What pipeprof says limits, in the words of the labels."""
-    if said["code"] != "input_bound":
-        return "training"
     first = next(iter(said["advice"]), None)
     if first is not None and first["code"] == "loader_persistent":
         return "start-up"
+    if said["code"] != "input_bound":
+        return "training"
     return str(said["stage"])
 
 

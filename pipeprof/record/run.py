@@ -29,6 +29,7 @@ CUT = "cut"  # option of the manifest: a file of the spool had more than may be 
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 CURES = ("numpy", "openmp")  # codes of warnings that say the cure of what ended the command
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
+TRACED = "operators of PyTorch are not recorded, but imported: from the trace that its own profiler writes"
 UNSEEN_NS = 1_000_000_000  # what a kill may cost: marks are written twice a second, on a busy machine later than that
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _REP = re.compile("rep=(0|[1-9][0-9]{0,8})")

@@ -15,7 +15,19 @@ from pipeprof.record import checksums, lock
 from pipeprof.record.limits import BYTES
 from pipeprof.record.lock import launcher_alive, processes_alive
 from pipeprof.record.note import note
-from pipeprof.record.run import CURES, CUT, LAUNCHER, MANIFEST, UNFINISHED, UNSEEN_NS, Earlier, NotMeasured, Run, load
+from pipeprof.record.run import (
+    CURES,
+    CUT,
+    LAUNCHER,
+    MANIFEST,
+    TRACED,
+    UNFINISHED,
+    UNSEEN_NS,
+    Earlier,
+    NotMeasured,
+    Run,
+    load,
+)
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import utc_now
 
@@ -35,7 +47,6 @@ _EXPECTED = {
     "memory": "no memory sample was taken",
     "cpu": "no CPU sample was taken",
 }
-TRACED = "operators of PyTorch are not recorded, but imported: from the trace that its own profiler writes"
 _ASIDE = ".spool"  # what the spool is called while it is removed
 
 

@@ -32,11 +32,21 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     calls = [call for call in content["diagnosis"].get("loop_calls", ()) if is_of_callback(call, part)]
     given.place = place(calls[0]) if calls else ""
     given.action = training.advice(part)
-    if share < 1:
+    lasting = _lasting(content, part)
+    if lasting:  # its own gain: the first batch of an epoch is waited for within a step
+        given.action, given.place = f"{capital(str(lasting.get('action')))}.", lasting.get("place") or ""
+    elif share < 1:
         given.gain = f"The training would run {at_most(1 / (1 - share))} if this took no time"
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
+
+
+def _lasting(content: dict[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The advice that workers of a DataLoader live on, where gaps between epochs cost; None without it."""
+    advice = content.get("diagnosis", {}).get("suggestions", ())
+    between = part.get("part") == "epoch_gap"
+    return next((item for item in advice if between and item.get("code") == "loader_persistent"), None)
 
 
 def of_drift(content: dict[str, Any], _cause: Cause) -> Answer:

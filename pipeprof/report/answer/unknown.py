@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.finish import TRACED
+from pipeprof.record.run import TRACED
 from pipeprof.report.answer import command, data, doubts, shape
 from pipeprof.report.answer.shape import Answer, capital, measured, ops_of, sentence, unopposed, with_kind
 from pipeprof.report.words import training

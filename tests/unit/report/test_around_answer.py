@@ -19,9 +19,9 @@ RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "c
        "workdir": None, "git": None, "reps": []}  # fmt: skip
 
 
-def answer(part=PART, late=None):
+def answer(part=PART, late=None, **found):
     account = {"parts": [], "large": [part] if part else [], "leading": part, "slower": late}
-    diagnosis = {"process": None, "verdict": "not_measured", "network": None, "data_wait_share": None}
+    diagnosis = {"process": None, "verdict": "not_measured", "network": None, "data_wait_share": None, **found}
     return answered({"run": RUN, "diagnosis": diagnosis, "run_account": account})
 
 
@@ -43,6 +43,14 @@ def answer(part=PART, late=None):
 )
 def test_the_first_sentence_names_the_part_and_its_share(more, begin):
     assert answer(PART | more).sentence.startswith(begin)
+
+
+def test_between_epochs_the_workers_of_a_loader_are_let_live_on_where_that_is_advised():
+    advice = [{"code": "loader_persistent", "action": "let the workers live on", "place": "train.py:7"}]
+    given = answer(PART | {"part": "epoch_gap"}, suggestions=advice)
+    assert (given.action, given.place, given.gain) == ("Let the workers live on.", "train.py:7", "")
+    assert answer(PART | {"part": "epoch_gap"}).action.startswith("Make one iterator")
+    assert "checkpoints" in answer(suggestions=advice).action
 
 
 def test_numbers_gain_and_action_follow():

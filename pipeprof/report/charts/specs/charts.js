@@ -45,7 +45,7 @@ const drawNext = () => {
   const data = waiting.shift();
   const place = document.getElementById(data.dataset.chart);
   const spec = JSON.parse(data.textContent);
-  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
+  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120));
   if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
   spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
   return vegaEmbed(place, spec, options).then(() => {
