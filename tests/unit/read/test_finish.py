@@ -196,7 +196,7 @@ def test_the_spool_stays_when_the_tables_cannot_be_written(spooled, monkeypatch)
     def refuse(*_words):
         raise RunError("no space")
 
-    monkeypatch.setattr(store, "write", refuse)
+    monkeypatch.setattr(store, "write_arrow", refuse)
     with pytest.raises(RunError):
         finish(spooled.run)
     assert spooled.run.spool.is_dir()
@@ -339,14 +339,14 @@ def test_a_spool_that_was_deleted_under_a_recording_is_a_failed_run(spooled):
 def test_a_folder_that_was_deleted_while_its_tables_were_made_is_a_failed_run(spooled, monkeypatch):
     spooled.rep()
     spooled.process()
-    write = store.write
+    write = store.write_arrow
 
     def delete_first(run, table, *rest):
         if run.path.joinpath("run.json").exists():
             shutil.rmtree(run.path)
         return write(run, table, *rest)
 
-    monkeypatch.setattr(store, "write", delete_first)
+    monkeypatch.setattr(store, "write_arrow", delete_first)
     finish(spooled.run)
     assert state(load(spooled.run.path)) == ("failed", "its folder was deleted while it was recorded")
     assert not spooled.run.files("step")
@@ -418,7 +418,7 @@ def test_a_second_try_to_finish_takes_what_another_process_has_recovered(spooled
         raise RunError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write", refuse)
+        patch.setattr(store, "write_arrow", refuse)
         with pytest.raises(RunError):
             finish(spooled.run)
     open_run(spooled.run.path)

@@ -3,6 +3,7 @@
 // policy need allow nothing but this script.
 const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
 const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
+const LEGEND_WIDTH = 240; // px of an entry with a long label
 const widen = (part, width) => {
   if (typeof part.width === "number") part.width = width;
   for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
@@ -45,8 +46,9 @@ const drawNext = () => {
   const data = waiting.shift();
   const place = document.getElementById(data.dataset.chart);
   const spec = JSON.parse(data.textContent);
-  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120));
-  if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
+  const width = Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120);
+  widen(spec, width);
+  spec.config.legend.columns = Math.min(spec.config.legend.columns, Math.max(Math.floor(width / LEGEND_WIDTH), 1));
   spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
   return vegaEmbed(place, spec, options).then(() => {
     unlabelled(place);
