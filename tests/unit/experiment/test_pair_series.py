@@ -13,6 +13,7 @@ from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.pairs.series import Plan, Rate
 from pipeprof.experiment.runs import Measured, measure_pairs
 from pipeprof.experiment.whatif import verdict
+from pipeprof.read.spool.marks import Mark
 from pipeprof.read.spool.process import Process
 from pipeprof.report import document, speedup_text
 from pipeprof.report.words.speedup import speed_lines
@@ -33,7 +34,7 @@ def series(monkeypatch, tmp_path):
             made.append(f"{side}{pair}")
             assert probe.stop_after == plan.steps
             rate = rates[side][min(pair, len(rates[side]) - 1)]
-            process = Process(Path(), {}, ["mark"], [{"e": "cached"}])
+            process = Process(Path(), {}, [Mark(1, 0, 0, 0, 0, 1)], [{"e": "cached"}])
             return Measured(side, pair, folder / made[-1], Rate(rate, 50), 60, [process], PARTS[parts])
 
         monkeypatch.setattr(runs, "run_once", run_once)
