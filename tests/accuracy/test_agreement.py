@@ -28,7 +28,7 @@ from every import every
 from pipeprof.query.engine import Engine
 from pipeprof.query.measure import measure
 from pipeprof.read.spool.finish import open_run
-from pipeprof.report import html, markdown
+from pipeprof.report import html, markdown, section_markdown
 from pipeprof.report.build import build
 from pipeprof.report.sections.of_run import sections
 from pipeprof.report.summary import three_lines
@@ -103,7 +103,7 @@ def test_markdown_and_html_hold_every_cell_of_every_table(capture):
     shown = [cell for block in tables for row in block.rows for cell in row]
     assert Counter(cells) >= Counter(shown)  # the page has what the answer is about in front
     for block in tables:
-        for line in markdown.table(block):
+        for line in section_markdown.table(block):
             assert line in text
 
 

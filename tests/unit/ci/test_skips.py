@@ -54,6 +54,8 @@ def test_every_entry_is_the_reason_of_a_test():
     written = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py") if path.name != "skips.py")
     reasons = [skip.reason for skip in skips.SKIPS if not skip.reason.startswith("could not import")]
     begins = {
-        re.split(r"\.\*|mindcv|mindone|mindyolo", reason)[0] or "is not installed: make test-real" for reason in reasons
+        re.split(r"\.\*|mindcv|mindone|mindyolo|^(?:torch|transformers|lightning) ", reason)[0]
+        or "is not installed: make test-"
+        for reason in reasons
     }
     assert [begin for begin in begins if begin not in written] == []
