@@ -44,7 +44,7 @@ def test_a_generator_has_one_worker_whatever_was_asked_for_and_is_told_what_more
     assert last - first > 0.9 * 14 * 8 * 10_000_000
     content = json.loads(pipeprof.run("report", found.path, "--format", "json").stdout)
     advice = content["diagnosis"]["suggestions"]
-    assert [one["code"] for one in advice] == ["rows_by_number", "cheaper_reading", "bound"]
+    assert [one["code"] for one in advice] == ["rows_by_number", "cheaper_reading", "keep_rows", "bound"]
     screen = content["first_screen"]
     assert "ive `slow_rows` `__getitem__` and `__len__`, with num_parallel_workers=2" in screen["action"]
     assert screen["gain"].startswith("The loop would run ")
