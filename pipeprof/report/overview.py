@@ -44,16 +44,20 @@ class Overview(msgspec.Struct):
         }
 
 
-def overview(run: Run) -> Overview:
-    """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
+def overview(run: Run, *, all_here: bool = True) -> Overview:
+    """The overview of a run whose tables are written. A damaged table is its `problem`, not an error.
+
+    `all_here`: else its files lie elsewhere, and only what is asked for is read.
+    """
     try:
-        return cached("overviews", checksums.as_it_lies(run), Overview, lambda: _asked(run))
+        return cached("overviews", checksums.as_it_lies(run), Overview, lambda: _asked(run, all_here=all_here))
     except PipeprofError as error:
         return Overview(problem=error.message)
 
 
-def _asked(run: Run) -> Overview:
-    checksums.refuse_changed(run, footers=False)
+def _asked(run: Run, *, all_here: bool) -> Overview:
+    if all_here:
+        checksums.refuse_changed(run, footers=False)
     rollup = stored(run)
     if rollup is not None:
         return _of_rollup(rollup)

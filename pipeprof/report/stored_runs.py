@@ -43,7 +43,7 @@ def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
             row |= {name: getattr(manifest, name) for name in ("state", "command", "source", "run_id")}
             row["started_at"] = utc_text(began(run, one.began_s))
             add_rollup(root, one, run)
-            summary = overview(run) if stored(run) is not None else None
+            summary = overview(run, all_here=False) if stored(run) is not None else None
         if summary is None:
             with copied(one.url) as copy:
                 summary = overview(copy)
