@@ -104,7 +104,7 @@ _COMMAND = re.compile(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]*")
 _OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "main", "nav", "h1", "h2", "p", "strong", "table", "thead",
     "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "figure", "figcaption", "svg", "rect",
     "line", "circle", "polyline", "div", "caption", "h3", "details", "summary", "section", "dl", "dt", "dd", "ol", "a",
-    "text"))  # fmt: skip
+    "text", "article", "polygon"))  # fmt: skip
 _OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<br>|<!-- pipeprof-gate:[\w.-]* -->")
 
 
@@ -203,7 +203,7 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         # a link within the page leads nowhere else
-        self.attributes |= {name for name, value in attrs if name != "href" or not re.fullmatch("#[a-z-]+", value)}
+        self.attributes |= {name for name, value in attrs if name != "href" or not re.fullmatch("#[a-z0-9-]+", value)}
 
 
 def check_html(text):

@@ -74,7 +74,10 @@ def _some(regime, trials, reps, random):
     logs = (median + process, p90 + process, wait + waits, first, _process(regime, settings, shape, random))
     # Drift and job effects are the machine's: memory does not know them.
     table = np.stack([log + (0 if at == 4 else shared) for at, log in enumerate(logs)], axis=2)
-    return np.exp(table) * np.array(list(LEVELS.values()))[:, None]
+    with np.errstate(over="ignore"):  # said of finite values at times, by some processors: checked below
+        values = np.exp(table)
+    assert np.isfinite(values).all()
+    return values * np.array(list(LEVELS.values()))[:, None]
 
 
 def _settings(regime, trials, random):

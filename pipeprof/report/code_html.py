@@ -21,7 +21,7 @@ _PARTS = re.compile(
 
 def code_lines(code: Sequence[str], language: str) -> list[str]:
     """`language`: `python`, `diff` (of Python), or `text`, which has no colours."""
-    shown = map(_changed if language == "diff" else _python if language == "python" else _plain, code)
+    shown = map(_changed if language == "diff" else _python if language == "python" else escape, code)
     return [to_copy(chr(10).join(shown), ' class="wide" tabindex="0"')]
 
 
@@ -31,6 +31,7 @@ def to_copy(shown: str, how: str = "") -> str:
 
 
 def _plain(text: str) -> str:
+    """With its tabs, which a patch needs."""
     return "\t".join(map(escape, text.split("\t")))
 
 
