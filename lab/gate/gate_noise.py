@@ -62,6 +62,9 @@ def steps(regime, trials, reps, seed):
     return LEVELS["step_time_median"] * np.exp(np.moveaxis(series, 0, -1) + process[..., None])
 
 
+LONGEST = 300.0  # of the logarithm of a time: heavy tails know no end, numbers do
+
+
 def _some(regime, trials, reps, random):
     shape = (trials, 2, reps)
     settings = _settings(regime, trials, random)
@@ -74,10 +77,7 @@ def _some(regime, trials, reps, random):
     logs = (median + process, p90 + process, wait + waits, first, _process(regime, settings, shape, random))
     # Drift and job effects are the machine's: memory does not know them.
     table = np.stack([log + (0 if at == 4 else shared) for at, log in enumerate(logs)], axis=2)
-    with np.errstate(over="ignore"):  # said of finite values at times, by some processors: checked below
-        values = np.exp(table)
-    assert np.isfinite(values).all()
-    return values * np.array(list(LEVELS.values()))[:, None]
+    return np.exp(np.minimum(table, LONGEST)) * np.array(list(LEVELS.values()))[:, None]
 
 
 def _settings(regime, trials, random):
