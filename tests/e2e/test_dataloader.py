@@ -178,9 +178,10 @@ def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded
     assert len(recording.training()) == 40
     assert sum(row["kind"] == "eval" for row in steps) == evaluated
     assert {row["updates"] for row in recording.training()} == {1}
-    lead = verdict_of(recording.run).verdict.lead
+    found = verdict_of(recording.run)
+    lead = found.verdict.lead
     assert (lead.code, lead.stage.op_type, lead.stage.name) == ("input_bound", "Dataset", name)
-    assert lead.stage.code.startswith(f"{script_of}:")
+    assert found.diagnosis["place"]["code"].startswith(f"{script_of}:")
     warned = [code for code in recording.warned() if code.startswith("probe_failed")]
     assert warned == []
 
