@@ -163,16 +163,16 @@ def of_library(name):
 
 
 @pytest.mark.parametrize(
-    ("example", "name", "evaluated"),
+    ("example", "words", "name", "evaluated"),
     [
-        pytest.param("hugging_face_trainer.py", "Texts", 0, marks=of_library("transformers")),
-        pytest.param("lightning_module.py", "Pictures", 2 * 4, marks=of_library("lightning")),
+        pytest.param("hugging_face_trainer.py", [], "Texts", 0, marks=of_library("transformers")),
+        pytest.param("lightning_module.py", ["--cost", "160"], "Pictures", 2 * 4, marks=of_library("lightning")),
     ],
 )
-def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded, example, name, evaluated):
+def test_a_trainer_of_torch_has_its_steps_and_the_slow_dataset_its_line(recorded, example, words, name, evaluated):
     """Each trains 40 steps; the two batches that Lightning validates before the first one are looked at, and no more."""
     script_of = EXAMPLES / example
-    recording = recorded("other_torch.py", str(script_of))
+    recording = recorded("other_torch.py", str(script_of), *words)
     assert recording.done.returncode == 0, recording.done.stderr
     steps = recording.rows("step")
     assert len(recording.training()) == 40
