@@ -11,7 +11,7 @@ from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
-from pipeprof.query.rows import JudgedStage, StorageUse, typed
+from pipeprof.query.rows import JudgedStage, typed
 from pipeprof.record.trials import trials_of
 from pipeprof.report import kept
 from pipeprof.report.answer import answer_of
@@ -84,9 +84,7 @@ def build(
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": load,
             },
-            "storage": msgspec.to_builtins(
-                storage_of(typed(JudgedStage, load), engine.typed(StorageUse), float(cores), trials)
-            ),
+            "storage": msgspec.to_builtins(storage_of(typed(JudgedStage, load), found.storage, float(cores), trials)),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),

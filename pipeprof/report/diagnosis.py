@@ -54,6 +54,8 @@ from pipeprof.verdict.pipeline import diagnose
 from pipeprof.verdict.verdict_from_queues import judge_fills
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeprof.query.engine import Engine
     from pipeprof.record.run import Run
 
@@ -89,12 +91,14 @@ def judged(
     waits: list[dict[str, Any]],
     pipelines: list[dict[str, Any]],
     contention: dict[str, Any] | None = None,
+    storage: Sequence[StorageUse] = (),
 ) -> dict[str, Any]:
     """The verdict on a run's data and step, with codes in place of words, and nothing of other programs.
 
-    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
+    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU;
+    `storage`: what caches are judged by.
     """
-    verdict = data_verdict(engine, run, waits, pipelines)
+    verdict = data_verdict(engine, run, waits, pipelines, storage)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
     verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
     verdict["modes"] = two_modes(engine.typed(StepLengths))
@@ -116,7 +120,11 @@ def _worded(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def data_verdict(
-    engine: Engine, run: Run, waits: list[dict[str, Any]], pipelines: list[dict[str, Any]]
+    engine: Engine,
+    run: Run,
+    waits: list[dict[str, Any]],
+    pipelines: list[dict[str, Any]],
+    storage: Sequence[StorageUse],
 ) -> dict[str, Any]:
     """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
     main = _main_pipelines(pipelines)
@@ -129,7 +137,7 @@ def data_verdict(
     decided = decisions(loads, steps, cores, alone=alone)
     verdict = diagnose(
         steps, decided, loads, sink=sink, cores=cores, trials=trials,
-        storage=engine.typed(StorageUse) if loads else (), environment=run.manifest.fingerprint.get("environment"),
+        storage=storage, environment=run.manifest.fingerprint.get("environment"),
     )  # fmt: skip
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.typed(PhaseSummary), sink)

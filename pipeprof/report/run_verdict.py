@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.query.rows import Course, HostAccount, HostRoom, RunAccount, typed
+from pipeprof.query.rows import Course, HostAccount, HostRoom, RunAccount, StorageUse, typed
 from pipeprof.record.run import UNFINISHED
 from pipeprof.report import kept
 from pipeprof.report.diagnosis import judged
@@ -35,7 +35,7 @@ class Findings:
 
     `summary`, `waits`, `pipelines`, `split`: rows of step/summary, step/data_wait, queue/pipelines, step/split;
     `drift`: of judge_course; `account`, `diagnosis`, `run_account`, `ranks`: as the report has them, without words;
-    `hang`: of hang_facts.
+    `hang`: of hang_facts; `storage`: of diagnose/storage.
     """
 
     summary: Rows
@@ -49,6 +49,7 @@ class Findings:
     ranks: dict[str, Any]
     hang: dict[str, Any] | None
     verdict: RunVerdict
+    storage: list[StorageUse]
 
     @property
     def several_ranks(self) -> bool:
@@ -62,7 +63,8 @@ def find(engine: Engine, run: Run) -> Findings:
     waits, pipelines = engine.rows("step/data_wait"), engine.rows("queue/pipelines")
     drift = judge_course(engine.typed(Course, blocks=BLOCKS))
     account = account_of(engine)
-    diagnosis = judged(engine, run, waits, pipelines, account["contention"])
+    storage = engine.typed(StorageUse) if pipelines else []
+    diagnosis = judged(engine, run, waits, pipelines, account["contention"], storage)
     several = len({row["rank"] for row in (*summary, *split)}) > 1
     ranks = rank_verdicts(engine, several=several)
     whole = run_account_of(engine, run, drift)
@@ -74,7 +76,7 @@ def find(engine: Engine, run: Run) -> Findings:
         diagnosis, whole, training=training, straggler=ranks["straggler"], replay=ranks["causes"], failed=failed,
         hang=stood,
     )  # fmt: skip
-    return Findings(summary, waits, pipelines, split, drift, account, diagnosis, whole, ranks, hang, verdict)
+    return Findings(summary, waits, pipelines, split, drift, account, diagnosis, whole, ranks, hang, verdict, storage)
 
 
 def _failure(run: Run) -> str | None:
