@@ -124,7 +124,7 @@ def data_verdict(
     run: Run,
     waits: list[dict[str, Any]],
     pipelines: list[dict[str, Any]],
-    storage: Sequence[StorageUse],
+    storage: Sequence[StorageUse] = (),
 ) -> dict[str, Any]:
     """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
     main = _main_pipelines(pipelines)
