@@ -14,7 +14,7 @@ from copies import copy_file
 # Stands for make and for python: notes how it was called, and fails where a word of FAILING is among its words.
 NOTES = """#!/bin/sh
 echo "$*" >> "$NOTED"
-for word in $FAILING; do case " $* " in *" $word "*) exit 2 ;; esac; done
+for word in $FAILING; do case " $* " in *" $word "*) echo "a line"; echo "FAILED tests/of.py of $word"; exit 2 ;; esac; done
 """
 PARTS = ["sbom", "test-duckdb", "demo", "test", "test-wheel", "test-slow", "test-real", "test-torch"]
 BESIDE, UNTIL = ["fresh-machine", "lint"], 2  # run beside the first of them
@@ -22,7 +22,7 @@ LINT = "lint, types, floors, site"
 
 
 # What `.ci/run` starts besides: its tests have no other program, and so whatever the machine has makes no difference.
-PROGRAMS = ("bash", "cat", "dirname", "mktemp", "rm", "sh", "sleep")
+PROGRAMS = ("bash", "cat", "cut", "dirname", "grep", "head", "mktemp", "rm", "sh", "sleep", "tee")
 
 
 def executable(path, text=NOTES):
@@ -101,7 +101,11 @@ def test_ci_goes_on_after_a_failure_and_names_it_at_the_end(ci, failing, named):
     done, targets = ci(failing)
     assert done.returncode == 1
     check_order(without_environment(targets))
-    assert done.stdout.partition("\nfailed:\n")[2].splitlines() == [f"  {name}" for name in named]
+    told = done.stdout.partition("\nfailed:\n")[2].splitlines()
+    assert [line for line in told if line.startswith("  ")] == [f"  {name}" for name in named]
+    # What made a part fail is told again, below its name.
+    told = {line for line in told if not line.startswith("  ")}
+    assert told == {f"FAILED tests/of.py of {word}" for word in failing.split()}
     assert done.stdout.count(" s  FAILED  ") == len(named)
 
 
@@ -121,7 +125,7 @@ def test_ci_goes_on_without_a_browser_and_says_so(ci, tmp_path):
     (tmp_path / "bin" / "chromium").unlink()
     done, targets = ci("update")
     assert done.returncode == 1
-    assert done.stdout.endswith("\nfailed:\n  browser\n")
+    assert done.stdout.endswith("\nfailed:\n  browser\nFAILED tests/of.py of update\n")
     check_order(without_environment(of_make(targets)))
 
 

@@ -10,12 +10,12 @@ import page_cost
 import pytest
 from archive import unpack
 from click.testing import CliRunner
-from conftest import steps
 from copies import copy_tree
 from documents import FINAL, PATCH, SEEN, trial, tuned
 
 from pipeprof.cli import cli
 from pipeprof.report import document, tune_text
+from tests.unit.report.conftest import steps
 
 pytestmark = pytest.mark.slow  # starts a browser
 
