@@ -102,6 +102,8 @@ class Pipeprof:
         """Record a command to its end."""
         out = out or self.out()
         how = {"capture_output": True, "text": True, "timeout": LIMIT_S, "check": False} | how
+        if how["text"]:
+            how["errors"] = "backslashreplace"  # a library may print bytes that are no text
         done = subprocess.run(
             words(*options, out=out, command=command), env=env or clean_environment(), cwd=cwd or self.folder, **how
         )
