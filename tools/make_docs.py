@@ -39,7 +39,7 @@ HERE = "https://github.com/pipeprof/pipeprof/blob/main"
 
 _TABLES_HEAD = f"""# Tables
 
-The tables of a run, `schema_version` {SCHEMA_VERSION}. Made by `tools/make_docs.py` from `pipeprof/record/schema.py`.
+The tables of a run, `schema_version` {SCHEMA_VERSION}. Made by `tools/make_docs.py` from `pipeprof/record/tables.txt`.
 Views on these tables: [queries](queries.md#views).
 
 A table is a folder of Parquet files, `RUN/<table>/rep=<n>/rank=<n>/part-*.parquet`, or a single file
