@@ -16,7 +16,7 @@ from pipeprof.record.plain_file import RefusedError, TooLargeError, cut_file, op
 
 ALLOWED = {  # what is ours (a template, a query) or the machine's (the process table, its nodes, the limit of a container)
     # or was opened through the one door
-    "query/header.py", "query/process_memory.py", "record/plain_file.py", "record/lock.py", "record/limits.py", "experiment/trial.py", "experiment/sweep/bench.py",
+    "query/header.py", "record/schema.py", "query/process_memory.py", "record/plain_file.py", "record/lock.py", "record/limits.py", "experiment/trial.py", "experiment/sweep/bench.py",
     "read/chrome/spill.py", "read/tables/ranks.py", "report/charts/chart.py", "report/charts/script.py", "experiment/peak.py", "experiment/workload.py", "experiment/tune/bench.py", "report/kept.py", "report/page.py",
 }  # fmt: skip
 
