@@ -75,7 +75,10 @@ def stage_of(diagnosis: Row) -> Stage | None:
 
 
 def chosen(diagnosis: Row) -> dict[str, Any] | None:
-    """The suggestion that is the advice: with the largest predicted gain, unless that is next to nothing."""
+    """The suggestion that is the advice: with the largest predicted gain, unless that is next to nothing.
+
+    One whose gain nobody knows stands before these, unless one of them brings more than any cure of the operator can.
+    """
     process = diagnosis.get("process")
     if process is not None and not process["leads"]:
         return None  # what was predicted counts on a free core
@@ -85,7 +88,12 @@ def chosen(diagnosis: Row) -> dict[str, Any] | None:
     if diagnosis["rule"] == SHARED:  # where cores are short, work that is only moved stays
         stay = [item for item in actions if item["code"] not in MOVES or item["gain"] is not None]
         actions = stay or actions
-    return next((item for item in actions if not is_little(item)), actions[0] if actions else None)
+    first = next((item for item in actions if not is_little(item)), actions[0] if actions else None)
+    bound = bound_of(diagnosis)
+    if first is None or first["gain"] is not None or bound is None:
+        return first
+    better = [item for item in actions if (item["gain"] or 0.0) > bound["gain_high"]]
+    return max(better, key=lambda item: item["gain"], default=first)
 
 
 def bound_of(diagnosis: Row) -> dict[str, Any] | None:

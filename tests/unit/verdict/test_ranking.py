@@ -292,3 +292,11 @@ def test_a_stage_is_weighed_against_all_that_take_cpu(other_cores, named):
         "facts": {"utilisation": 0.027, "cores": 0.022, "process_cores": 0.06},
     }  # fmt: skip
     assert (data_cause.stage_of(diagnosis) is not None) is named
+
+
+@pytest.mark.parametrize(("bound", "advised"), [(1.07, "keep_rows"), (4.5, "cheaper_rows"), (None, "cheaper_rows")])
+def test_advice_of_unknown_gain_stands_behind_what_brings_more_than_it_can(bound, advised):
+    """Seen: "make its rows cheaper", at most 1.07 times, was advised where kept rows bring 3.4 times."""
+    actions = [ACTION | {"code": "cheaper_rows"}, ACTION | {"code": "keep_rows", "gain": 3.4, "gain_low": 3.0}]
+    actions += [] if bound is None else [ACTION | {"code": "bound", "gain_high": bound}]
+    assert lead(data(suggestions=actions)).advice.code == advised
