@@ -105,6 +105,12 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     default=None,
     help="Run the operator's Python code in processes or in threads.  [default: as it is]",
 )
+@click.option(
+    "--cache",
+    is_flag=True,
+    default=None,
+    help="Keep the rows behind the operator in memory, which the first epoch fills; steps count from the second on.",
+)
 @pair_options(WHATIF_PAIRS)
 @folder_option("path", "New folder for the runs.  [default: pipeprof-whatif-TIME]")
 @redact_option
@@ -122,6 +128,7 @@ def whatif(
       pipeprof whatif RUN --op GeneratorOp --prefetch 64 --max-pairs 16
       pipeprof whatif RUN --op rotate --workers 2 --budget 10m
       pipeprof whatif RUN --op Collate --workers 2 --persistent
+      pipeprof whatif RUN --op decode --cache
 
     Runs the command (by default that of RUN) alternately without and with the new settings, until it is clear whether
     they are faster. Without a setting it tries the one that promises most of those that `tune` would try at this

@@ -16,6 +16,7 @@ from pipeprof.experiment.pairs.words import plan_line, standing_line
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.text import printable_all
+from pipeprof.units import format_bytes
 from pipeprof.verdict.speedup import answer_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 LIGHT = ProbeOptions(queue_interval_ms=0, ops="off", service=False, memory=False)
 HOST_INTERVAL_S = 5.0
+TOO_FEW_LATER = "too few steps after the first epoch, which fills the cache: each run has to train for more epochs"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Measured:
         """Events of one name from all its processes, those of the lowest rank first: which began first is chance."""
         ranked = sorted(self.processes, key=lambda process: process.about.get("rank") or 0)
         return [event for process in ranked for event in process.all(name)]
+
+    def of_later_epochs(self) -> Measured:
+        """Copy with the rate from the second epoch on. Raises MeasureError where too few steps follow the first."""
+        if self.later_rate is None:
+            raise MeasureError(f"run `{self.path}` has {TOO_FEW_LATER}")
+        return replace(self, rate=self.later_rate, part_rates=[])
 
     def without_marks(self) -> Measured:
         """Copy without the intervals of its processes, which take memory for each step."""
@@ -99,6 +107,7 @@ def measure_pairs(
         for side in sides(pairs):
             say(f"pair {pairs + 1}, {'unchanged' if side == 'a' else 'changed'}")
             run = run_once(folder, command, side, pairs, replace(probe_of(side, done), stop_after=plan.steps))
+            run = run.of_later_epochs() if plan.later else run
             say(f"  {run.rate.per_second:.2f} steps/s over {run.rate.steps} steps")
             done.append(run if pairs == 0 else run.without_marks())
         check(done[-2:])
@@ -151,6 +160,17 @@ def run_once(
     trained = sum(row["kind"] != "eval" for row in rows)
     later = steady_rate((row for row in rows if row["epoch"]), starts)
     return Measured(side, pair, path, rate, trained, ended.processes, rates_of_parts(rows), later)
+
+
+def kept_nothing(run: Measured) -> str | None:
+    """Why the cache of a run kept no rows; None where it had none, or kept some."""
+    for event in run.events("cache_stale"):
+        changed = f"`{event['value']}`, of what makes the rows, is not the same in every epoch"
+        return f"{changed}, so none were kept in run `{run.path}`"
+    for event in run.events("cache_full"):
+        limit = format_bytes(event["limit"])
+        return f"the rows take more than {limit}, or hold dicts, so none were kept in run `{run.path}`"
+    return None
 
 
 def changed_probe(**options: Any) -> ProbeOptions:

@@ -12,13 +12,16 @@ from pipeprof.query.rows import JudgedStage, typed
 from pipeprof.verdict import loop as measured
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import with_kinds
+from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.query.engine import Engine
+    from pipeprof.query.rows import StorageUse
     from pipeprof.record.run import Run
     from pipeprof.verdict.capacity import Loop
+    from pipeprof.verdict.storage import CachePoint
 
 CLEARLY_LONGER = 1.2  # times the wait of the lowest rank; ranks that are alike differ by less
 
@@ -94,6 +97,20 @@ def loop_of(pipeline: Pipeline, trials: Sequence[Mapping[str, Any]] = ()) -> Loo
     `trials`: of record/trials, what was measured of changes before.
     """
     return measured.loop_of(pipeline.load, float(os.cpu_count() or 1), [Trial(**one) for one in trials])
+
+
+def uses_of(pipeline: Pipeline, uses: Sequence[StorageUse]) -> list[StorageUse]:
+    """Those of the pipeline."""
+    place = {(stage.rep, stage.rank, stage.pipeline_key) for stage in pipeline.load[:1]}
+    return [use for use in uses if (use.rep, use.rank, use.pipeline_key) in place]
+
+
+def storage_advice(
+    pipeline: Pipeline, own: Sequence[StorageUse], loop: Loop
+) -> tuple[list[dict[str, Any]], list[CachePoint]]:
+    """What storage costs the pipeline, and the caches behind its operators, with what was measured of them before."""
+    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1), loop.trials)
+    return advice, [point for one in advice for point in one["points"]]
 
 
 def find_op(pipelines: Sequence[Pipeline], text: str) -> tuple[Pipeline, Mapping[str, Any]]:

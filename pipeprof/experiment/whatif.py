@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
-from operator import itemgetter
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,15 @@ from pipeprof.collect.launch import command_path
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
+from pipeprof.experiment.runs import Measured, changed_probe, kept_nothing, make_folder, measure_pairs, write_json
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import speedup
 from pipeprof.report.words.speedup import prediction_lines
+from pipeprof.verdict.candidate import Candidate, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import SOURCE, Change, Loop, Stage, as_predicted, settings_now
-from pipeprof.verdict.options import options
+from pipeprof.verdict.options import options, order
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.record.run import Run
+    from pipeprof.verdict.storage import CachePoint
 
 SCHEMA_VERSION = 1
 HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
-_HAS = itemgetter("workers", "uses_processes")
-CAN_SET = ("workers", "prefetch", "processes", "persistent")
+CAN_SET = ("workers", "prefetch", "processes", "persistent", "cache")
 OPERATOR_ARGUMENTS = {"workers": "num_parallel_workers", "prefetch": "prefetch size"}
 LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor", "persistent": "persistent_workers"}
 
@@ -53,6 +53,7 @@ class Wish:
     prefetch: int | None = None
     processes: bool | None = None
     persistent: bool | None = None
+    cache: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def run_whatif(
     def probe_of(side: Side, _done: Sequence[Measured]) -> ProbeOptions:
         return changed_probe(override=target.spec) if side == "b" else changed_probe()
 
+    plan = replace(plan, later=target.change.cache is not None)
     series = measure_pairs(folder, words, (plan, CHANGE), probe_of, _check_applied, say)
     content = _facts(run, target) | measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
@@ -121,8 +123,15 @@ def verdict(measured: Mapping[str, Any]) -> str:
 
 
 def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
-    from pipeprof.experiment.stages import find_op, loop_of, training_pipelines  # noqa: PLC0415 - starts threads
+    from pipeprof.experiment.stages import (  # noqa: PLC0415 - starts threads
+        find_op,
+        loop_of,
+        storage_advice,
+        training_pipelines,
+        uses_of,
+    )
     from pipeprof.query.engine import Engine  # noqa: PLC0415
+    from pipeprof.query.rows import StorageUse  # noqa: PLC0415
     from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
 
     run = open_run(path)
@@ -134,12 +143,14 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
             )
         pipeline, op = find_op(pipelines, wish.op)
         loop = loop_of(pipeline, trials_of(run))
-    change, now = _change(wish, op, loop), _now(op, loop)
+        _, points = storage_advice(pipeline, uses_of(pipeline, engine.typed(StorageUse)), loop)
+    chosen, now = _chosen(wish, op, loop, points), _now(op, loop)
+    change = chosen.changes[0]
     if all(now[name] == value for name, value in _settings(change).items()):
         raise UsageError(f"{_titled(op, loop)} already has these settings ({_listed(now, change)})",
                          "name another setting to try")  # fmt: skip
     spec = {"loader": True, "site": pipeline.site} if _loader_stage(op, loop) else _place(op, pipeline)
-    return run, Target(op, change, now, predict(loop, change), spec | _settings(change))
+    return run, Target(op, change, now, chosen.prediction, spec | _settings(change))
 
 
 def _place(op: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
@@ -158,11 +169,11 @@ def _now(op: Mapping[str, Any], loop: Loop) -> dict[str, Any]:
     """The settings as they are; `persistent` where that is known."""
     stage = _loader_stage(op, loop)
     if stage is not None:
-        return settings_now(loop, stage)
+        return settings_now(loop, stage) | {"cache": None}
     depths = {stage.capacity for stage in loop.stages if stage.capacity is not None}  # it is of all operators
     prefetch = min(depths, default=None) if len(depths) < 2 else None
-    workers, processes = _HAS(op)
-    return {"workers": workers, "prefetch": prefetch, "processes": bool(processes)}
+    now = {"workers": op["workers"], "processes": bool(op["uses_processes"])}
+    return now | {"prefetch": prefetch, "cache": None}
 
 
 def _settings(change: Change) -> dict[str, Any]:
@@ -185,19 +196,37 @@ def _loader_stage(op: Mapping[str, Any], loop: Loop) -> Stage | None:
     return next((stage for stage in loop.stages if stage.op_id == op["op_id"] and stage.chained), None)
 
 
-def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
-    """The change; without one asked for, the one that promises most. Raises UsageError."""
-    asked = {name: getattr(wish, name) for name in CAN_SET}
-    if all(value is None for value in asked.values()):
-        best = next((one.changes[0] for one in options(loop, op["op_id"]) if not one.is_unknown and one.may_pay), None)
+def _chosen(wish: Wish, op: Mapping[str, Any], loop: Loop, points: Sequence[CachePoint]) -> Candidate:
+    """The change and its prediction; without one asked for, the one that promises most. Raises UsageError."""
+    asked = {name: getattr(wish, name) for name in CAN_SET if getattr(wish, name) is not None}
+    kept = [cached(one, loop) for one in kept_rows(points) if one.op_id == op["op_id"]]
+    if not asked:
+        ranked = sorted([*options(loop, op["op_id"]), *kept], key=order)
+        best = next((one for one in ranked if not one.is_unknown and one.may_pay), None)
         if best is None:
             raise UsageError(
                 f"no setting is predicted to be better for {_titled(op, loop)}",
                 "name a setting to try, such as --workers 2",
             )
-        return as_predicted(best, op)
+        asked = _settings(best.changes[0])
+    if "cache" in asked:
+        return _cache(asked, kept, _titled(op, loop))
     (_check_loader if _loader_stage(op, loop) else _check_operator)(wish, op, loop)
-    return as_predicted(Change(op["op_id"], **asked), op)
+    change = as_predicted(Change(op["op_id"], **asked), op)
+    return Candidate(key_of(change), (change,), prediction=predict(loop, change))
+
+
+def _cache(asked: Mapping[str, Any], kept: Sequence[Candidate], title: str) -> Candidate:
+    """The cache behind the operator. Raises UsageError where other settings are asked for with it, or none can be."""
+    if len(asked) > 1:
+        raise UsageError("--cache is tried alone", "leave out the other settings")
+    if not kept:
+        raise UsageError(
+            f"no cache behind {title} is predicted to bring anything, or can be tried",
+            "it has to stand behind a source in Python and its maps, before the shuffle, the batch and random rows; "
+            "`pipeprof report RUN --section storage` lists what caches bring",
+        )
+    return kept[0]
 
 
 def _check_operator(wish: Wish, op: Mapping[str, Any], loop: Loop) -> None:
@@ -228,6 +257,9 @@ def _check_applied(runs: Sequence[Measured]) -> None:
     """Raises MeasureError when a changed run was not changed, or an unchanged one was."""
     for run in runs:
         applied, missed = run.events("override"), run.events("override_missed")
+        nothing = kept_nothing(run)
+        if nothing:
+            raise MeasureError(nothing)
         if run.side == "b" and not applied:
             why = missed[0]["why"] if missed else "no iterator was made where the recorded run made it"
             raise MeasureError(

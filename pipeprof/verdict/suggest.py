@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.candidate import WORTH, Candidate, cached
+from pipeprof.verdict.candidate import WORTH, Candidate, cached, kept_rows
 from pipeprof.verdict.capacity import (
     BESIDE,
     MANY_ROWS,
@@ -105,7 +105,7 @@ def suggestions(row: JudgedStage, kind: str | None, loop: Loop, *, shared: bool 
     advice.sort(key=lambda item: -(item.gain or 0.0))
     if kind == "host_saturated":
         advice.insert(0, Suggestion("stop_other_programs", op_id=row.op_id))
-    bound = _bound(row, loop)
+    bound = _bound(row, kind, loop)
     return advice if bound is None else [*advice, bound]
 
 
@@ -123,6 +123,7 @@ def beside_settings(
         yield Suggestion(
             "keep_rows", facts, best.op_id, place=best.site, basis=gained.basis,
             not_when={"code": "rows_change"} if best.python else None, **_gains(gained),
+            verify=_verify(best, loop, cached(best, loop), "--cache") if best in kept_rows(points) else None,
         )  # fmt: skip
     if row.is_python and kind in ("cpu", "gil") and loop.is_contended:
         for threads in one_thread(environment):
@@ -171,9 +172,11 @@ def _of(code: str, row: JudgedStage, facts: Mapping[str, Any] | None = None, **m
     return Suggestion(code, {"op": operator(row), "workers": row.workers, **(facts or {})}, row.op_id, **more)
 
 
-def _bound(row: JudgedStage, loop: Loop) -> Suggestion | None:
+def _bound(row: JudgedStage, kind: str | None, loop: Loop) -> Suggestion | None:
     """The most that any change of this stage can bring; None when that is nothing, or not known."""
     stage = next((stage for stage in loop.stages if stage.op_id == row.op_id), None)
+    if stage is not None and kind == "gil":  # which the stage by itself need not tell: an import knows no functions
+        stage = replace(stage, kind=kind, is_python=True)
     others = loop if stage is None else without_lock(loop, stage)
     bound = most(row, others)
     if bound is None or bound < WORTH:
@@ -524,7 +527,7 @@ def _fewer(row: JudgedStage, loop: Loop) -> Suggestion | None:
     )  # fmt: skip
 
 
-def _verify(row: JudgedStage, loop: Loop, one: Candidate, options: str) -> str | None:
+def _verify(row: JudgedStage | CachePoint, loop: Loop, one: Candidate, options: str) -> str | None:
     """The command that tries it; the operator stands in it by its name where that is one word and its alone.
 
     None for what was measured before.

@@ -78,6 +78,25 @@ def test_a_second_worker_doubles_a_waiting_map(bound):
 
 
 @pytest.mark.measures
+@pytest.mark.parametrize("options", [("--cache",), ("--cache", "--workers", "2")])
+def test_a_cache_is_measured_from_the_second_epoch_on(bound, options):
+    """Rows that wait 60 ms are handed out from memory then."""
+    home, run = bound("loop", 12, 2)
+    done, out = whatif(home, run, "--op", "wait_60_ms", *options)
+    if len(options) > 1:
+        assert (done.returncode, "--cache is tried alone" in done.stderr) == (2, True)
+        return
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["change"] == {"cache": [None, 1 << 31]}
+    assert "rows kept in memory" in done.stderr
+    assert all(5 <= one["timed_steps"] <= 12 for one in found["runs"])
+    assert found["measured"]["ratio"] > 3
+    assert found["prediction"]["high"] is None or found["prediction"]["high"] > 3
+    assert epochs(home, out / "a0") == epochs(home, out / "b0")
+
+
+@pytest.mark.measures
 @pytest.mark.parametrize("kind", ["loop", "model"])
 def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kind):
     """Each batch of the unchanged side waits for 240 ms of sleep; the other side never does."""

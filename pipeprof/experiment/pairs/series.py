@@ -52,13 +52,15 @@ class Ratio:
 class Plan:
     """How many pairs: at least, at most, and the seconds within which they have to stay.
 
-    `steps`: training steps after which each run is ended; None: the whole training is run.
+    `steps`: training steps after which each run is ended; None: the whole training is run. `later`: only steps from the
+    second epoch on count, as where the first fills a cache.
     """
 
     least: int
     most: int
     budget_s: float | None = None
     steps: int | None = None
+    later: bool = False
 
     def stop(self, pairs: int, spent_s: float, *, decided: bool) -> Stopped | None:
         """Why no further pair follows on so many that took so long; None where one does.

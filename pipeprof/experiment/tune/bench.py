@@ -17,14 +17,13 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.experiment.peak import watched_memory
-from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, run_once
+from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, kept_nothing, run_once
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.record.plain_file import remove
 from pipeprof.record.trials import Trials, trials_beside
-from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import SOURCE
@@ -32,7 +31,6 @@ from pipeprof.verdict.loader import STAGES
 from pipeprof.verdict.rules import MODERATE_WAIT
 from pipeprof.verdict.run_account import judge_run
 from pipeprof.verdict.small_files import small_files
-from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -226,19 +224,14 @@ def cpu_seconds(path: Path) -> float:
 
 def _check_applied(done: Measured, override: Mapping[str, Any] | None) -> None:
     """Raises MeasureError for a run whose settings were not all applied, or whose cache kept nothing."""
-    stale = done.events("cache_stale")
-    if stale:
-        why = f"`{stale[0]['value']}`, of what makes the rows, is not the same in every epoch"
-        raise MeasureError(f"{why}, so none were kept in run `{done.path}`")
+    why = kept_nothing(done)
+    if why:
+        raise MeasureError(why)
     applied = {event["node"] for event in done.events("override")}
     if override is not None and len(applied) < len(override["changes"]):
         missed = done.events("override_missed")
         why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
         raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
-    full = done.events("cache_full")
-    if full:
-        limit = format_bytes(full[0]["limit"])
-        raise MeasureError(f"the rows take more than {limit}, or hold dicts, so none were kept in run `{done.path}`")
 
 
 def _later_epoch(digests: Sequence[Mapping[str, Any]]) -> bool:
@@ -261,7 +254,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     `trials`: of record/trials, what was measured of changes of the same training.
     """
     with signals_held():
-        from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
+        from pipeprof.experiment.stages import loop_of, storage_advice, training_pipelines, uses_of  # noqa: PLC0415 - starts threads
         from pipeprof.query.engine import Engine  # noqa: PLC0415
         from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse  # noqa: PLC0415
         from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
@@ -287,11 +280,9 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     own_ops = {row["op_id"]: row for row in made_ops if row["pipeline_id"] not in others_ids}
     origins = {op_id: {name: row.get(name) for name in ("site", "callers")} for op_id, row in own_ops.items()}
     ops = [{**asdict(stage), **origins.get(stage.op_id, {})} for stage in pipeline.load if stage.node is not None]
-    place = {(stage.rep, stage.rank, stage.pipeline_key) for stage in pipeline.load[:1]}
-    own = [use for use in storage if (use.rep, use.rank, use.pipeline_key) in place]
+    own = uses_of(pipeline, storage)
     loop = loop_of(pipeline, trials)
-    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1), loop.trials)
-    caches = [point for one in advice for point in one["points"]]
+    advice, caches = storage_advice(pipeline, own, loop)
     lines = (f"{row['site'] or ''}\n{row.get('callers') or ''}" for row in made_ops if row["pipeline_id"] in others_ids)
     others = frozenset(filter(None, "\n".join(lines).split("\n")))
     sizes = {point.op_id: point.row_bytes for point in caches if point.row_bytes}

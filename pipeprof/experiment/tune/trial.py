@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.runs import TOO_FEW_LATER
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER
 from pipeprof.experiment.tune.facts import changes_of, prediction_facts, what_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs
@@ -35,8 +36,7 @@ def rates_of_sides(plain: RunResult, changed: RunResult, after: Settings) -> tup
     if not after.keeps_rows:
         return plain.rate, changed.rate
     if plain.later is None or changed.later is None:
-        why = "too few steps after the first epoch, which fills the cache: each run has to train for more epochs"
-        raise ChangedSideError(why)
+        raise ChangedSideError(TOO_FEW_LATER)
     return plain.later, changed.later
 
 

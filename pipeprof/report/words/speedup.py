@@ -26,15 +26,17 @@ def change(item: Mapping[str, Any]) -> str:
         text = "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
     if item["op"] == "environment":
         text = ", ".join(f"{name}={new}" for name, (_, new) in item["change"].items())
-    if "cache" in item["change"]:
-        text = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
     return f"{item['op']}{named}: {text}"
 
 
 def values(changed: Mapping[str, Sequence[Any]]) -> str:
     """`workers 1 -> 2, processes no`: what stays as it is, is one value."""
     return ", ".join(
-        f"{name} {_value(new)}" if old == new else f"{name} {_value(old)} -> {_value(new)}"
+        f"rows kept in memory, at most {format_bytes(new)}"
+        if name == "cache"
+        else f"{name} {_value(new)}"
+        if old == new
+        else f"{name} {_value(old)} -> {_value(new)}"
         for name, (old, new) in changed.items()
     )
 

@@ -177,7 +177,7 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
 def _keep_rows(facts: Facts) -> tuple[str, str]:
     """A cache behind an operator, which the first epoch fills."""
     size = "of unknown size" if facts["bytes"] is None else format_bytes(facts["bytes"])
-    kept = f"the rows behind {op_label(facts['op'])} in memory ({size}; `pipeprof tune` can try it)"
+    kept = f"the rows behind {op_label(facts['op'])} in memory ({size})"
     return f"keep {kept}, from the second epoch on", ""
 
 

@@ -439,6 +439,8 @@ def test_rows_kept_in_memory_have_the_gain_that_tune_expects_of_the_same_cache()
         if one.key == "1:cache=2147483648"
     )
     assert (kept.code, kept.op_id, kept.place, kept.not_when) == ("keep_rows", 1, "a.py:1", {"code": "rows_change"})
+    assert kept.verify is None  # of no source in Python, as far as is known
+    assert beside([SOURCE_POINT, POINT])[0].verify == "pipeprof whatif RUN --op 1 --cache"
     assert (kept.gain, kept.gain_low, kept.gain_high) == (
         tried.prediction.ratio,
         tried.prediction.low,
@@ -466,3 +468,13 @@ def test_one_thread_is_advised_where_python_computes_without_an_idle_core_and_no
     assert beside([], environment={"MKL_NUM_THREADS": "2"}, **CROWDED) == []
     for other in ({"idle_share": 0.5}, {"kind": "wait"}, {"is_python": False}):
         assert beside([], **(CROWDED | other)) == [], other
+
+
+@pytest.mark.parametrize(("kind", "bounded"), [("cpu", 1.1), ("gil", 4.0 * BESIDE_WAITING)])
+def test_a_source_that_waited_for_the_lock_bounds_nothing(kind, bounded):
+    """Of a profile that does not say what its operators run, the verdict alone knows that Python holds the lock."""
+    row = stage(kind="cpu", is_python=False, cores=0.9)
+    source = stage(2, "GeneratorOp", rate=11.0, cores=0.02, is_python=True)
+    rows = [row, source]
+    (bound,) = (item for item in suggestions(row, kind, loop_of(rows, 8.0)) if item.code == "bound")
+    assert bound.gain_high == pytest.approx(bounded)
