@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 MAX_THREADS = 8
 _ALONE_ROWS = 122_880  # of all tables; DuckDB shares out a table in pieces of so many: threads only cost time below
 _BATCH = 4096  # rows
+_SHORT = 1000  # rows of an answer that is kept while the engine is open: parts of one report ask for the same
 _ARROW_BATCH = 1 << 16
 _ROW_BYTES = 512  # of a row in Python
 _MEMORY_TIMES = 6  # of what queries keep: with an answer, and what allocators set aside
@@ -90,6 +91,7 @@ class Engine:
         self._given: set[str] = set()  # tables and views
         self._empty: dict[str, bool] = {}  # as far as is known of what was recorded
         self._damaged: PipeprofError | None = None  # what is wrong with the kept answers
+        self._heard: dict[tuple[str, str], list[dict[str, Any]]] = {}  # short answers, by their questions
         self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
     @classmethod
@@ -166,12 +168,17 @@ class Engine:
         return self._fetch(*self._prepared(name, params))
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
-        """As `ask`, one dict per row, without the time that it takes to import Arrow."""
+        """As `ask`, one dict per row, without the time that it takes to import Arrow. A short answer is asked for once."""
         asked = params if self._part is None else params | self._part.key
         answer = None if self.answers is None else self.answers.find(name, asked)
         if answer is not None:
             return answer
+        question = name, repr(sorted(params.items()))
+        if question in self._heard:
+            return [dict(row) for row in self._heard[question]]
         rows = self._asked(name, params)
+        if len(rows) <= _SHORT:
+            self._heard[question] = [dict(row) for row in rows]
         if self.answers is not None:
             self.answers.note(name, asked, rows)
         return rows
@@ -235,6 +242,7 @@ class Engine:
         self._made.add(name)
         self._given.add(name)
         self._empty.clear()
+        self._heard.clear()
         self._connection.register("given", rows)
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")

@@ -39,6 +39,15 @@ def test_a_query_answers_with_an_arrow_table(engine):
     assert table.schema.field("dur_ns").type == pa.int64()
 
 
+def test_a_short_answer_is_asked_for_once(engine, monkeypatch):
+    """And whoever changes its rows changes those of nobody else."""
+    first = engine.rows("step/slowest", top=1)
+    first[0]["dur_ns"] = 0
+    monkeypatch.setattr(engine, "_asked", lambda name, params: [{"asked": (name, dict(params))}])
+    assert [row["dur_ns"] for row in engine.rows("step/slowest", top=1)] == [30, 10]
+    assert engine.rows("step/slowest", top=2) == [{"asked": ("step/slowest", {"top": 2})}]
+
+
 def test_rows_are_dicts(engine):
     assert engine.rows("step/summary")[0]["mean_ns"] == 20.0
 
