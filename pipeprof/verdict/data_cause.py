@@ -85,15 +85,28 @@ def chosen(diagnosis: Row) -> dict[str, Any] | None:
     actions: list[dict[str, Any]] = [item for item in diagnosis["suggestions"] if item["code"] != BOUND]
     if diagnosis["op_id"] is not None and stage_of(diagnosis) is None:
         return None
-    if diagnosis["rule"] == SHARED:  # where cores are short, work that is only moved stays
-        stay = [item for item in actions if item["code"] not in MOVES or item["gain"] is not None]
+    shared = diagnosis["rule"] == SHARED
+    if shared:  # where cores are short, work that is only moved stays
+        stay = [item for item in actions if item["code"] not in MOVES or _predicted(item)]
         actions = stay or actions
     first = next((item for item in actions if not is_little(item)), actions[0] if actions else None)
-    bound = bound_of(diagnosis)
-    if first is None or first["gain"] is not None or bound is None:
+    most = _most(diagnosis)
+    if first is None or _predicted(first) or most is None or shared:
         return first
-    better = [item for item in actions if (item["gain"] or 0.0) > bound["gain_high"]]
-    return max(better, key=lambda item: item["gain"], default=first)
+    best = max(actions, key=_predicted)
+    return best if _predicted(best) > most else first
+
+
+def _predicted(item: Row) -> float:
+    """The gain that is predicted; 0 where none is."""
+    gain: float | None = item["gain"]
+    return gain or 0.0
+
+
+def _most(diagnosis: Row) -> float | None:
+    """Times as fast at most by any cure of the operator; None where that is not known."""
+    bound = bound_of(diagnosis)
+    return None if bound is None else bound["gain_high"]
 
 
 def bound_of(diagnosis: Row) -> dict[str, Any] | None:
@@ -116,8 +129,8 @@ def nearly_equal(diagnosis: Row) -> float | None:
     busy = any(doubt["code"] == "other_load" for doubt in _doubts(diagnosis))
     if diagnosis["rule"] != SHARED or freed is None or freed >= NEARLY_EQUAL or busy:
         return None
-    bound = bound_of(diagnosis)
-    return None if bound is None else float(max(bound["gain_high"], freed))  # the bound is that of one stage
+    most = _most(diagnosis)
+    return None if most is None else max(most, freed)  # the bound is that of one stage
 
 
 def estimated(freed: float) -> tuple[float, float]:
@@ -165,8 +178,8 @@ def _share(code: str, diagnosis: Row) -> float | None:
         freed = _fact(diagnosis, "freed")
         return waiting if freed is None else max(waiting or 0.0, 1 - 1 / freed)
     if code == LOCK:
-        held, bound = (diagnosis["facts"] or {}).get("gil_share"), bound_of(diagnosis)
-        lost = [] if bound is None else [1 - 1 / bound["gain_high"]]
+        held, most = (diagnosis["facts"] or {}).get("gil_share"), _most(diagnosis)
+        lost = [] if most is None else [1 - 1 / most]
         return max(waiting or 0.0, min([*lost, *([] if held is None else [held])], default=0.0))
     return waiting
 
@@ -189,14 +202,14 @@ def gain_of(diagnosis: Row, item: Row) -> Gain | None:
     """
     if item["gain"] is not None or (item["gain_low"] and item["gain_high"]):
         return Gain("measured" if item["trial"] else "predicted", item["gain"], item["gain_low"], item["gain_high"])
-    bound = bound_of(diagnosis)
+    most = _most(diagnosis)
     sets = item["new"] not in (None, item["old"])
     if sets or item["code"] in (*MOVES, OTHERS):
         return None
     alone = stage_freed(diagnosis) if diagnosis["rule"] == SHARED else None
     if alone is not None:
-        return Gain("estimated", alone, high=None if bound is None else bound["gain_high"])
-    return None if bound is None else Gain("bound", high=bound["gain_high"])
+        return Gain("estimated", alone, high=most)
+    return None if most is None else Gain("bound", high=most)
 
 
 def _evidence(diagnosis: Row, freed: float | None) -> Iterator[Evidence]:
