@@ -168,7 +168,7 @@ class Engine:
         return self._fetch(*self._prepared(name, params))
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
-        """As `ask`, one dict per row, without the time that it takes to import Arrow. A short answer is asked for once."""
+        """As `ask`, one dict per row, without the time that it takes to import Arrow; a short answer is asked once."""
         asked = params if self._part is None else params | self._part.key
         answer = None if self.answers is None else self.answers.find(name, asked)
         if answer is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from pipeprof.verdict.speedup import PARTS
 
@@ -18,8 +19,29 @@ Side = Literal["a", "b"]
 Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
-_TIMES = itemgetter("start_ns", "end_ns")  # of a step
-_ITERATOR = itemgetter("role", "iteration", "rank", "created_ns", "ready_ns", "closed_ns", "closing_ns")
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """What counts of a row of the table `step`."""
+
+    kind: str
+    rank: int
+    kind_step: int
+    start_ns: int
+    end_ns: int
+    epoch: int | None = None
+
+
+class _Iterator(msgspec.Struct, frozen=True):
+    """What counts of a row of the table `pipeline`."""
+
+    role: str | None
+    iteration: int | None
+    rank: int
+    created_ns: int
+    ready_ns: int
+    closed_ns: int | None
+    closing_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -92,12 +114,11 @@ def steady_rate(steps: Iterable[Mapping[str, Any]], starts: Sequence[Start] = ()
 def starts_of(pipelines: Iterable[Mapping[str, Any]]) -> list[Start]:
     """What the training's loaders took to start their workers and to end them, from rows of the table `pipeline`."""
     starts = []
-    for row in pipelines:
-        role, iteration, rank, created, ready, closed, closing = _ITERATOR(row)
-        if role == "train" and iteration is not None:
-            starts.append(Start(rank, created, ready))
-            if closing and closed:
-                starts.append(Start(rank, closed, closed + closing))
+    for row in msgspec.convert([row for row in pipelines if row.get("iteration") is not None], list[_Iterator]):
+        if row.role == "train":
+            starts.append(Start(row.rank, row.created_ns, row.ready_ns))
+            if row.closing_ns and row.closed_ns:
+                starts.append(Start(row.rank, row.closed_ns, row.closed_ns + row.closing_ns))
     return starts
 
 
@@ -107,7 +128,7 @@ def rates_of_parts(steps: Iterable[Mapping[str, Any]]) -> list[float]:
     Such a step may start the pipeline anew. [] where an eighth would have fewer than 5 steps.
     """
     rows = next(iter(_timed(steps)), [])
-    within_epochs = [after for before, after in pairwise(rows) if before["epoch"] == after["epoch"]]
+    within_epochs = [after for before, after in pairwise(rows) if before.epoch == after.epoch]
     borders = [len(within_epochs) * part // PARTS for part in range(PARTS + 1)]
     rates = [_rate(within_epochs[begin:end]) for begin, end in pairwise(borders)]
     per_second = [rate.per_second for rate in rates if rate is not None]
@@ -120,26 +141,25 @@ def ratio_of(a: Sequence[float], b: Sequence[float]) -> Ratio:
     return Ratio(median(ratios), min(ratios), max(ratios))
 
 
-def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[_Step]]:
     """The training steps that count, in order, of each rank."""
-    ranks: dict[int, list[Mapping[str, Any]]] = {}
-    for row in steps:
-        if row["kind"] == "train":
-            ranks.setdefault(int(row["rank"]), []).append(row)
-    ordered = [sorted(ranks[rank], key=lambda row: int(row["kind_step"])) for rank in sorted(ranks)]
+    ranks: dict[int, list[_Step]] = {}
+    for row in msgspec.convert(list(steps), list[_Step]):
+        if row.kind == "train":
+            ranks.setdefault(row.rank, []).append(row)
+    ordered = [sorted(ranks[rank], key=lambda row: row.kind_step) for rank in sorted(ranks)]
     return [rows[int(len(rows) * SKIPPED) :] for rows in ordered]
 
 
-def _between(rows: Sequence[Mapping[str, Any]], start: Start) -> int:
+def _between(rows: Sequence[_Step], start: Start) -> int:
     """What of a start lies between two of the steps."""
-    after = bisect_right(rows, start.begin_ns, key=lambda row: _TIMES(row)[0])
+    after = bisect_right(rows, start.begin_ns, key=lambda row: row.start_ns)
     if not 0 < after < len(rows):
         return 0
-    (_, ended), (begun, _) = _TIMES(rows[after - 1]), _TIMES(rows[after])
-    return int(max(0, min(start.end_ns, begun) - max(start.begin_ns, ended)))
+    return max(0, min(start.end_ns, rows[after].start_ns) - max(start.begin_ns, rows[after - 1].end_ns))
 
 
-def _rate(rows: Sequence[Mapping[str, Any]], starts: Sequence[Start] = ()) -> Rate | None:
-    total = sum(int(end - begin) for begin, end in map(_TIMES, rows))
-    total += sum(_between(rows, one) for one in starts if rows and one.rank == rows[0]["rank"])
+def _rate(rows: Sequence[_Step], starts: Sequence[Start] = ()) -> Rate | None:
+    total = sum(row.end_ns - row.start_ns for row in rows)
+    total += sum(_between(rows, one) for one in starts if rows and one.rank == rows[0].rank)
     return Rate(len(rows) * 1e9 / total, len(rows)) if len(rows) >= LEAST_STEPS and total > 0 else None

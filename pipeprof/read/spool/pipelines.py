@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +33,6 @@ INLINED = frozenset([
     "CacheLookupOp", "CacheMergeOp", "SyncWaitOp", "BarrierOp", "DataQueueOp", "RootOp", "TransferOp", "DeviceQueueOp",
 ])  # fmt: skip
 PYTHON_SOURCE = "GeneratorOp"
-_ENDED = itemgetter("number", "took")
 _SAVE = re.compile(r"[^.].*-[0-9]{1,18}")
 
 
@@ -70,8 +68,8 @@ def add_pipelines(
     process: Process, out: RankRows, roles: Mapping[int, str], warnings: list[str]
 ) -> dict[int, Pipeline]:
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
-    closed = {int(event["number"]): event for event in process.all("closed")}
-    closing = dict(map(_ENDED, process.all("workers_ended")))
+    closed = {number: events[-1] for number, events in _by_number(process.all("closed")).items()}
+    closing = {number: events[-1]["took"] for number, events in _by_number(process.all("workers_ended")).items()}
     sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
     epochs_of = _epoch_batches(process)
     last_fetches = _last_fetches(process)
