@@ -1,4 +1,4 @@
-"""What of a page is cut off, or lies on top of something else, as the browser laid it out."""
+"""What of a page is cut off, broken, empty, or on top of something else, as the browser laid it out; what no key reaches."""
 
 from __future__ import annotations
 
@@ -45,11 +45,44 @@ _FAULTS = """
         if (over(box, boxes[other]) > 3) faults.push(`${name(one)} lies on ${name(texts[other])}`);
     });
   }
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let count = 0; count < MOST_TEXTS && texts.nextNode(); count += 1) {
+    const text = texts.currentNode;
+    if (text.parentElement.closest("svg, script") || !shown(text.parentElement)) continue;
+    for (const {0: word, index} of text.data.matchAll(/\\S{6,}/g)) {
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size;
+      if (lines > 2 && word.length / lines < 8) faults.push(`broken letter by letter: ${word}`);
+    }
+  }
+  for (const one of document.querySelectorAll("main section, main table, main figure")) {
+    if (!shown(one)) continue;
+    const said = one.cloneNode(true);
+    said.querySelectorAll("h2, h3, thead, figcaption, script").forEach((part) => part.remove());
+    if (!said.textContent.trim() && !said.querySelector("svg")) faults.push(`empty: ${name(one)}`);
+  }
   return faults;
 }
+""".replace("MOST_TEXTS", "5000")
+_UNREACHED = """
+() => [...document.querySelectorAll("a[href], button:enabled, input, select, summary, [tabindex='0']")]
+  .filter((one) => one.checkVisibility({opacityProperty: true, visibilityProperty: true}) && !one.dataset.reached)
+  .map((one) => one.outerHTML.slice(0, 100))
 """
 
 
 def faults(page):
-    """A line for each part that is wider than its place, cut off, or on top of another one; texts of charts included."""
+    """A line for each part that is wider than its place, cut off, empty, or on top of another one, texts of charts
+    included, and for each word that is broken letter by letter.
+    """
     return page.evaluate(_FAULTS)
+
+
+def unreached(page):
+    """What can be used with the mouse, and is not reached with the Tab key: a line for each."""
+    page.evaluate("document.addEventListener('focusin', ({target}) => { target.dataset.reached = 'yes' })")
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(1 + len(page.evaluate(_UNREACHED))):
+        page.keyboard.press("Tab")
+    return page.evaluate(_UNREACHED)

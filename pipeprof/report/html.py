@@ -15,7 +15,7 @@ from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import figure
 from pipeprof.report.code_html import to_copy
 from pipeprof.report.kept import stored
-from pipeprof.report.page import page
+from pipeprof.report.page import chip, page
 from pipeprof.report.pictures import picture_of
 from pipeprof.report.section_html import section_lines
 from pipeprof.report.sections.of_run import sections
@@ -95,7 +95,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     chips += [(answer.confidence, f"confidence: {answer.confidence}")] if answer.confidence else []
     lines = [
         "<div>", f'<p class="headline">{words(answer.sentence)}</p>', '<ul class="chips">',
-        *(f'<li class="chip {kind}">{words(said)}</li>' for kind, said in chips), "</ul>", '<dl class="answer">',
+        *(chip(said, kind, "li") for kind, said in chips), "</ul>", '<dl class="answer">',
     ]  # fmt: skip
     texts = dict(labelled(answer))
     began = {"Since": since(content)}

@@ -52,8 +52,9 @@ def _print(console: Console, parts: Sequence[Section]) -> None:
 
 def _first(console: Console, content: dict[str, Any]) -> None:
     """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
-    lines = first_lines(content)
-    after = verdict_lines(answer_of(content), lines)
+    answer = answer_of(content)
+    lines = first_lines(content, answer)
+    after = verdict_lines(answer, lines)
     for number, line in enumerate(lines):
         if number == after and console.is_terminal:
             _picture(console, content, console.height - len(lines) - PROMPT, is_apart=not line)

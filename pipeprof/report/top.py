@@ -36,6 +36,7 @@ EARLY_S = 1.5  # of training steps: from then on, the verdict is final in nine o
 SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
 BAR = 20
 PAST = 40  # looks whose pace is drawn
+Past = dict[int | None, deque[float]]  # steps/s by process
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -80,19 +81,34 @@ class Watch:
         self._run = run
         self._verdict: dict[str, Any] | None = None
         self._judge_at = 0.0
+        self._wait_s = 0.0  # from the end of a look to the next
+        self._newest: dict[str, Any] | None = None
+        self._look_at = 0.0
 
     def looks(self) -> Iterator[dict[str, Any]]:
         """One dict after the other as long as the run is recorded, and one more when it has ended."""
         while True:
-            began = time.monotonic()
-            content = self.look()
-            took = time.monotonic() - began
-            if content["state"] == status.RECORDING:
-                content["verdict"] = self._judged(content["ranks"])
+            content = self._looked()
             yield content
             if content["state"] != status.RECORDING:
                 return
-            time.sleep(max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0))
+            time.sleep(self._wait_s)
+
+    def now(self) -> dict[str, Any]:
+        """The newest of these looks, for who asks at times of their own."""
+        if self._newest is None or time.monotonic() >= self._look_at:
+            self._newest = self._looked()
+            self._look_at = time.monotonic() + self._wait_s
+        return self._newest
+
+    def _looked(self) -> dict[str, Any]:
+        began = time.monotonic()
+        content = self.look()
+        took = time.monotonic() - began
+        if content["state"] == status.RECORDING:
+            content["verdict"] = self._judged(content["ranks"])
+        self._wait_s = max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0)
+        return content
 
     def look(self) -> dict[str, Any]:
         """What is known now: {run, state, ranks, machine, verdict}; times in ns, shares of 1.
@@ -170,15 +186,20 @@ def draw(console: Console, content: dict[str, Any]) -> None:
 def watch(looks: Iterator[dict[str, Any]]) -> None:
     """Each look in the place of the one before, on a terminal; Ctrl-C ends it."""
     console = Console(highlight=False, no_color=not has_colours())
-    past: dict[int | None, deque[float]] = defaultdict(lambda: deque(maxlen=PAST))
+    past: Past = defaultdict(lambda: deque(maxlen=PAST))
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as shown:
         try:
             for content in looks:
-                for rank in ranks_of(content):
-                    past[rank.pid].append(rank.pace.steps_per_second if rank.pace else 0.0)
+                remember(past, content)
                 shown.update(dashboard(content, past, utf=console.encoding.startswith("utf")), refresh=True)
         except KeyboardInterrupt:
             return
+
+
+def remember(past: Past, content: dict[str, Any]) -> None:
+    """Add the steps/s of each process in a look to those of the looks before."""
+    for rank in ranks_of(content):
+        past[rank.pid].append(rank.pace.steps_per_second if rank.pace else 0.0)
 
 
 def dashboard(content: dict[str, Any], past: Mapping[int | None, Sequence[float]], *, utf: bool) -> Group:
@@ -189,14 +210,14 @@ def dashboard(content: dict[str, Any], past: Mapping[int | None, Sequence[float]
     ranks = ranks_of(content)
     if not ranks:
         return Group(*map(_text, lines(content)))
-    said = [line for line in _verdict(content["verdict"]) if line]
+    said = [line for line in so_far(content["verdict"]) if line]
     shown = [_text(line, "" if number else "bold") for number, line in enumerate(said)]
-    shown += [Text(), *(_text(line) for line in _machine(content["machine"]) if line)]
+    shown += [Text(), *(_text(line) for line in machine_lines(content["machine"]) if line)]
     for rank in ranks:
         paces = past.get(rank.pid, ())
         shown += [Text(), _text(rank.text, "bold")]
         shown += [Text("  steps/s ").append(sparkline(paces), "cyan")] if utf and len(paces) > 1 else []
-        shown += [*map(_text, _pace(rank.pace)), *(_queue(queue, utf=utf) for queue in rank.queues)]
+        shown += [*map(_text, pace_lines(rank.pace)), *(_queue(queue, utf=utf) for queue in rank.queues)]
     return Group(*shown)
 
 
@@ -218,11 +239,12 @@ def lines(content: dict[str, Any]) -> list[str]:
     shown = []
     for rank in ranks:
         queues = (f"  {bar(_fill(queue), BAR, utf=False)}{_behind(queue)}" for queue in rank.queues)
-        shown += [rank.text, *_pace(rank.pace), *queues]
-    return shown + _machine(content["machine"]) + _verdict(content["verdict"])
+        shown += [rank.text, *pace_lines(rank.pace), *queues]
+    return shown + machine_lines(content["machine"]) + so_far(content["verdict"])
 
 
-def _pace(pace: Pace | None) -> list[str]:
+def pace_lines(pace: Pace | None) -> list[str]:
+    """How fast a rank is, and what is left."""
     if pace is None:
         return ["  no pace yet: fewer than two steps were recorded"]
     share = pace.data_wait_share
@@ -244,7 +266,8 @@ def _behind(queue: Queue) -> str:
     return f" {queue.depth:>4} of {queue.capacity:<4} {queue.op_type}"
 
 
-def _machine(machine: dict[str, Any] | None) -> list[str]:
+def machine_lines(machine: dict[str, Any] | None) -> list[str]:
+    """A blank line, and what the machine does."""
     if machine is None:
         return []
     job = f"{format_count(machine['processes'], 'process')} of this job: {machine['job_cores']:.2f} cores"
@@ -267,7 +290,8 @@ def _by_pace(ranks: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: dict[str, Any] | None) -> list[str]:
+def so_far(verdict: dict[str, Any] | None) -> list[str]:
+    """A blank line, and the verdict so far."""
     if verdict is None:
         return []
     screen, steps = verdict["first_screen"], format_count(verdict["training_steps"], "training step")

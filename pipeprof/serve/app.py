@@ -68,6 +68,8 @@ def app(site: Site, token: str, port: int) -> Starlette:
     """The addresses. A request without the token, in the address or then as a cookie, is refused."""
     routes = [
         Route("/", _answer(lambda _request: site.home())),
+        Route("/live", _answer(lambda _request: site.now())),
+        Route("/live/{name:path}", _answer(lambda request: site.now_of(request.path_params["name"]))),
         Route("/run/{name:path}", _answer(lambda request: site.run(request.path_params["name"]))),
         Route("/compare", _answer(lambda request: site.compare([*map(unquote, request.query_params.getlist("run"))]))),
         Route("/history", _answer(lambda _request: site.history())),

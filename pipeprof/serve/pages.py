@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report import runs, top
-from pipeprof.report.page import page, table
-from pipeprof.report.table import plain_text
+from pipeprof.report import runs
+from pipeprof.report.page import chip, page, table
+from pipeprof.serve import live
 from pipeprof.units import format_count, format_ns
 
 Row = dict[str, Any]
 
 HOME = '<nav aria-label="site"><a href="/">All runs</a></nav>'
-LEAST_POINTS = 2  # of a line
 KINDS = {"failed": "bad", "hang": "bad", "in_time": "good", "not_measured": "low"}  # how a verdict looks
-_AGAIN_S = 5  # between two looks at a run that is still recorded
 
 
-def listing(folder: Path, rows: Sequence[Row]) -> str:
-    """The runs of a folder; two that are ticked can be compared. `rows` as `report.runs.rows_of` gives them."""
+def listing(folder: Path, rows: Sequence[Row], looks: Mapping[str, live.Look], mark: str) -> str:
+    """The runs of a folder; two that are ticked can be compared. `rows` as `report.runs.rows_of` gives them.
+
+    `looks`: at those that are recorded, by name; `mark` changes with the list.
+    """
     title = f"Runs in {folder}"
+    now = live.place("/live", mark, recorded(rows, looks))
     if not rows:
-        return page(title, [f"<p>There are no runs in <code>{escape(str(folder))}</code> yet.</p>"])
+        return page(title, [*now, f"<p>There are no runs in <code>{escape(str(folder))}</code> yet.</p>"], asks=True)
     complete = [row for row in rows if row["verdict"]]
-    body = [*_recording(rows), *_workloads(rows), "<section>", "<h2>Runs</h2>"]
-    body += ['<form action="/compare" method="get">', '<div class="wide" tabindex="0">']
+    body = [*now, *_workloads(rows), "<section>", "<h2>Runs</h2>"]
+    body += ['<form action="/compare" method="get" data-ticks="2">', '<div class="wide" tabindex="0">']
     body += [
-        line.replace("<table>", '<table class="rows sortable">')
+        line.replace("<table>", '<table class="rows sortable" data-choices="state verdict">')
         for line in table(("compare", *runs.HEAD), [_row(row) for row in rows], {4})
     ]
     body += ["</div>", '<p><button type="submit">Compare the two ticked runs</button> The older one is the base.</p>']
@@ -40,15 +42,18 @@ def listing(folder: Path, rows: Sequence[Row]) -> str:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
         body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
     body += [f"<p>{words(said)}</p>" for said in runs.problems(rows)] + ["</section>"]
-    return page(title, body)
+    return page(title, body, asks=True)
 
 
-def _recording(rows: Sequence[Row]) -> list[str]:
-    """The runs that are recorded now, with the way to what is known of each by now."""
+def recorded(rows: Sequence[Row], looks: Mapping[str, live.Look]) -> list[str]:
+    """The runs that are recorded now, with the figures of each and the way to all of them."""
     now = [
-        f"<li>{_link(row)} <code>{escape(runs.cells(row)[5])}</code></li>" for row in rows if row["state"] == "running"
+        line
+        for row in rows
+        if row["name"] in looks
+        for line in live.card(f"{_link(row)} <code>{escape(runs.cells(row)[5])}</code>", looks[row["name"]])
     ]
-    return ["<section>", "<h2>Recorded now</h2>", "<ul>", *now, "</ul>", "</section>"] if now else []
+    return ["<h2>Recorded now</h2>", '<ul class="cards">', *now, "</ul>"] if now else []
 
 
 def _workloads(rows: Sequence[Row]) -> list[str]:
@@ -64,27 +69,16 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
         about = f"{format_count(len(own), 'run')}, {format_ns(last['step_ns'])}"
         lines.append(
             f'<li><a href="/?search={escape(quote(said.removesuffix("...")))}"><code>{escape(said)}</code></a> '
-            f'<span class="soft">{about}</span> {_chip(last)}{_sparkline(times)}</li>'
+            f'<span class="soft">{about}</span> {_chip(last)}{live.step_times(times)}</li>'
         )
     title = "<h2>Step time of each workload, up to its newest run</h2>"
     return ["<section>", title, '<ul class="workloads">', *lines, "</ul>", "</section>"] if lines else []
 
 
-def _sparkline(times: Sequence[float]) -> str:
-    """The times from left to right on an axis from 0, so that twice as long is twice as high."""
-    if len(times) < LEAST_POINTS:
-        return ""
-    most, last = max(times) or 1.0, len(times) - 1
-    points = " ".join(f"{2 + 116 * at / last:.1f},{26 - 24 * time / most:.1f}" for at, time in enumerate(times))
-    said = f"{len(times)} step times, the first {format_ns(times[0])}, the last {format_ns(times[-1])}"
-    place = f'class="sparkline" width="120" height="28" role="img" aria-label="{said}"'
-    return f'<svg {place}><polyline points="{points}"/></svg>'
-
-
 def _chip(row: Row) -> str:
     """The verdict on a run; nothing where there is none."""
     kind = KINDS.get(row["cause"], "limit")
-    return f'<span class="chip {kind}">{escape(row["cause_text"])}</span>' if row["cause_text"] else ""
+    return chip(row["cause_text"], kind) if row["cause_text"] else ""
 
 
 def _link(row: Row) -> str:
@@ -105,15 +99,13 @@ def _row(row: Row) -> str:
     )
 
 
-def live(name: str, content: dict[str, Any]) -> str:
-    """What `pipeprof top` shows of a run that is still recorded; the browser asks again every few seconds."""
-    text = plain_text(lambda console: top.draw(console, content))
+def now(name: str, look: live.Look) -> str:
+    """What `pipeprof top` shows of a run that is still recorded."""
     body = [
-        HOME,
-        f"<p>This training is still running. The page looks again every {_AGAIN_S} seconds.</p>",
-        f"<pre>{escape(text)}</pre>",
+        "<p>This training is still running: the figures are those of <code>pipeprof top</code>, and follow it.</p>",
+        *live.place(f"/live/{quote(name, safe='')}", look.content["state"], live.whole(look)),
     ]
-    return page(f"{name}: recording", body, refresh_s=_AGAIN_S)
+    return with_way_home(page(f"{name}: recording", body, asks=True))
 
 
 def with_way_home(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,7 +15,7 @@ from pipeprof.experiment.history import history_of
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.listing import Listed, runs_in
 from pipeprof.record.lock import is_running
-from pipeprof.record.run import MANIFEST
+from pipeprof.record.run import MANIFEST, Run
 from pipeprof.record.text import printable
 from pipeprof.report import history as history_rows
 from pipeprof.report import html, runs
@@ -25,8 +26,7 @@ from pipeprof.report.document import text
 from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather, once_each
-from pipeprof.report.top import Watch
-from pipeprof.serve import pages
+from pipeprof.serve import live, pages
 
 MOST_ROWS = 10  # of a list on the page about all runs
 MOST_KEPT = 16  # pages of runs that are not made anew when they are asked for again
@@ -39,7 +39,7 @@ class Site:
         """Raises RunError when there is no such folder."""
         self.folder = folder
         self._cache: dict[tuple[Any, ...], str] = {}
-        self._watched: dict[str, Watch] = {}  # each knows when it judged last: a look costs little, a verdict does not
+        self._watched: dict[str, live.Live] = {}  # each knows when it looked and judged last: both cost CPU
         self._one = Lock()  # a page takes a core and much memory: one at a time
         runs_in(folder)
 
@@ -47,11 +47,33 @@ class Site:
         """The list of runs."""
         with self._one:
             listed = runs_in(self.folder, linked=False)
-            rows = runs.rows_of(listed)
-        named = [
-            row | {"path": self._name(one), "name": self._name(one)} for row, one in zip(rows, listed, strict=True)
-        ]
-        return pages.listing(self.folder, named)
+            rows, looks = self._named(listed), self._looks(listed)
+        return pages.listing(self.folder, rows, looks, self._mark(listed, looks))
+
+    def now(self) -> str:
+        """What is recorded now, as the home page shows it."""
+        with self._one:
+            listed = runs_in(self.folder, linked=False)
+            looks = self._looks(listed)
+            rows = self._named([one for one in listed if self._name(one) in looks])
+        return "\n".join(live.place("/live", self._mark(listed, looks), pages.recorded(rows, looks)))
+
+    def _named(self, listed: Sequence[Listed]) -> list[dict[str, Any]]:
+        rows = zip(runs.rows_of(listed), listed, strict=True)
+        return [row | {"path": self._name(one), "name": self._name(one)} for row, one in rows]
+
+    def _looks(self, listed: Sequence[Listed]) -> dict[str, live.Look]:
+        """A look at each run that is recorded, by name."""
+        looks = {self._name(one): self._look(one.run) for one in listed if one.run and _is_recorded(one.run)}
+        return {name: look for name, look in looks.items() if look.is_recorded}
+
+    def _look(self, run: Run) -> live.Look:
+        return self._watched.setdefault(run.manifest.run_id, live.Live(run)).look()
+
+    def _mark(self, listed: Sequence[Listed], looks: Mapping[str, live.Look]) -> str:
+        """Another text when a run was added, removed or ended."""
+        about = [(self._name(one), one.run and one.run.manifest.state, self._name(one) in looks) for one in listed]
+        return sha256(repr(about).encode()).hexdigest()[:16]
 
     def run(self, name: str) -> str:
         """The report on a run; of one that is still recorded, what is known by now."""
@@ -60,13 +82,21 @@ class Site:
             raise RunError(one.problem)
         if one.run.manifest.state == "running":
             if is_running(one.run):
-                watch = self._watched.setdefault(one.run.manifest.run_id, Watch(one.run))
                 with self._one:
-                    return pages.live(name, next(watch.looks()))
+                    return pages.now(name, self._look(one.run))
             raise RunError(runs.CUT_OFF, f"pipeprof report {shell_word(as_argument(str(one.path)))}")
         refuse_changed(one.run)
         run = one.run
         return self._page("run", (one,), lambda: html.of_run(run, build(run)))
+
+    def now_of(self, name: str) -> str:
+        """What is known by now of a run, as its page shows it while it is recorded."""
+        run = self._listed(name).run
+        if run is None or not _is_recorded(run):
+            return "\n".join(live.place("", "", ()))
+        with self._one:
+            look = self._look(run)
+        return "\n".join(live.place("", look.content["state"], live.whole(look)))
 
     def compare(self, names: Sequence[str]) -> str:
         """Two runs, the older as the base."""
@@ -113,6 +143,10 @@ class Site:
             while len(self._cache) > MOST_KEPT:
                 del self._cache[next(iter(self._cache))]
             return self._cache[key]
+
+
+def _is_recorded(run: Run) -> bool:
+    return run.manifest.state == "running" and is_running(run)
 
 
 def _comparison(older: str, newer: str) -> str:

@@ -29,6 +29,7 @@
 --   row_ns           double   ns    one row in one worker; null when not measured
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
+--   busy             double   the part of the loop's time that its own work takes; null when not measured
 --   overrun          double   times too long that its work was measured; null when it was not
 --   law_row_ns       double   ns    shortest row time that a source's master allows; null without one
 --   cores            double   cores  that it used; null when not measured
@@ -66,7 +67,7 @@ SELECT
   pipeline_load.source,
   pipeline_load.timed_batches,
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
-  pipeline_load.utilisation, pipeline_load.overrun, pipeline_load.law_row_ns,
+  pipeline_load.utilisation, pipeline_load.busy, pipeline_load.overrun, pipeline_load.law_row_ns,
   pipeline_load.cores, pipeline_load.python_cores,
   pipeline_load.cpu_share, pipeline_load.lock_share,
   pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,

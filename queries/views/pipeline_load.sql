@@ -44,6 +44,8 @@
 --   law_row_ns       double   ns    shortest time between two rows that a source's master allows; null without one
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
+--   busy             double   the part of the loop's time that its own work takes: less than its utilisation where it
+--                             takes turns; null when not measured
 --   overrun          double   times too long that its work was measured; null when it was not
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process; 0 when it does not or is not measured
@@ -190,6 +192,7 @@ SELECT
     WHEN in_workers THEN loop_rate / nullif(rate, 0) * turn_ns / nullif(longest_turn_ns, 0)
     ELSE loop_rate / nullif(rate, 0)
   END AS utilisation,
+  CASE WHEN chained THEN least(loop_rate / nullif(rate, 0), utilisation) ELSE utilisation END AS busy,
   overrun,
   CASE WHEN NOT coalesce(in_loop, FALSE) THEN cores END AS cores,
   -- Whether a map of imported files is Python is not known: it may be.

@@ -62,13 +62,13 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
 
 def _stages(content: dict[str, Any], facts: Facts, origin: str) -> Chart:
     """A panel for each stage of the data pipeline."""
-    from pipeprof.report.answer import answer_of
+    from pipeprof.report.answer import Answer
     from pipeprof.report.answer.screen import labelled
     from pipeprof.report.charts.chart import Chart
     from pipeprof.report.pictures.flow import pipeline_of, stages_of
     from pipeprof.report.pictures.panels import panels
 
-    found, texts = pipeline_of(content), dict(labelled(answer_of(content)))
+    found, texts = pipeline_of(content), dict(labelled(Answer.of(content["first_screen"])))
     key = (found or {}).get("pipeline_key")
     advice: dict[str, str] = {name: texts[name] for name in ("Do", "Gain") if name in texts}
     curve, histogram = ([row for row in rows if row["pipeline_key"] == key] for rows in (facts.fills, facts.histogram))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, Chart, coloured, cut, filled, sentence, time_unit
+from pipeprof.report.charts.chart import COLOURS, Chart, coloured, cut, filled, middle_cut, sentence, time_unit
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
 from pipeprof.report.charts.steps import PHASES
 from pipeprof.report.section_html import block_lines
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 TITLE = "Operators by type"
 MOST = 20
 SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
-LETTERS = 26  # of a name in its legend, which a narrow page has room for
+LETTERS = 22  # of a name in its legend, which a narrow page has room for
 UNKNOWN = "not known"
 OTHERS = {"mixed": COLOUR_OF["compute"], "communication": COLOUR_OF["communication_exposed"]}
 INSTANCES = 500
@@ -29,6 +29,7 @@ _NUMBERS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("share", "share", format_ratio),
 )  # fmt: skip
 _MOST_LETTERS = 160  # of a cell
+_LETTERS_SAID = 60  # of a name in a sentence
 
 
 def chart(rows: Sequence[Row], instances: Sequence[Row] = (), title: str = TITLE) -> Chart:
@@ -38,7 +39,7 @@ def chart(rows: Sequence[Row], instances: Sequence[Row] = (), title: str = TITLE
     if not first:
         lack = "The time of no operator is known." if rows else "No execution of an operator was recorded."
         return Chart("chart-operators", title, lack, table=table_of(instances))
-    longest = f"most own time has {_name(first[0])}"
+    longest = f"most own time has {middle_cut(_name(first[0]), _LETTERS_SAID)}"
     said = longest if first[0]["share"] is None else f"{longest}: {format_ratio(first[0]['share'])} of all operators"
     more = "" if title != TITLE else " Executions in training steps count."
     more += f" The first {MOST} of {len(timed)} types are drawn." if len(timed) > MOST else ""

@@ -63,7 +63,7 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
     ]
     loop = loads.get(CONSUMER, {})
     training = Stage(
-        "training", "", line(found["site"] or ""), None, loop.get("utilisation"), loop.get("work_ns"), None, None,
+        "training", "", line(found["site"] or ""), None, loop.get("busy"), loop.get("work_ns"), None, None,
         limits == CONSUMER, rate=loop.get("rate"), pace=loop.get("loop_rate"),
     )  # fmt: skip
     return [*stages, training]
@@ -99,21 +99,10 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
     place = line(load.get("code") or load.get("site") or "")
     return Stage(
         names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
-        None if op["inlined"] else op["workers"], _busy(load), load.get("work_ns"),
+        None if op["inlined"] else op["workers"], load.get("busy"), load.get("work_ns"),
         queue.get("mean_ratio"), op["capacity"], op["op_id"] == limits, ", ".join(elsewhere),
         op["op_id"], load.get("rate"), load.get("loop_rate"),
     )  # fmt: skip
-
-
-def _busy(load: Row) -> float | None:
-    """Of a stage that takes turns with others its own part of the time, not that of them all."""
-    busy: float | None = load.get("utilisation")
-    pace: float | None = load.get("loop_rate")
-    capacity: float | None = load.get("rate")
-    if busy is None or not load.get("chained") or not capacity:
-        return busy
-    own: float = (pace or 0.0) / capacity
-    return min(own, busy)
 
 
 def busiest(stages: Sequence[Stage], most: int = MOST_STAGES) -> list[Stage]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from pipeprof.report.answer import answer_of, verdict_in
+from pipeprof.report.answer import Answer, answer_of, verdict_in
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Section, focus_of
@@ -81,11 +81,11 @@ def _new(sentences: Iterable[str], said: set[str]) -> list[str]:
     return new
 
 
-def first_lines(content: dict[str, Any]) -> list[str]:
-    """The first screen: at most 20 lines of 80 columns."""
+def first_lines(content: dict[str, Any], answer: Answer | None = None) -> list[str]:
+    """The first screen: at most 20 lines of 80 columns. `answer`, where the caller has it."""
     names = [section.name for section in sections(content)]
     more = f"More: --full shows everything, --section NAME one part: {', '.join(names)}."
-    return lines(answer_of(content), _state(content), more)
+    return lines(answer or answer_of(content), _state(content), more)
 
 
 def _state(content: dict[str, Any]) -> str:

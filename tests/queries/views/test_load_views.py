@@ -409,6 +409,12 @@ def test_the_longest_stage_of_workers_is_as_busy_as_they_are(look):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("workers", "busy"), [(0, [0.1, 0.4, 0.01]), (2, [0.05, 0.2, 0.01])])
+def test_of_a_turn_a_stages_own_work_takes_its_own_part(look, workers, busy):
+    text = "SELECT round(busy, 3) FROM pipeline_load WHERE op_id >= 0 ORDER BY op_id"
+    assert [row[0] for row in look(text, loader(workers))] == busy
+
+
 # A loop that ended at 4 s, behind which MindSpore works off the rest of the epoch, faster than before.
 LATE = [
     KEY | {"op_id": 0, "t_ns": end * MS, "rows": 500, "batches": 0, "source": "hook", "avg_ns": MS}

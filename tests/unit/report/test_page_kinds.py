@@ -12,6 +12,8 @@ from archive import unpack
 from click.testing import CliRunner
 from copies import copy_tree
 from documents import FINAL, PATCH, SEEN, trial, tuned
+from layout import unreached
+from painting import first_paint_s
 
 from pipeprof.cli import cli
 from pipeprof.report import document, tune_text
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.slow  # starts a browser
 
 TESTS = Path(__file__).resolve().parents[2]
 MOST_BYTES = 2 << 20  # of a page
+MOST_PAINT_S = 0.3  # CPU, until something of it is seen
 
 
 def said(*words):
@@ -102,11 +105,15 @@ PAGES = {
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_a_page_is_whole_at_every_width_light_and_dark(kind, opened, barriers, tmp_path, make_run):
+def test_a_page_is_whole_at_every_width_light_and_dark(kind, browser, opened, barriers, tmp_path, make_run):
     text = PAGES[kind](tmp_path, make_run)
     assert len(text.encode()) <= MOST_BYTES
+    path = tmp_path / "painted.html"
+    path.write_text(text, encoding="utf-8")
+    assert min(first_paint_s(browser, path) for _ in range(2)) <= MOST_PAINT_S
     for width in (400, 1000, 1600):
         page = opened(text, width)
         assert page.locator("h1").count() == 1
         page.emulate_media(color_scheme="dark")
         assert barriers(page) == []
+        assert width != 1000 or unreached(page) == []

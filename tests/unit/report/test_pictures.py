@@ -107,13 +107,6 @@ def test_a_pipe_is_shown_no_bars(late):
     assert "░" not in terminal.text(late)
 
 
-def test_a_stage_that_takes_turns_is_as_busy_as_its_own_work_makes_it(late):
-    loads = late["pipeline"]["load"]
-    limiting = next(row for row in loads if row["op_id"] == late["diagnosis"]["op_id"])
-    limiting |= {"chained": True, "loop_rate": 10.0, "rate": 100.0, "utilisation": 1.0}
-    assert [stage.busy for stage in stages_of(late) if stage.limits] == [0.1]
-
-
 def depth(op_id, t_ns, mean, low, high):
     return {"op_id": op_id, "t_ns": t_ns, "mean_depth": mean, "low_depth": low, "high_depth": high, "capacity": 4}
 

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from html import unescape
 from urllib.parse import quote
 
@@ -22,7 +21,6 @@ from hostile import NAMES
 
 from pipeprof.cli import cli
 from pipeprof.errors import UsageError
-from pipeprof.record.run import Rep
 from pipeprof.report import html
 from pipeprof.report.build import build
 from pipeprof.serve import app as room
@@ -34,58 +32,6 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 MS = 1_000_000
 OWN = re.compile(r"</?(?:a|button|form|input)(?: [^<>]*)?>")  # what no other page of ours has
 TOKEN = "the-token"  # noqa: S105
-
-
-@pytest.fixture
-def recorded(make_run, tmp_path):
-    """`recorded(name, minute, ms)`: a run in `runs/` that began at that minute."""
-
-    def make(name, minute=0, ms=10, state="complete"):
-        steps = [
-            {"rep": rep, "step": n, "kind_step": n, "kind": "train", "start_ns": ms * n * MS, "end_ns": ms * (n + 1) * MS}
-            for rep in range(3) for n in range(12)
-        ]  # fmt: skip
-        run = make_run({"step": steps})
-        folder = tmp_path / "runs"
-        folder.mkdir(exist_ok=True)
-        run.path = run.path.rename(folder / name)
-        run.manifest.run_id, run.manifest.state, run.manifest.command = f"run-{minute}", state, ["python", "train.py"]
-        run.manifest.fingerprint = {"cpu_model": "A", "cpu_cores": 2}
-        run.manifest.reps = [Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(3)]
-        run.manifest.started_at = f"2026-01-02T03:{minute:02}:00+00:00"
-        run.save()
-        return run
-
-    return make
-
-
-@pytest.fixture
-def served(tmp_path):
-    """`served()` starts the site of `runs/` and gives `ask(path, ...)`, which answers (status, headers, text)."""
-    (tmp_path / "runs").mkdir(exist_ok=True)
-    with contextlib.ExitStack() as ends:
-
-        def start():
-            at = room.bound(0)
-            port = at.getsockname()[1]
-            server = room.server(Site(tmp_path / "runs"), at, TOKEN)
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [at]}, daemon=True)
-            thread.start()
-            ends.callback(at.close)
-            ends.callback(thread.join, 30)
-            ends.callback(setattr, server, "should_exit", True)
-
-            def ask(path, host=None, cookie=f"pipeprof-{port}={TOKEN}", method="GET"):
-                link = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-                with contextlib.closing(link):
-                    link.request(method, path, headers={"Host": host or f"127.0.0.1:{port}", "Cookie": cookie})
-                    answer = link.getresponse()
-                    return answer.status, dict(answer.getheaders()), answer.read().decode()
-
-            ask.port = port
-            return ask
-
-        yield start
 
 
 def test_nothing_is_shown_without_the_token(served, recorded):
@@ -151,14 +97,33 @@ def test_runs_of_one_command_are_one_workload_with_its_step_times_and_its_newest
     assert "<svg" not in lines[1][2]
 
 
-def test_a_run_that_is_recorded_now_is_named_first(served, recorded, monkeypatch):
-    monkeypatch.setattr("pipeprof.report.runs.is_running", lambda _run: True)
+def test_a_run_that_is_recorded_now_comes_first_with_the_figures_of_top(served, recorded, recording):
     recorded("done", 1)
-    run = recorded("now", 2)
-    run.manifest.state = "running"
-    run.save()
-    text = served()("/")[2]
+    ask = served()
+    text = ask("/")[2]
     assert text.index("Recorded now") < text.index('href="/run/now"') < text.index("<h2>Runs</h2>")
+    assert "1 steps/s, median step 1.00 s" in text
+    assert "3 of 4 in the queue behind MapOp" in text
+    assert "connect-src 'self'" in text
+    again = ask("/live")[2]
+    assert "2 steps/s" in again
+    assert "steps per second of the last 2 looks" in again
+
+
+def test_what_is_recorded_has_another_mark_when_a_run_is_added_or_has_ended(served, recorded, recording):
+    ask = served()
+
+    def mark(path):
+        return re.search(r'data-mark="([^"]*)"', ask(path)[2])[1]
+
+    first = mark("/")
+    assert mark("/live") == first
+    recorded("another", 3)
+    second = mark("/live")
+    assert second != first
+    recording.manifest.state = "complete"
+    recording.save()
+    assert len({first, second, mark("/live")}) == 3
 
 
 def test_a_run_is_shown_as_its_report_with_a_way_home(served, recorded):
@@ -273,17 +238,16 @@ def test_a_recording_that_was_cut_off_is_named_and_not_changed(served, recorded,
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_that_is_recorded_now_is_looked_at_again(served, recorded, monkeypatch):
-    monkeypatch.setattr("pipeprof.serve.site.is_running", lambda _run: True)
-    looks = iter(["one", "two"])
-    monkeypatch.setattr("pipeprof.serve.site.Watch.looks", lambda _self: iter([next(looks)]))
-    monkeypatch.setattr("pipeprof.report.top.draw", lambda console, content: console.print(f"look {content} <b>"))
-    run = recorded("now")
-    run.manifest.state = "running"
-    run.save()
+def test_a_run_that_is_recorded_now_is_looked_at_again(served, recording):
     ask = served()
-    assert "look one &lt;b&gt;" in ask("/run/now")[2]
-    assert '<meta http-equiv="refresh" content="5">' in ask("/run/now")[2]
+    page = ask("/run/now")[2]
+    assert "rank 0 is training &lt;b&gt;" in page
+    assert 'data-live="/live/now" data-mark="recording"' in page
+    assert "2 steps/s" in ask("/live/now")[2]
+    recording.manifest.state = "complete"
+    recording.save()
+    assert 'data-mark=""' in ask("/live/now")[2]
+    assert "pipeprof report" in ask("/run/now")[2]
 
 
 def test_a_run_that_is_removed_while_its_page_is_made_is_an_error_in_words(served, recorded, monkeypatch):
@@ -294,17 +258,14 @@ def test_a_run_that_is_removed_while_its_page_is_made_is_an_error_in_words(serve
     assert f"No such file or directory: <code>{run.path}/run.json</code>" in text
 
 
-def test_looks_at_runs_that_are_recorded_are_made_one_at_a_time(recorded, monkeypatch, tmp_path):
+def test_looks_at_runs_that_are_recorded_are_made_one_at_a_time(recording, a_look, monkeypatch, tmp_path):
     at_once = []
-    monkeypatch.setattr("pipeprof.serve.site.is_running", lambda _run: True)
-    monkeypatch.setattr("pipeprof.serve.pages.live", lambda *_: "")
-    run = recorded("now")
-    run.manifest.state = "running"
-    run.save()
     site = Site(tmp_path / "runs")
-    monkeypatch.setattr("pipeprof.serve.site.Watch.looks", lambda _self: iter([at_once.append(site._one.locked())]))
+    monkeypatch.setattr("pipeprof.report.top.Watch.look", lambda _self: at_once.append(site._one.locked()) or a_look)
     site.run("now")
-    assert at_once == [True]
+    site.now()
+    site.now_of("now")
+    assert at_once == [True] * 3
 
 
 @pytest.mark.parametrize("name", ["tab\tbed", "50%", "%2541", "a b", "op::warning::late"])

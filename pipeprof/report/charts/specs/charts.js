@@ -4,8 +4,14 @@
 const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
 const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
 const LEGEND_WIDTH = 240; // px of an entry with a long label
+const LETTER = 6.8; // px of a title
+const lines = (text, width) => text.split(" ").reduce((all, word) => {
+  const longer = `${all.at(-1)} ${word}`;
+  return longer.length * LETTER > width ? [...all, word] : [...all.slice(0, -1), longer.trim()];
+}, [""]).filter(Boolean);
 const widen = (part, width) => {
   if (typeof part.width === "number") part.width = width;
+  if (typeof part.title === "string") part.title = lines(part.title, width);
   for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
 };
 const unlabelled = (place) => {
@@ -45,12 +51,18 @@ const waiting = [...document.querySelectorAll("script[type='application/json']")
 const drawNext = () => {
   const data = waiting.shift();
   const place = document.getElementById(data.dataset.chart);
-  const spec = JSON.parse(data.textContent);
+  const fitted = (width) => {
+    const spec = JSON.parse(data.textContent);
+    widen(spec, width);
+    spec.config.legend.columns = Math.min(spec.config.legend.columns, Math.max(Math.floor(width / LEGEND_WIDTH), 1));
+    spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 80);
+    return vegaEmbed(place, spec, options);
+  };
   const width = Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120);
-  widen(spec, width);
-  spec.config.legend.columns = Math.min(spec.config.legend.columns, Math.max(Math.floor(width / LEGEND_WIDTH), 1));
-  spec.config.legend.labelLimit = Math.min(300, place.clientWidth - 60);
-  return vegaEmbed(place, spec, options).then(() => {
+  return fitted(width).then(() => {
+    const over = place.scrollWidth - place.clientWidth; // the labels of its axis are longer than usual
+    return over > 0 ? fitted(width - over) : null;
+  }).then(() => {
     unlabelled(place);
     reachable(place);
     place.dataset.drawn = "yes";

@@ -52,26 +52,52 @@ for (const table of document.querySelectorAll("table.sortable")) {
   label.append("search ", input);
   const count = document.createElement("span");
   count.setAttribute("role", "status");
+  const line = document.createElement("p");
+  line.className = "search";
+  line.append(label);
+  const choices = (table.dataset.choices || "").split(" ").filter(Boolean).map((title) => {
+    const at = heads.findIndex((head) => head.textContent === title);
+    const box = document.createElement("select");
+    const texts = [...new Set([...body.rows].map(({cells}) => cells[at].textContent))].filter(Boolean).sort();
+    box.append(new Option("all", ""), ...texts.map((text) => new Option(text)));
+    if (texts.includes(asked.get(title))) box.value = asked.get(title);
+    const named = document.createElement("label");
+    named.append(`${title} `, box);
+    line.append(named);
+    box.addEventListener("change", () => search());
+    return {title, at, box};
+  });
   const search = () => {
     const wanted = input.value.toLowerCase();
     let shown = 0;
     for (const row of body.rows) {
       const whole = [...row.querySelectorAll("[title]")].map((one) => one.title).join(" ");
-      row.hidden = !`${row.textContent} ${whole}`.toLowerCase().includes(wanted);
+      const chosen = choices.every(({at, box}) => !box.value || row.cells[at].textContent === box.value);
+      row.hidden = !(chosen && `${row.textContent} ${whole}`.toLowerCase().includes(wanted));
       shown += row.hidden ? 0 : 1;
     }
     count.textContent = ` ${shown} of ${body.rows.length} rows`;
-    keep({search: input.value});
+    keep(Object.fromEntries([["search", input.value], ...choices.map(({title, box}) => [title, box.value])]));
   };
   input.addEventListener("input", search);
-  if (asked.get("search")) {
-    input.value = asked.get("search");
-    search();
-  }
-  const line = document.createElement("p");
-  line.className = "search";
-  line.append(label, count);
+  input.value = asked.get("search") || "";
+  if (input.value || choices.some(({box}) => box.value)) search();
+  line.append(count);
   table.closest(".wide").before(line);
+}
+// A form that takes so many ticks says how many are there, and can be sent with neither fewer nor more.
+for (const form of document.querySelectorAll("form[data-ticks]")) {
+  const said = document.createElement("span");
+  said.setAttribute("role", "status");
+  const send = form.querySelector("[type=submit]");
+  const count = () => {
+    const ticked = form.querySelectorAll("input:checked").length;
+    send.disabled = ticked !== Number(form.dataset.ticks);
+    said.textContent = ` ${ticked} of ${form.dataset.ticks} ticked.`;
+  };
+  send.after(said);
+  form.addEventListener("change", count);
+  addEventListener("pageshow", count);
 }
 // What is to be pasted elsewhere has a button that copies it; where that is refused it is selected.
 for (const text of document.querySelectorAll("pre[data-copy]")) {

@@ -1,0 +1,134 @@
+"""Runs that are recorded now: what `pipeprof top` says of each, in parts that a page asks for again."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.escape import html as escape
+from pipeprof.escape import html_words as words
+from pipeprof.report import status, top
+from pipeprof.report.answer import Answer, verdict_in
+from pipeprof.report.answer.screen import labelled
+from pipeprof.report.page import chip
+from pipeprof.report.words.verdict import phrase
+from pipeprof.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.record.run import Run
+
+FEW_RANKS = 2  # of each run on the page of all
+LEAST_POINTS = 2  # of a line
+
+
+class Live:
+    """A run that is recorded: looks at it, and how fast each of its processes was in those before."""
+
+    def __init__(self, run: Run) -> None:
+        self._watch = top.Watch(run)
+        self._last: dict[str, Any] | None = None
+        self._past: top.Past = defaultdict(lambda: deque(maxlen=top.PAST))
+
+    def look(self) -> Look:
+        """What is known now; as often as it is asked for, it costs little."""
+        content = self._watch.now()
+        if content is not self._last:
+            top.remember(self._past, content)
+            self._last = content
+        return Look(content, self._past)
+
+
+class Look(NamedTuple):
+    """What is known of a run, and its steps/s in the looks up to this one, by process."""
+
+    content: dict[str, Any]
+    past: Mapping[int | None, Sequence[float]]
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """The verdict so far; empty where there is none."""
+        return self.content["verdict"] or {} if self.is_recorded else {}
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it still is."""
+        return bool(self.content["state"] == status.RECORDING)
+
+
+def place(address: str, mark: str, lines: Sequence[str]) -> list[str]:
+    """Where looks are shown. The page asks `address` for the next, and begins anew when `mark` has changed."""
+    facts = f'data-live="{address}" data-mark="{escape(mark)}" aria-label="recorded now"'
+    return [f"<section {facts}{'' if lines else ' hidden'}>", *lines, "</section>"]
+
+
+def card(title: str, look: Look) -> list[str]:
+    """The figures of a run among others; `title` is HTML."""
+    return ['<li class="card">', f"<p>{title} {_chip(look)}</p>", *_said(look)[:1], *_ranks(look, FEW_RANKS), "</li>"]
+
+
+def whole(look: Look) -> list[str]:
+    """All figures of a run."""
+    return [*(["<p>", _chip(look), "</p>"] if _chip(look) else []), *_said(look), *_ranks(look, None)]
+
+
+def sparkline(values: Sequence[float], said: str) -> str:
+    """The values from left to right on an axis from 0, so that twice as much is twice as high."""
+    if len(values) < LEAST_POINTS:
+        return ""
+    most, last = max(values) or 1.0, len(values) - 1
+    points = " ".join(f"{2 + 116 * at / last:.1f},{26 - 24 * value / most:.1f}" for at, value in enumerate(values))
+    look = f'class="sparkline" width="120" height="28" role="img" aria-label="{escape(said)}"'
+    return f'<svg {look}><polyline points="{points}"/></svg>'
+
+
+def step_times(times: Sequence[float]) -> str:
+    """The step times of runs, the oldest first."""
+    if not times:
+        return ""
+    ends = f"the first {format_ns(times[0])}, the last {format_ns(times[-1])}"
+    return sparkline(times, f"{len(times)} step times, {ends}")
+
+
+def _chip(look: Look) -> str:
+    """What limits it so far."""
+    if not look.verdict.get("verdict"):
+        return ""
+    return chip(phrase(verdict_in(look.verdict).lead), "limit")
+
+
+def _said(look: Look) -> list[str]:
+    """The verdict so far: its sentence, then the rest of the first screen."""
+    sentence = next(filter(None, top.so_far(look.verdict or None)), "")
+    screen = look.verdict.get("first_screen")
+    rows = labelled(Answer.of(screen)) if screen else []
+    lines = [f'<p class="strong">{words(sentence)}</p>'] if sentence else []
+    lines += ['<dl class="answer">'] if rows else []
+    lines += [f"<dt>{escape(label)}</dt><dd>{words(text)}</dd>" for label, text in rows]
+    return [*lines, *(["</dl>"] if rows else [])]
+
+
+def _ranks(look: Look, most: int | None) -> list[str]:
+    """The pace and the queues of each rank, and the machine."""
+    ranks = top.ranks_of(look.content)
+    lines = [] if ranks else [f"<p>{words(status.run_sentence(look.content))}</p>"]
+    for rank in ranks[:most]:
+        paces = list(look.past.get(rank.pid, ()))
+        drawn = sparkline(paces, f"steps per second of the last {format_count(len(paces), 'look')}")
+        lines += [f'<p class="pace"><span>{words(rank.text)}</span>{drawn}</p>']
+        lines += [f'<p class="soft">{escape(line.strip())}</p>' for line in top.pace_lines(rank.pace)]
+        lines += ['<ul class="flow">', *map(_queue, rank.queues), "</ul>"] if rank.queues else []
+    if most is not None and len(ranks) > most:
+        lines.append(f'<p class="soft">and {format_count(len(ranks) - most, "more rank")}</p>')
+    machine = " ".join(filter(None, top.machine_lines(look.content["machine"])))
+    return [*lines, *([f'<p class="soft">{escape(machine)}</p>'] if machine else [])]
+
+
+def _queue(queue: top.Queue) -> str:
+    wide = 100 * min(queue.depth / queue.capacity, 1.0)
+    return (
+        '<li class="queue"><svg width="84" height="8" aria-hidden="true"><rect class="track" width="100%" height="8"/>'
+        f'<rect class="entries" width="{wide:.1f}%" height="8"/></svg>'
+        f"{queue.depth} of {queue.capacity} in the queue behind {escape(queue.op_type)}</li>"
+    )
