@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import Chart, filled, sentence
+from pipeprof.report.charts.chart import Chart, filled, middle_cut, sentence
 from pipeprof.report.stacks.folded import UNITS, Question, Stack, stacks
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 ROW_HEIGHT, DEEPEST, MOST = 18, 40, 1500
+LETTERS = 60  # of a name in a sentence
 LEAST = 0.001  # of the whole: what is narrower is not drawn
 MOST_EXECUTIONS = 3_000_000  # of a rank: more take long to be put in chains
 WAYS = {
@@ -41,12 +42,11 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
     shown = sorted(shown or frames, key=lambda row: row["left"] - row["right"])[:MOST]
     total = sum(one.weight for one in profile)
     widest = max((row for row in frames if row["own"]), key=lambda row: row["own"])
-    said = (
-        f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {line(widest['name'])}: "
-        f"{format_ratio(widest['own'] / total)}"
-    )
+    most = f"{middle_cut(line(widest['name']), LETTERS)}: {format_ratio(widest['own'] / total)}"
+    said = f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {most}"
     notes = ["A frame is as wide as what it and all below it took, in all steps, warm-up and evaluation included."]
     notes.append("Click on one to see it alone, a double click shows all again; by keyboard: arrows, Enter and Escape.")
+    notes.append("What is searched for stays; all others pale.")
     if common:
         notes.append(f"Left out above: {format_count(common, 'frame')} that all have in common.")
     if len(shown) < len(frames):

@@ -23,6 +23,7 @@ ALONG = {
     "zero": False,
 }
 OWN = {"nice": False, "zero": False}  # the axis of a panel by itself
+TIMELINE = "Single executions and spans are on the timeline that `pipeprof timeline` writes for Perfetto."
 
 
 class Panel(NamedTuple):
@@ -55,9 +56,9 @@ def chart(
     notes = "; ".join(dict.fromkeys([*(note for panel in there.values() for note in panel.notes), *_cut(steps)]))
     how = (
         f"Time is in seconds since {origin}. Drag over the lowest chart, or move the sliders, to see a part of it in "
-        f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''}"
+        f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''} {TIMELINE}"
     )
-    parts = [sentence(said), how.strip(), *([" ".join(absent)] if absent else [])]
+    parts = [sentence(said), " ".join(how.split()), *([" ".join(absent)] if absent else [])]
     return Chart("chart-time", title, "\n".join(parts), said, _drawn(there, steps, origin))
 
 
