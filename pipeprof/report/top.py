@@ -69,9 +69,18 @@ class Rank(msgspec.Struct, frozen=True):
     queues: list[Queue] = []
 
 
-def ranks_of(content: dict[str, Any]) -> list[Rank]:
-    """Those of a look."""
-    return msgspec.convert(content["ranks"], list[Rank])
+class Look(msgspec.Struct, frozen=True):
+    """What is shown of a run at a time."""
+
+    state: str
+    ranks: list[Rank] = []
+    machine: dict[str, Any] | None = None
+    verdict: dict[str, Any] | None = None
+
+
+def seen(content: dict[str, Any]) -> Look:
+    """What a look found."""
+    return msgspec.convert(content, Look)
 
 
 class Watch:
@@ -198,7 +207,7 @@ def watch(looks: Iterator[dict[str, Any]]) -> None:
 
 def remember(past: Past, content: dict[str, Any]) -> None:
     """Add the steps/s of each process in a look to those of the looks before."""
-    for rank in ranks_of(content):
+    for rank in seen(content).ranks:
         past[rank.pid].append(rank.pace.steps_per_second if rank.pace else 0.0)
 
 
@@ -207,13 +216,13 @@ def dashboard(content: dict[str, Any], past: Mapping[int | None, Sequence[float]
 
     `past`: steps/s of the looks up to this one, by process.
     """
-    ranks = ranks_of(content)
-    if not ranks:
+    look = seen(content)
+    if not look.ranks:
         return Group(*map(_text, lines(content)))
-    said = [line for line in so_far(content["verdict"]) if line]
+    said = [line for line in so_far(look.verdict) if line]
     shown = [_text(line, "" if number else "bold") for number, line in enumerate(said)]
-    shown += [Text(), *(_text(line) for line in machine_lines(content["machine"]) if line)]
-    for rank in ranks:
+    shown += [Text(), *(_text(line) for line in machine_lines(look.machine) if line)]
+    for rank in look.ranks:
         paces = past.get(rank.pid, ())
         shown += [Text(), _text(rank.text, "bold")]
         shown += [Text("  steps/s ").append(sparkline(paces), "cyan")] if utf and len(paces) > 1 else []
@@ -233,14 +242,14 @@ def _queue(queue: Queue, *, utf: bool) -> Text:
 
 def lines(content: dict[str, Any]) -> list[str]:
     """A line for the run, one or two for each rank, its queues as bars, the machine, and the verdict so far."""
-    ranks = ranks_of(content)
-    if not ranks:
+    look = seen(content)
+    if not look.ranks:
         return [status.run_sentence(content)]
     shown = []
-    for rank in ranks:
+    for rank in look.ranks:
         queues = (f"  {bar(_fill(queue), BAR, utf=False)}{_behind(queue)}" for queue in rank.queues)
         shown += [rank.text, *pace_lines(rank.pace), *queues]
-    return shown + machine_lines(content["machine"]) + so_far(content["verdict"])
+    return shown + machine_lines(look.machine) + so_far(look.verdict)
 
 
 def pace_lines(pace: Pace | None) -> list[str]:

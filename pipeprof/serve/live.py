@@ -31,30 +31,31 @@ class Live:
         self._last: dict[str, Any] | None = None
         self._past: top.Past = defaultdict(lambda: deque(maxlen=top.PAST))
 
-    def look(self) -> Look:
+    def look(self) -> Shown:
         """What is known now; as often as it is asked for, it costs little."""
         content = self._watch.now()
         if content is not self._last:
             top.remember(self._past, content)
             self._last = content
-        return Look(content, self._past)
+        return Shown(top.seen(content), status.run_sentence(content), self._past)
 
 
-class Look(NamedTuple):
-    """What is known of a run, and its steps/s in the looks up to this one, by process."""
+class Shown(NamedTuple):
+    """What is known of a run, the same as a sentence, and its steps/s in the looks up to this one, by process."""
 
-    content: dict[str, Any]
+    look: top.Look
+    sentence: str
     past: Mapping[int | None, Sequence[float]]
 
     @property
     def verdict(self) -> dict[str, Any]:
         """The verdict so far; empty where there is none."""
-        return self.content["verdict"] or {} if self.is_recorded else {}
+        return (self.look.verdict or {}) if self.is_recorded else {}
 
     @property
     def is_recorded(self) -> bool:
         """Whether it still is."""
-        return bool(self.content["state"] == status.RECORDING)
+        return self.look.state == status.RECORDING
 
 
 def place(address: str, mark: str, lines: Sequence[str]) -> list[str]:
@@ -63,14 +64,20 @@ def place(address: str, mark: str, lines: Sequence[str]) -> list[str]:
     return [f"<section {facts}{'' if lines else ' hidden'}>", *lines, "</section>"]
 
 
-def card(title: str, look: Look) -> list[str]:
+def card(title: str, shown: Shown) -> list[str]:
     """The figures of a run among others; `title` is HTML."""
-    return ['<li class="card">', f"<p>{title} {_chip(look)}</p>", *_said(look)[:1], *_ranks(look, FEW_RANKS), "</li>"]
+    return [
+        '<li class="card">',
+        f"<p>{title} {_chip(shown)}</p>",
+        *_said(shown)[:1],
+        *_ranks(shown, FEW_RANKS),
+        "</li>",
+    ]
 
 
-def whole(look: Look) -> list[str]:
+def whole(shown: Shown) -> list[str]:
     """All figures of a run."""
-    return [*(["<p>", _chip(look), "</p>"] if _chip(look) else []), *_said(look), *_ranks(look, None)]
+    return [*(["<p>", _chip(shown), "</p>"] if _chip(shown) else []), *_said(shown), *_ranks(shown, None)]
 
 
 def sparkline(values: Sequence[float], said: str) -> str:
@@ -91,17 +98,17 @@ def step_times(times: Sequence[float]) -> str:
     return sparkline(times, f"{len(times)} step times, {ends}")
 
 
-def _chip(look: Look) -> str:
+def _chip(shown: Shown) -> str:
     """What limits it so far."""
-    if not look.verdict.get("verdict"):
+    if not shown.verdict.get("verdict"):
         return ""
-    return chip(phrase(verdict_in(look.verdict).lead), "limit")
+    return chip(phrase(verdict_in(shown.verdict).lead), "limit")
 
 
-def _said(look: Look) -> list[str]:
+def _said(shown: Shown) -> list[str]:
     """The verdict so far: its sentence, then the rest of the first screen."""
-    sentence = next(filter(None, top.so_far(look.verdict or None)), "")
-    screen = look.verdict.get("first_screen")
+    sentence = next(filter(None, top.so_far(shown.verdict or None)), "")
+    screen = shown.verdict.get("first_screen")
     rows = labelled(Answer.of(screen)) if screen else []
     lines = [f'<p class="strong">{words(sentence)}</p>'] if sentence else []
     lines += ['<dl class="answer">'] if rows else []
@@ -109,19 +116,19 @@ def _said(look: Look) -> list[str]:
     return [*lines, *(["</dl>"] if rows else [])]
 
 
-def _ranks(look: Look, most: int | None) -> list[str]:
+def _ranks(shown: Shown, most: int | None) -> list[str]:
     """The pace and the queues of each rank, and the machine."""
-    ranks = top.ranks_of(look.content)
-    lines = [] if ranks else [f"<p>{words(status.run_sentence(look.content))}</p>"]
+    ranks = shown.look.ranks
+    lines = [] if ranks else [f"<p>{words(shown.sentence)}</p>"]
     for rank in ranks[:most]:
-        paces = list(look.past.get(rank.pid, ()))
+        paces = list(shown.past.get(rank.pid, ()))
         drawn = sparkline(paces, f"steps per second of the last {format_count(len(paces), 'look')}")
         lines += [f'<p class="pace"><span>{words(rank.text)}</span>{drawn}</p>']
         lines += [f'<p class="soft">{escape(line.strip())}</p>' for line in top.pace_lines(rank.pace)]
         lines += ['<ul class="flow">', *map(_queue, rank.queues), "</ul>"] if rank.queues else []
     if most is not None and len(ranks) > most:
         lines.append(f'<p class="soft">and {format_count(len(ranks) - most, "more rank")}</p>')
-    machine = " ".join(filter(None, top.machine_lines(look.content["machine"])))
+    machine = " ".join(filter(None, top.machine_lines(shown.look.machine)))
     return [*lines, *([f'<p class="soft">{escape(machine)}</p>'] if machine else [])]
 
 

@@ -20,7 +20,7 @@ HOME = '<nav aria-label="site"><a href="/">All runs</a></nav>'
 KINDS = {"failed": "bad", "hang": "bad", "in_time": "good", "not_measured": "low"}  # how a verdict looks
 
 
-def listing(folder: Path, rows: Sequence[Row], looks: Mapping[str, live.Look], mark: str) -> str:
+def listing(folder: Path, rows: Sequence[Row], looks: Mapping[str, live.Shown], mark: str) -> str:
     """The runs of a folder; two that are ticked can be compared. `rows` as `report.runs.rows_of` gives them.
 
     `looks`: at those that are recorded, by name; `mark` changes with the list.
@@ -45,13 +45,13 @@ def listing(folder: Path, rows: Sequence[Row], looks: Mapping[str, live.Look], m
     return page(title, body, asks=True)
 
 
-def recorded(rows: Sequence[Row], looks: Mapping[str, live.Look]) -> list[str]:
+def recorded(rows: Sequence[Row], looks: Mapping[str, live.Shown]) -> list[str]:
     """The runs that are recorded now, with the figures of each and the way to all of them."""
     now = [
         line
         for row in rows
-        if row["name"] in looks
-        for line in live.card(f"{_link(row)} <code>{escape(runs.cells(row)[5])}</code>", looks[row["name"]])
+        if (shown := looks.get(row["name"]))
+        for line in live.card(f"{_link(row)} <code>{escape(runs.cells(row)[5])}</code>", shown)
     ]
     return ["<h2>Recorded now</h2>", '<ul class="cards">', *now, "</ul>"] if now else []
 
@@ -77,8 +77,8 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _chip(row: Row) -> str:
     """The verdict on a run; nothing where there is none."""
-    kind = KINDS.get(row["cause"], "limit")
-    return chip(row["cause_text"], kind) if row["cause_text"] else ""
+    said = row["cause_text"]
+    return chip(said, KINDS.get(row["cause"], "limit")) if said else ""
 
 
 def _link(row: Row) -> str:
@@ -99,11 +99,11 @@ def _row(row: Row) -> str:
     )
 
 
-def now(name: str, look: live.Look) -> str:
+def now(name: str, shown: live.Shown) -> str:
     """What `pipeprof top` shows of a run that is still recorded."""
     body = [
         "<p>This training is still running: the figures are those of <code>pipeprof top</code>, and follow it.</p>",
-        *live.place(f"/live/{quote(name, safe='')}", look.content["state"], live.whole(look)),
+        *live.place(f"/live/{quote(name, safe='')}", shown.look.state, live.whole(shown)),
     ]
     return with_way_home(page(f"{name}: recording", body, asks=True))
 

@@ -62,15 +62,15 @@ class Site:
         rows = zip(runs.rows_of(listed), listed, strict=True)
         return [row | {"path": self._name(one), "name": self._name(one)} for row, one in rows]
 
-    def _looks(self, listed: Sequence[Listed]) -> dict[str, live.Look]:
+    def _looks(self, listed: Sequence[Listed]) -> dict[str, live.Shown]:
         """A look at each run that is recorded, by name."""
         looks = {self._name(one): self._look(one.run) for one in listed if one.run and _is_recorded(one.run)}
         return {name: look for name, look in looks.items() if look.is_recorded}
 
-    def _look(self, run: Run) -> live.Look:
+    def _look(self, run: Run) -> live.Shown:
         return self._watched.setdefault(run.manifest.run_id, live.Live(run)).look()
 
-    def _mark(self, listed: Sequence[Listed], looks: Mapping[str, live.Look]) -> str:
+    def _mark(self, listed: Sequence[Listed], looks: Mapping[str, live.Shown]) -> str:
         """Another text when a run was added, removed or ended."""
         about = [(self._name(one), one.run and one.run.manifest.state, self._name(one) in looks) for one in listed]
         return sha256(repr(about).encode()).hexdigest()[:16]
@@ -95,8 +95,8 @@ class Site:
         if run is None or not _is_recorded(run):
             return "\n".join(live.place("", "", ()))
         with self._one:
-            look = self._look(run)
-        return "\n".join(live.place("", look.content["state"], live.whole(look)))
+            shown = self._look(run)
+        return "\n".join(live.place("", shown.look.state, live.whole(shown)))
 
     def compare(self, names: Sequence[str]) -> str:
         """Two runs, the older as the base."""
