@@ -4,6 +4,7 @@
 -- launched on the host do not count.
 --
 -- Reads: op_exec, op_mark?
+-- Kept: yes
 -- Gives, one row per (rep, rank, device, start_ns):
 --   rep       bigint   repetition
 --   rank      bigint   process rank

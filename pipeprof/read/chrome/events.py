@@ -226,12 +226,12 @@ class Pairs:
         self._open: dict[Hashable, list[Event]] = defaultdict(list)
         self._count = 0
 
-    def complete(self, events: list[Event]) -> list[Event]:
+    def complete(self, events: list[Event], phases: set[str]) -> list[Event]:
         """The events in their order, each pair as one interval in the place of its begin: a caller before its callees.
 
-        An interval that began in a batch before comes first.
+        An interval that began in a batch before comes first. `phases` are those of the events.
         """
-        if _OTHERS.isdisjoint({event.ph for event in events}):
+        if _OTHERS.isdisjoint(phases):
             return events
         earlier = [event for stack in self._open.values() for event in stack]
         for event in events:

@@ -58,11 +58,13 @@ class Gathered:
 
     def add(self, batch: Batch) -> None:
         """Take in one batch."""
-        events = self._pairs.complete(batch.events)
+        phases = {event.ph for event in batch.events}
+        events = self._pairs.complete(batch.events, phases)
         self.events += len(events)
-        self.with_call_lines = self.with_call_lines or b'"CallFrom"' in batch.text
         BatchRows(self, times_ns([event.ts for event in events])).add(events)
-        if b'"C"' in batch.text:
+        if self.with_python_functions and not self.with_call_lines:
+            self.with_call_lines = b'"CallFrom"' in batch.text
+        if "C" in phases and batch.text:
             self._add_counters(batch.text)
 
     def finish(self) -> None:

@@ -64,7 +64,8 @@ class Callers:
         self._ends: list[int] = []
         self._names: list[int] = []
         self._phases: list[int] = []
-        self._frames: list[int | None] = []  # where no call has its stack: the innermost function of Python
+        self._frames: list[int | None] = []  # where no call has its stack, else none: the innermost function of Python
+        self._own_stacks = self._facts.stacks if gathered.with_stacks else None
         self._by_functions = gathered.with_python_functions and not gathered.with_stacks
         self._forward: list[int | None] = []  # for backward work: number of its forward operator's sequence
         self._op_ids: dict[int, int] = {}
@@ -119,8 +120,11 @@ class Callers:
         self._phases.append(phase)
         forward = sequence if backward else forward
         self._forward.append(forward)
-        stack = self._stack(info, caller)
-        if stack is None:
+        if self._own_stacks is not None:
+            stack = self._own_stacks[info]
+        elif self._by_functions:
+            stack = self._stack(info, caller)
+        else:
             return NONE
         if forward is not None:
             return self._sequences.get(forward, NONE)
@@ -128,16 +132,10 @@ class Callers:
             self._remember(sequence, stack)
         return stack
 
-    def _stack(self, info: int, caller: int) -> int | None:
-        """The source location that a call has itself, or by the functions that it lies in; None: they are not noted."""
+    def _stack(self, info: int, caller: int) -> int:
+        """The source location that a call has by the functions that it lies in."""
         facts = self._facts
-        if self._gathered.with_stacks:
-            self._frames.append(None)
-            return facts.stacks[info]
         above = self._frames[caller] if caller != NONE else None
-        if not self._by_functions:
-            self._frames.append(None)
-            return None
         function = facts.functions[info]
         self._frames.append(above if function is None else self._ops.stacks.inside(above, function))
         return NONE if above is None or facts.is_python[info] else above
@@ -182,7 +180,8 @@ class Callers:
             for values in (self._ends, self._names, self._phases)
         )
         self._forward = [value for value, stays in zip(self._forward, staying, strict=True) if stays]
-        self._frames = [value for value, stays in zip(self._frames, staying, strict=True) if stays]
+        if self._by_functions:
+            self._frames = [value for value, stays in zip(self._frames, staying, strict=True) if stays]
         for track in [track for track, stack in self._open.items() if not stack]:
             del self._open[track]
         for stack in self._open.values():

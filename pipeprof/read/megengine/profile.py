@@ -296,27 +296,46 @@ def _var_id(value: float | str | None) -> int:
     return number if 0 <= number < _IDS_AT_MOST else UNKNOWN
 
 
+def _var_ids(keys: Iterable[str]) -> NDArray[np.int64]:
+    """As `_var_id`, of many at once."""
+    keys = list(keys)
+    try:
+        ids = np.fromiter(map(int, keys), np.int64, len(keys))
+    except (ValueError, OverflowError):  # one of them is none
+        return np.array(list(map(_var_id, keys)), np.int64)
+    return np.where((ids >= 0) & (ids < _IDS_AT_MOST), ids, UNKNOWN)
+
+
 def _read_vars(scan: Scan, profile: Profile) -> None:
     profile.compat = scan.peek() == b"["
     profile.dtypes, profile.flags, profile.ended = VariableWords(), VariableWords(), (array("q"), array("q"))
     position = 0
     for batch in scan.entries(*(_VAR_LIST if profile.compat else _VAR)):
-        items = list(enumerate(batch, position) if isinstance(batch, list) else batch.items())
+        if isinstance(batch, list):
+            ids, variables = np.arange(position, position + len(batch)), batch
+        else:
+            ids, variables = _var_ids(batch), list(batch.values())
         position += len(batch)
         typed = [
-            (key, plan.layout.dtype)
-            for key, one in items
+            (at, plan.layout.dtype)
+            for at, one in enumerate(variables)
             if (plan := one.mem_plan) is not None and plan.layout is not None and plan.layout.dtype is not None
         ]
         flagged = [
-            (key, text.decode()) for key, one in items if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
+            (at, text.decode())
+            for at, one in enumerate(variables)
+            if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
         ]
-        ended = [(key, end) for key, one in items if (end := _count(one.prev_dev_ptr_end)) != UNKNOWN]
-        profile.ended[0].extend([_var_id(key) for key, _ in ended])
+        ended = [
+            (at, end)
+            for at, one in enumerate(variables)
+            if (value := one.prev_dev_ptr_end) is not None and (end := _count(value)) != UNKNOWN
+        ]
+        profile.ended[0].extend(ids[[at for at, _ in ended]].tolist() if ended else [])
         profile.ended[1].extend([end for _, end in ended])
         for column, words in ((profile.dtypes, typed), (profile.flags, flagged)):
             column.add(
-                np.array([_var_id(key) for key, _ in words], np.int64),
+                ids[np.array([at for at, _ in words], np.int64)],
                 np.array([column.codes.setdefault(word, len(column.codes)) for _, word in words], np.int64),
             )
 

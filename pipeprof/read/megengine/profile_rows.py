@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -188,13 +189,14 @@ class Tables:
         if outputs is None or not len(ends):
             return lambda _at: None
         addresses = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64))
-        begins = np.concatenate(([0], np.cumsum(np.asarray(operators.outputs_count, np.int64))))
+        begins = [0, *accumulate(operators.outputs_count)]
+        known = np.concatenate(([0], np.cumsum(addresses != UNKNOWN)))[begins].tolist()  # in front of each operator
 
         def shown(at: int) -> str | None:
-            mine = addresses[begins[at] : begins[at + 1]] if at != UNKNOWN else addresses[:0]
-            if not np.any(mine != UNKNOWN):
+            if at == UNKNOWN or known[at] == known[at + 1]:
                 return None
-            return msgspec.json.encode([None if end == UNKNOWN else end for end in mine.tolist()]).decode()
+            mine = addresses[begins[at] : begins[at + 1]].tolist()
+            return msgspec.json.encode([None if end == UNKNOWN else end for end in mine]).decode()
 
         return shown
 

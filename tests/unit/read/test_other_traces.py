@@ -82,7 +82,7 @@ def test_of_pairs_with_the_same_times_the_one_that_began_first_is_the_caller(tmp
 def test_pairs_are_in_the_order_of_their_begins_in_whichever_batch_they_end():
     pairs = Pairs(Counter())
     batches = [[event("B", "outer", 1), event("B", "inner", 1)], [event("B", "most", 2), *[event("E", "", 3)] * 3]]
-    found = [pairs.complete(decode(json.dumps(batch).encode())) for batch in batches]
+    found = [pairs.complete(decode(json.dumps(batch).encode()), {one["ph"] for one in batch}) for batch in batches]
     assert [[one.name for one in batch] for batch in found] == [[], ["outer", "inner", "most"]]
 
 
