@@ -1,8 +1,9 @@
-"""Checks that a folder holds one release: an sdist and a wheel of this version, with all that they must hold.
+"""Checks that a folder holds one release: an sdist and wheels of this version, with all that they must hold.
 
-The wheel is that of one platform, with the compiled hooks, or the one for all, without.
+The wheels are those of the machines that are named, each with the compiled hooks; of none, that of one machine, or the
+one for all, without.
 
-python tools/check_release.py DIST [--tag v1.2.3]
+python tools/check_release.py DIST [--tag v1.2.3] [--machines x86_64 aarch64]
 
 The version is `__version__` of pipeprof/version.py. A tag must be v and that version, and the changelog must have a
 heading for it. Exit code 1, with one line for each thing that is wrong.
@@ -20,11 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("Requires-Python", "Description-Content-Type", "License-Expression", "Project-URL")
-COMPILED = r"cp310-abi3-manylinux_2_17_\w+"  # PyPI takes no wheel of just one Linux
+TAG = "cp310-abi3-manylinux_2_17"  # PyPI takes no wheel of just one Linux
+COMPILED = rf"{TAG}_\w+"
 HOOKS = "pipeprof/collect/probe/_hooks.abi3.so"
 
 
@@ -33,13 +35,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dist", type=Path)
     parser.add_argument("--tag")
+    parser.add_argument("--machines", nargs="+", default=())
     asked = parser.parse_args()
     version = version_of(ROOT)
-    wrong = [*wrong_files(asked.dist, version), *(wrong_tag(asked.tag, version) if asked.tag else ())]
+    wrong = [*wrong_files(asked.dist, version, asked.machines), *(wrong_tag(asked.tag, version) if asked.tag else ())]
     for line in wrong:
         print(f"error: {line}", file=sys.stderr)
     if not wrong:
-        print(f"pipeprof {version}: sdist and wheel are complete")
+        print(f"pipeprof {version}: sdist and wheels are complete")
     return 1 if wrong else 0
 
 
@@ -59,28 +62,33 @@ def wrong_tag(tag: str, version: str) -> Iterator[str]:
         yield f"CHANGELOG.md has no heading `## {version}`"
 
 
-def wrong_files(dist: Path, version: str) -> Iterator[str]:
+def wrong_files(dist: Path, version: str, machines: Sequence[str]) -> Iterator[str]:
     """What is missing in a folder, or should not be there."""
     found = {path for path in dist.iterdir() if not path.name.startswith(".")}
     compiled = {path for path in found if re.fullmatch(rf"pipeprof-{re.escape(version)}-{COMPILED}\.whl", path.name)}
-    wheel = min(compiled, default=dist / f"pipeprof-{version}-py3-none-any.whl")
+    wheels = {dist / f"pipeprof-{version}-{TAG}_{machine}.whl" for machine in machines}
+    wheels = wheels or {min(compiled, default=dist / f"pipeprof-{version}-py3-none-any.whl")}
     sdist = dist / f"pipeprof-{version}.tar.gz"
-    for path in sorted(found ^ {wheel, sdist}):
+    for path in sorted(found ^ {*wheels, sdist}):
         yield f"{path.name} is {'not expected' if path in found else 'missing'} in {dist}"
-    if wheel in found:
-        with zipfile.ZipFile(wheel) as archive:
-            metadata = archive.read(f"pipeprof-{version}.dist-info/METADATA").decode()
-            names = set(archive.namelist())
-        yield from (
-            f"{name} is missing in the wheel" for name in sorted(_in_wheel(version, is_compiled=bool(compiled)) - names)
-        )
-        if not compiled and HOOKS in names:
-            yield f"{wheel.name} is for any platform, and holds {HOOKS}"
-        yield from _wrong_metadata(metadata, version)
+    for wheel in sorted(wheels & found):
+        yield from _wrong_wheel(wheel, version, is_compiled=wheel in compiled)
     if sdist in found:
         with tarfile.open(sdist) as archive:
             names = {name.partition("/")[2] for name in archive.getnames()}
         yield from (f"{name} is missing in the sdist" for name in sorted(_in_sdist() - names))
+
+
+def _wrong_wheel(wheel: Path, version: str, *, is_compiled: bool) -> Iterator[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(f"pipeprof-{version}.dist-info/METADATA").decode()
+        names = set(archive.namelist())
+    yield from (
+        f"{name} is missing in the wheel" for name in sorted(_in_wheel(version, is_compiled=is_compiled) - names)
+    )
+    if not is_compiled and HOOKS in names:
+        yield f"{wheel.name} is for any platform, and holds {HOOKS}"
+    yield from _wrong_metadata(metadata, version)
 
 
 def _wrong_metadata(metadata: str, version: str) -> Iterator[str]:

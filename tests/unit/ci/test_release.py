@@ -92,6 +92,30 @@ def test_a_wheel_of_just_one_linux_is_refused(check):
     assert any("pipeprof-1.2.3-cp310-abi3-linux_x86_64.whl is not expected" in line for line in errors)
 
 
+def test_a_release_for_several_machines_has_the_wheel_of_each_and_no_other(check):
+    hooks = "pipeprof/collect/probe/_hooks.abi3.so"
+    names = [f"cp310-abi3-manylinux_2_17_{machine}" for machine in ("x86_64", "aarch64", "riscv64")]
+    asked = ("--machines", "x86_64", "aarch64")
+    missing, strange = (f"pipeprof-1.2.3-{name}.whl" for name in names[1:])
+    code, errors = check(*asked, tag=names[0], more=[hooks])
+    assert (code, [line.split(" in ")[0] for line in errors]) == (1, [f"error: {missing} is missing"])
+    assert check(*asked, tag=names[1], more=[hooks]) == (0, [])
+    assert check(*asked, tag=names[1]) == (1, [f"error: {hooks} is missing in the wheel"])
+    code, errors = check(*asked, tag=names[2], more=[hooks])
+    assert f"error: {strange} is not expected" in [line.split(" in ")[0] for line in errors]
+
+
+def test_ci_tries_the_wheels_that_a_release_takes():
+    jobs = {
+        name: yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())["jobs"]
+        for name in ("ci", "release", "wheels")
+    }
+    assert jobs["ci"]["wheels"]["uses"] == jobs["release"]["wheels"]["uses"] == "./.github/workflows/wheels.yml"
+    made = [one["machine"] for one in jobs["wheels"]["wheel"]["strategy"]["matrix"]["include"]]
+    checked = next(step["run"] for step in jobs["release"]["build"]["steps"] if "check_release" in step.get("run", ""))
+    assert checked.partition("--machines ")[2].split() == made == ["x86_64", "aarch64"]
+
+
 @pytest.mark.parametrize("tag", ["1.2.3", "v1.2.4", "v1.2"])
 def test_another_tag_is_refused(check, tag):
     code, errors = check("--tag", tag)
@@ -142,7 +166,7 @@ def test_a_release_has_a_bill_of_materials_and_a_signed_statement():
     steps = [
         step
         for job in yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"].values()
-        for step in job["steps"]
+        for step in job.get("steps", ())
     ]
     assert any("make sbom" in step.get("run", "") for step in steps)
     signed = [step for step in steps if "attest-build-provenance" in step.get("uses", "")]
