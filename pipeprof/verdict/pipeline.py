@@ -167,7 +167,11 @@ def _name(
     shared = one.rule.code == "shared_cpu"
     possible = suggestions(row, kind, loop, shared=shared)
     bound = [item for item in possible if item.code == BOUND]
-    possible = [*possible[: len(possible) - len(bound)], *beside_settings(row, kind, loop, points, environment), *bound]
+    beside = list(beside_settings(row, kind, loop, points, environment))
+    seen = [item for item in beside if item.facts.get("call_cores")]  # is in the record: before what is only possible
+    known = [item for item in possible if item.gain is not None]
+    others = [item for item in [*possible, *beside] if item not in [*known, *seen, *bound]]
+    possible = [*known, *seen, *others, *bound]
     few = one.facts.batches < LEAST_STEPS  # which bound nothing
     diagnosis["suggestions"] += [item.as_dict() for item in possible if not (few and item.code == BOUND)]
 

@@ -54,6 +54,7 @@ LESS_PYTHON = ("whole_batches", "to_cpp", "unwrap_source")  # which take their C
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen, and of
 # a stage that waits beside a slow one 1.46
 NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
+THREADED = 1.5  # cores that a row keeps busy in one of several worker processes, from which threads crowd each other
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
 
@@ -128,7 +129,8 @@ def beside_settings(
     if row.is_python and kind in ("cpu", "gil") and loop.is_contended:
         for threads in one_thread(environment):
             if threads.environment == ONE_THREAD:  # nobody chose a number
-                yield _of("one_thread", row)
+                crowding = row.workers > 1 and (row.call_cores or 0.0) >= THREADED
+                yield _of("one_thread", row, {"call_cores": row.call_cores if crowding else None})
 
 
 def _of_type(row: JudgedStage, kind: str | None, loop: Loop) -> list[Suggestion]:
@@ -187,7 +189,10 @@ def _bound(row: JudgedStage, kind: str | None, loop: Loop) -> Suggestion | None:
 
 
 def for_consumer(rows: Sequence[JudgedStage], loop: Loop) -> list[Suggestion]:
-    """A loop that does not wait: what its data pipeline takes from it; where CPU is short, what that could give up."""
+    """A loop that does not wait: what its data pipeline takes from it; where CPU is short, what that could give up.
+
+    Of a loader the workers that each epoch starts anew, which no batch is seen to wait for.
+    """
     advice = [
         _lock_holder(row)
         for row in rows
@@ -195,7 +200,8 @@ def for_consumer(rows: Sequence[JudgedStage], loop: Loop) -> list[Suggestion]:
     ]
     if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.room:
         advice += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
-    return advice
+    staged = next((row for row in rows if row.chained), None)
+    return advice if staged is None else [*advice, *_lasting(staged, loop)]
 
 
 def _lock_holder(row: JudgedStage) -> Suggestion:
@@ -355,7 +361,6 @@ def _loader(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggesti
     """More worker processes for all chained stages, which may live on from epoch to epoch; then a cheaper stage."""
     now = loop.loader_workers
     more = _best(row, loop, lambda change: (change.workers or 0) > now, "workers")
-    lasting = _best(row, loop, lambda change: (change.workers or now) >= now, "persistent")
     both = _best(row, loop, lambda change: (change.workers or 0) > now, "workers", "persistent")
     if more is not None and both is not None and both.expected >= WORTH * more.expected:
         more = both
@@ -363,9 +368,15 @@ def _loader(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggesti
         wanted = more.changes[0].workers
         not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
         yield _of_loader("loader_workers", row, more, loop, not_when)
-    if lasting is not None and lasting.may_pay:
-        yield _of_loader("loader_persistent", row, lasting, loop, None)
+    yield from _lasting(row, loop)
     yield _of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row.code)
+
+
+def _lasting(row: JudgedStage, loop: Loop) -> Iterator[Suggestion]:
+    """Workers of the loader that live on, where starting them at each epoch weighs."""
+    one = _best(row, loop, lambda _: True, "persistent")
+    if one is not None and one.may_pay:
+        yield _of_loader("loader_persistent", row, one, loop, None)
 
 
 def _of_loader(

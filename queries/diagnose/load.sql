@@ -35,6 +35,7 @@
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   call_cores       double   cores  that one row keeps busy in a worker process; null when not measured, or without
 --   lock_share       double   0..1  of its workers' busy time, waiting for the interpreter's lock; null: not seen
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
@@ -69,7 +70,7 @@ SELECT
   pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
   pipeline_load.utilisation, pipeline_load.busy, pipeline_load.overrun, pipeline_load.law_row_ns,
   pipeline_load.cores, pipeline_load.python_cores,
-  pipeline_load.cpu_share, pipeline_load.lock_share,
+  pipeline_load.cpu_share, pipeline_load.call_cores, pipeline_load.lock_share,
   pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,
   pipeline_load.max_row_ns, pipeline_load.burst_share, pipeline_load.samples, pipeline_load.input_ratio,
   pipeline_load.output_ratio, pipeline_load.drop_ratio, pipeline_pace.side, pipeline_pace.batches,

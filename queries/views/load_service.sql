@@ -33,6 +33,7 @@
 --   hook_cpu_ns      double   ns    CPU time per batch, by the timed calls; null without
 --   cpu_share        double   0..1  part of the calls' time in which their worker computed; time in which it was ready
 --                                   to run but had no core is left out where it is known; null without calls
+--   call_cores       double   cores  that a call keeps busy while it runs: threads of libraries; null without calls
 --   work_cv          double   standard deviation / mean of the batches' work, by the timing lines; null without
 --   longest_batches  double   mean of the intervals' longest call, in batches' work; null without calls
 --   longest_ns       double   ns    mean of the intervals' or batches' longest row
@@ -199,6 +200,7 @@ SELECT
   io_share, hook_row_ns,
   row_cpu_ns * rows_per_batch AS hook_cpu_ns,
   CASE WHEN cpu_share > 1.0e0 THEN 1.0e0 ELSE cpu_share END AS cpu_share,
+  cpu_share AS call_cores,
   work_cv,
   hook_longest_ns / nullif(hook_row_ns * rows_per_batch, 0) AS longest_batches,
   coalesce(hook_longest_ns, log_longest_ns) AS longest_ns,

@@ -50,6 +50,7 @@
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process; 0 when it does not or is not measured
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   call_cores       double   cores  that one row keeps busy in a worker process; null when not measured, or without
 --   lock_share       double   0..1  of its workers' busy time, waiting for the interpreter's lock; null: not seen
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
@@ -84,6 +85,7 @@ joined AS (
     load_service.hook_cpu_ns,
     load_service.log_work_ns,
     load_service.cpu_share AS hook_cpu_share,
+    load_service.call_cores,
     load_service.work_cv,
     load_service.longest_batches,
     load_service.longest_ns,
@@ -205,6 +207,7 @@ SELECT
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
     ELSE sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0)
   END AS cpu_share,
+  CASE WHEN coalesce(uses_processes, FALSE) THEN call_cores END AS call_cores,
   CASE
     WHEN lock_threads IS NOT NULL AND rate IS NOT NULL
       THEN least(lock_threads / nullif(workers * least(loop_rate / nullif(rate, 0), 1.0e0), 0), 1.0e0)

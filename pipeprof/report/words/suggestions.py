@@ -94,6 +94,17 @@ def _loader_workers(facts: Facts) -> tuple[str, str]:
     return action, "all stages of the loader run in them"
 
 
+def _one_thread(facts: Facts) -> tuple[str, str]:
+    action = (
+        f"let each call of NumPy, OpenCV and the like in {op_label(facts['op'])} use one thread (OMP_NUM_THREADS=1, "
+        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))"
+    )
+    each, others = facts.get("call_cores"), "their threads and the training's"
+    if each:
+        others = f"a row keeps {each:.1f} cores busy in each of {facts['workers']} worker processes, whose threads"
+    return action, f"{others} take the cores from each other; what it brings cannot be predicted"
+
+
 def _loader_persistent(facts: Facts) -> tuple[str, str]:
     reason = "each epoch, of {1}, takes {0} to start them and to end them".format(*speedup.epoch_start(facts))
     return "let the workers of the DataLoader live on from epoch to epoch (persistent_workers=True)", reason
@@ -239,11 +250,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "it is a dataset of MindSpore's already, and GeneratorDataset takes each of its rows through Python",
     ),
     "keep_rows": _keep_rows,
-    "one_thread": _on_op(
-        "let each call of NumPy, OpenCV and the like in {op} use one thread (OMP_NUM_THREADS=1, "
-        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))",
-        "their threads and the training's take the cores from each other; what it brings cannot be predicted",
-    ),
+    "one_thread": _one_thread,
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
         "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"

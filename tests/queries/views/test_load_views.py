@@ -78,6 +78,13 @@ def test_load_service_computing_is_weighed_and_at_most_all(look):
     assert look("SELECT cpu_share FROM load_service", tables) == [(1.0,)]
 
 
+@pytest.mark.parametrize(("processes", "cores"), [(True, 2.4), (False, None)])
+def test_threads_beside_the_one_that_makes_a_row_are_cores_that_it_keeps_busy_in_a_worker(look, processes, cores):
+    service = times(0, "hook", 10, cpu_ns=12 * MS, delay_ns=5 * MS)
+    tables = base(("MapOp", {"workers": 2, "uses_processes": processes}), op_service=service)
+    assert look("SELECT call_cores FROM pipeline_load WHERE op_id = 0", tables) == [(cores,)]
+
+
 def test_load_service_leaves_out_time_without_a_core(look):
     service = times(0, "hook", 40, rows=2, cpu_ns=9 * MS, delay_ns=30 * MS)
     text = "SELECT cpu_share, hook_cpu_ns, work_ns FROM load_service"

@@ -422,6 +422,16 @@ def test_workers_that_are_started_anew_for_a_short_epoch_live_on():
     assert not named(advise(*long), "persistent_workers")
 
 
+def test_workers_live_on_where_no_batch_is_waited_for_but_each_epoch_starts_them():
+    facts = {"loop_rate": 40.0, "consumer_rate": 40.0, "epoch_batches": 10.0, "idle_share": 0.9}
+    rows = [loader_stage(1, "Dataset", 400.0, 2, **facts), loader_stage(2, "Sampler", 1e4, **facts)]
+    anew = [row | {"restart_ns": 50e6} for row in rows]
+    (lasting,) = for_consumer(anew, loop_of(anew, 8.0))
+    assert (lasting.code, lasting.new) == ("loader_persistent", True)
+    assert lasting.gain == pytest.approx(300 / 250, rel=0.03)
+    assert for_consumer(rows, loop_of(rows, 8.0)) == []
+
+
 POINT = cache_point(ratio=3.0, bytes=4e6)
 SOURCE_POINT = cache_point(op_id=2, op_type="GeneratorOp")
 
@@ -478,3 +488,10 @@ def test_a_source_that_waited_for_the_lock_bounds_nothing(kind, bounded):
     rows = [row, source]
     (bound,) = (item for item in suggestions(row, kind, loop_of(rows, 8.0)) if item.code == "bound")
     assert bound.gain_high == pytest.approx(bounded)
+
+
+@pytest.mark.parametrize(("workers", "cores", "said"), [(4, 1.9, True), (4, 1.4, False), (1, 1.9, False)])
+def test_threads_inside_of_worker_processes_are_told_where_the_record_shows_them(workers, cores, said):
+    (one,) = beside([], uses_processes=True, workers=workers, call_cores=cores, **CROWDED)
+    text = f"a row keeps {cores} cores busy in each of {workers} worker processes"
+    assert (text in worded(one.as_dict())["text"]) is said
