@@ -20,7 +20,10 @@ OURS = re.compile(r'  File "[^"]*/collect/probe/.*\n(?:    .*\n)*', re.MULTILINE
 NUMBERS = re.compile(r"pid[^ ]* *\d+|line \d+")
 
 
-@pytest.fixture(scope="module", params=LIBRARIES)
+STATEFUL = ["torchdata"] if find_spec("torchdata") else []
+
+
+@pytest.fixture(scope="module", params=[*LIBRARIES, *STATEFUL])
 def command(request):
     return script("dataloaders.py", request.param)
 
@@ -63,7 +66,7 @@ def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(ev
     assert 24 in [rows[number] for number in apart]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", [*LIBRARIES, *STATEFUL])
 @pytest.mark.parametrize(("kind", "workers", "stage"), [("row", "0", "Dataset"), ("collate", "2", "Collate")])
 def test_the_stage_that_is_slow_is_named_with_its_kind_and_more_workers(recorded, library, kind, workers, stage):
     command = ("slow_loader.py", library, kind, "50", workers)

@@ -57,11 +57,12 @@ class Again:
 def install(loader, iterator, end, feeds):
     """Hook the classes of a loader, beneath the hooks that record; nothing without the launcher's wish.
 
-    `end`: the method of an iterator that ends its workers. `feeds`: of iterators.
+    `iterator`: None where a class that it inherits is hooked; `end`: the method that ends workers; `feeds`: iterators'.
     """
     if not recorder.REC.options.get("cached"):
         return
-    cached.install(iterator)
+    if iterator is not None:
+        cached.install(iterator)
     workers.wrap(loader, "__iter__", functools.partial(_with_first, end=end, feeds=feeds))
     if not hasattr(Again.__next__, "__wrapped__"):
         workers.wrap(Again, "__next__", lambda original: loaders.with_fetches(original, feeds.get, lambda _: None))

@@ -69,6 +69,13 @@ def install_torch(module):
     workers.wrap(module._MultiProcessingDataLoaderIter, "_shutdown_workers", _closing)
 
 
+def install_stateful(module):
+    """The loader of torchdata: it makes iterators that inherit PyTorch's, and calls nothing of its DataLoader."""
+    again.install(module.StatefulDataLoader, None, "_shutdown_workers", _of_iterators)
+    _install_maker(module.StatefulDataLoader, TORCH)
+    workers.wrap(module._StatefulMultiProcessingDataLoaderIter, "_shutdown_workers", _closing)
+
+
 def install_torch_fetchers(module):
     """torch.utils.data._utils.fetch: what makes the rows and puts them together."""
     _install_fetchers(
@@ -99,11 +106,15 @@ def _without_us(exc_info):
         recorder.REC.failed("loader")
 
 
-def _install_loader(loader, iterator, next_index, names):
+def _install_maker(loader, names):
     describe, processes = functools.partial(_describe, names), functools.partial(_processes, names)
     arguments.install(loader)
     workers.wrap(loader, "__init__", callables._with_site)
     workers.wrap(loader, "__iter__", lambda original: loaders.with_feed(original, describe, _kept, processes))
+
+
+def _install_loader(loader, iterator, next_index, names):
+    _install_maker(loader, names)
     workers.wrap(iterator, "__init__", lambda original: _with_feed_of(original, _of_iterators))
     ready = functools.partial(_ready, names)
     workers.wrap(iterator, "__next__", lambda original: loaders.with_fetches(original, _of_iterators.get, ready))
@@ -176,6 +187,8 @@ def _default(loader):
 
 def _kept(loader):
     """The feed of the iterator that is handed out again, since its workers persist; None for a new one."""
+    if not (loader.persistent_workers and loader.num_workers):
+        return None  # some keep the last one all the same
     iterator = loader.__dict__.get("_iterator")
     return None if iterator is None else _of_iterators.get(iterator)
 

@@ -20,6 +20,7 @@ HOOKS = {
     "torch._utils": ("dataloader", "install_torch_errors"),
     "torch.utils.data.dataloader": ("dataloader", "install_torch"),
     "torch.utils.data._utils.fetch": ("dataloader", "install_torch_fetchers"),
+    "torchdata.stateful_dataloader.stateful_dataloader": ("dataloader", "install_stateful"),
     "torch.autograd": ("optimizers", "install_backward"),
     "torch.optim.optimizer": ("optimizers", "install"),
     "mindspore.common.tensor": ("syncs", "install_tensor"),

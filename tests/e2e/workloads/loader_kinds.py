@@ -1,4 +1,7 @@
-"""The DataLoaders of MindSpore and PyTorch, which are of one shape, each with a network to train: `of("torch")`."""
+"""The DataLoaders of MindSpore and PyTorch, which are of one shape, each with a network to train: `of("torch")`.
+
+`of("torchdata")` is torch with torchdata's StatefulDataLoader.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,12 @@ def of(library):
     `generator(seed)` draws the order of rows, `plain(part)` makes lists of a tensor, `train(x, y)` of a `trainer()` is a
     step, and gives the loss.
     """
-    return _torch() if library == "torch" else _mindspore()
+    made = _mindspore() if library == "mindspore" else _torch()
+    if library == "torchdata":
+        from torchdata.stateful_dataloader import StatefulDataLoader
+
+        made.DataLoader = StatefulDataLoader
+    return made
 
 
 def _mindspore():
