@@ -95,14 +95,15 @@ def _loader_workers(facts: Facts) -> tuple[str, str]:
 
 
 def _one_thread(facts: Facts) -> tuple[str, str]:
-    action = (
-        f"let each call of NumPy, OpenCV and the like in {op_label(facts['op'])} use one thread (OMP_NUM_THREADS=1, "
-        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))"
-    )
-    each, others = facts.get("call_cores"), "their threads and the training's"
+    each = facts.get("call_cores")
+    others = "their threads and the training's"
     if each:
-        others = f"a row keeps {each:.1f} cores busy in each of {facts['workers']} worker processes, whose threads"
-    return action, f"{others} take the cores from each other; what it brings cannot be predicted"
+        others = f"a row keeps {each:.1f} cores busy in each of {facts.get('workers')} worker processes, whose threads"
+    return _on_op(
+        "let each call of NumPy, OpenCV and the like in {op} use one thread (OMP_NUM_THREADS=1, "
+        "OPENBLAS_NUM_THREADS=1, cv2.setNumThreads(1))",
+        f"{others} take the cores from each other; what it brings cannot be predicted",
+    )(facts)
 
 
 def _loader_persistent(facts: Facts) -> tuple[str, str]:
