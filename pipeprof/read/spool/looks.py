@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.spool.marks import Kind, Mark, Marks
+from pipeprof.read.spool.sections import BACKWARD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,8 +49,12 @@ class _Gap:
 
 
 def called_first(marks: Iterable[Mark]) -> NDArray[np.int64]:
-    """When the network or an optimizer was called, in order."""
-    return np.sort(Marks.of(marks).only(Kind.CALL, Kind.UPDATE).begin)
+    """When the network, a backward pass or an optimizer was called, in order."""
+    marks = Marks.of(marks)
+    sections = marks.only(Kind.SECTION)
+    return np.sort(
+        np.concatenate([marks.only(Kind.CALL, Kind.UPDATE).begin, sections.begin[sections.flag == BACKWARD]])
+    )
 
 
 def with_sampled_fetches(marks: Iterable[Mark], looks: Sequence[Look]) -> Marks:

@@ -74,7 +74,8 @@ def structures(
 ) -> dict[int, Structure]:
     """The structure of the training steps that have a backward pass among the marks, by the step's index.
 
-    Steps that ran in the intervals of `slow` are left out: their times mean nothing.
+    Steps that ran in the intervals of `slow` are left out: their times mean nothing. So are those of which nothing
+    tells where the forward pass begins, and those that waited, by samples, for longer than until the backward pass.
     """
     steps, marks = StepRows.of(steps), Marks.of(marks)
     sections = _by_begin(marks.only(Kind.SECTION))
@@ -85,9 +86,18 @@ def structures(
     by_step = {}
     for index in np.flatnonzero(has_backward & (steps.kind != EVAL)).tolist():
         step = steps[index]
-        if not any(begin < step.end and step.start < end for begin, end in slow):
-            by_step[index] = _structure(step, _within(sections, step), _within(updates, step))
+        within = _within(sections, step)
+        if any(begin < step.end and step.start < end for begin, end in slow) or not _has_forward(step, within):
+            continue
+        made = _structure(step, within, _within(updates, step))
+        if made.backwards:
+            by_step[index] = made
     return by_step
+
+
+def _has_forward(step: Step, sections: Sequence[Mark]) -> bool:
+    """Whether a batch, or a call of the network, is known: else what comes before the backward pass may be a loader."""
+    return bool(step.fetches) or any(mark.flag != BACKWARD for mark in sections)
 
 
 def last_update(step: Step, updates: Marks) -> int | None:

@@ -100,6 +100,8 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         inference = training.is_inference(content["run"])
         given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(timing)}."
         given.cause = "Neither its dataset nor its operators were recorded."
+        if not content["run"]["source"].startswith("import:"):
+            given.cause = "Another loader may have been used, whose wait is not known; no operators were recorded."
         if ops:
             given.cause = f"Its wait for data was not recorded; {_operators(content)}."
         if inference:
@@ -134,7 +136,9 @@ def _missing(source: str, *, steps: bool, ops: bool) -> str:
         return f"Name the steps: {NAME_STEPS[source]}, or import the trace with `--step PATTERN`."
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
-    return "Profile a command that trains a MindSpore network for at least 20 steps."
+    if steps:
+        return "Fetch the batches at the head of a `for` around the step, or from a DataLoader: such waits are seen."
+    return "Profile a command that trains a network of MindSpore or PyTorch for at least 20 steps."
 
 
 def _largest(ops: list[dict[str, Any]]) -> str:

@@ -71,5 +71,7 @@ def test_a_training_that_changes_waits_otherwise_before_and_after():
     )
 
 
-def test_the_first_call_is_of_the_network_or_of_an_optimizer():
+def test_the_first_call_is_of_the_network_of_a_backward_pass_or_of_an_optimizer():
     assert called_first(marks(1)).tolist() == [600, 900]
+    backward, forward = (Mark(Kind.SECTION, flag, 0, 0, at, at + 100) for flag, at in ((2, 700), (1, 550)))
+    assert called_first([*marks(1), backward, forward]).tolist() == [600, 700, 900]

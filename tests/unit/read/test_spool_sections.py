@@ -52,6 +52,17 @@ def lengths(text, more=()):
     return {name: length for name, length in total.items() if length}
 
 
+def test_what_comes_before_a_backward_pass_is_no_forward_pass_where_neither_batch_nor_network_is_known():
+    step, marks = made("gap 50, backward 20, update 3")
+    assert structures([step], marks) == {}
+
+
+def test_a_wait_that_was_sampled_longer_than_until_the_backward_pass_divides_nothing():
+    step, marks = made("data 50, update 3")
+    under = Mark(Kind.SECTION, FLAGS["backward"], 0, 0, 30, 50)
+    assert structures([step], [*marks, under]) == {}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
