@@ -81,6 +81,20 @@ def figures(one, probe):
     return {fields["node"]: fields for name, fields in one.told if name == "calls"}
 
 
+def test_batches_that_are_skipped_while_an_iterator_is_made_are_none_of_the_loops(loader, monkeypatch):
+    one = loader()
+
+    def skipping(self):
+        made = Iterator(self)
+        one.fetch(made)
+        return made
+
+    monkeypatch.setattr(Loader, "make", skipping)
+    iterator = one.begin()
+    assert drained(one, iterator) == [(2, 3), (4, 5), (6, 7)]
+    assert iterator.feed.rows == 3
+
+
 def test_its_iterator_is_told_with_its_stages_from_the_loop_on(loader):
     one = loader()
     one.begin()
