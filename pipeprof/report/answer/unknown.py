@@ -93,14 +93,14 @@ def _spare(given: Answer, diagnosis: dict[str, Any]) -> None:
 
 
 def _nothing(given: Answer, content: dict[str, Any]) -> None:
-    timing = measured(content)
+    timing, source = measured(content), content["run"]["source"]
     warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
     ops = content["ops"] or content["op_totals"]
     if timing:
         inference = training.is_inference(content["run"])
         given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(timing)}."
         given.cause = "Neither its dataset nor its operators were recorded."
-        if not content["run"]["source"].startswith("import:"):
+        if not source.startswith("import:"):
             given.cause = "Another loader may have been used, whose wait is not known; no operators were recorded."
         if ops:
             given.cause = f"Its wait for data was not recorded; {_operators(content)}."
@@ -123,7 +123,7 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
     if not timing and ops:
         given.sentence = "Not measured: what limits a step. The profile has operators, but no steps."
         given.cause = f"{_largest(ops)} {_busy(content['op_busy'])}".strip()
-    given.action = _missing(content["run"]["source"], steps=bool(timing), ops=bool(ops))
+    given.action = _missing(source, steps=bool(timing), ops=bool(ops))
 
 
 def _missing(source: str, *, steps: bool, ops: bool) -> str:
