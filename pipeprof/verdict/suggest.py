@@ -178,7 +178,7 @@ def _bound(row: JudgedStage, kind: str | None, loop: Loop) -> Suggestion | None:
     """The most that any change of this stage can bring; None when that is nothing, or not known."""
     stage = next((stage for stage in loop.stages if stage.op_id == row.op_id), None)
     if stage is not None and kind == "gil":  # which the stage by itself need not tell: an import knows no functions
-        stage = replace(stage, kind=kind, is_python=True)
+        stage = replace(stage, kind="gil", is_python=True)
     others = loop if stage is None else without_lock(loop, stage)
     bound = most(row, others)
     if bound is None or bound < WORTH:
