@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comparisons import comparison, metric
 
-from pipeprof.experiment.tune.result import EXIT
+from pipeprof.experiment.tune.patch import EXIT
 from pipeprof.report import bisect_text, qualify_text, runs, speedup_text, status, tune_text, verify
 from pipeprof.report.compare import sections as compare_sections
 from pipeprof.report.ops import sections as ops_sections

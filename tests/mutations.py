@@ -667,7 +667,7 @@ def asked(verb):
     import click
 
     from pipeprof.cli import cli
-    from pipeprof.cli.misuse import words_of_name
+    from pipeprof.cli.messages import words_of_name
     from pipeprof.errors import PipeprofError
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

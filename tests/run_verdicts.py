@@ -9,7 +9,7 @@ from typed_rows import rows
 
 from pipeprof.query.rows import RunAccount
 from pipeprof.report.answer import Answer, answer_of
-from pipeprof.verdict.ending import has_failed
+from pipeprof.verdict.hang import has_failed
 from pipeprof.verdict.ranking import rank
 from pipeprof.verdict.run_account import training_share
 

@@ -6,11 +6,10 @@ import numpy as np
 from scipy import stats
 
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, decide, scaled
-from pipeprof.verdict.gate.distance import clear_distance
 from pipeprof.verdict.gate.judge import family_size
 from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.power import chances, hopeless
-from pipeprof.verdict.gate.statistics import common_mode, welch
+from pipeprof.verdict.gate.statistics import clear_distance, common_mode, welch
 
 
 def _stacked(parts):

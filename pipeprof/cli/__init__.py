@@ -14,8 +14,7 @@ from typing import NoReturn
 import click
 
 from pipeprof import escape
-from pipeprof.cli.messages import tell_error
-from pipeprof.cli.misuse import words_of, words_of_name
+from pipeprof.cli.messages import tell_error, words_of, words_of_name
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError, is_interruption

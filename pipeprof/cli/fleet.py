@@ -56,8 +56,7 @@ def fleet(
     from pipeprof.report import document
     from pipeprof.report.fleet import sections
     from pipeprof.report.fleet.content import content_of
-    from pipeprof.report.fleet.gather import gather, once_each
-    from pipeprof.report.fleet.roots import root_of
+    from pipeprof.report.fleet.gather import gather, once_each, root_of
 
     _refuse(query, form, top, output)
     unlisted: list[str] = []

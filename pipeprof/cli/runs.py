@@ -38,7 +38,7 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
     with progress_line("pipeprof: runs", quiet=False) as progress:
         if isinstance(folder, str):
             from pipeprof.record.objects import without_secrets
-            from pipeprof.report.stored_runs import rows_below
+            from pipeprof.report.runs import rows_below
 
             rows, shown = rows_below(folder, progress), printable(without_secrets(folder))
         else:

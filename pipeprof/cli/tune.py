@@ -86,7 +86,7 @@ def tune(
     interrupted tuning. Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
     from pipeprof.experiment.tune.bench import TuneBench, recorded_s
-    from pipeprof.experiment.tune.result import content_of, write_files
+    from pipeprof.experiment.tune.patch import content_of, write_files
     from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import document, tune_text
 

@@ -1,4 +1,9 @@
-"""Samples the host and the command's processes from outside, once a second by default."""
+"""Samples the host and the command's processes from outside, once a second by default.
+
+Which processes have come below some others, at a cost that does not grow with what else runs on the machine.
+
+CPU time of a process's threads, from the kernel's files; only what changed since the last look is told.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +19,15 @@ import psutil
 
 from pipeprof import escape
 from pipeprof.collect.cgroup import CpuGroup, cpu_group
-from pipeprof.collect.descendants import Descendants
 from pipeprof.collect.probe import files
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.collect.threads import ThreadReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from typing_extensions import Self
+
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 _COMMAND_LENGTH = 300
@@ -173,3 +178,133 @@ def _pressure() -> float | None:
         return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
     except (OSError, ValueError, IndexError):
         return None
+
+
+_PROC = Path("/proc")
+
+
+class Descendants:
+    """Asks each process of the machine once for its parent: when its number is new in `/proc`."""
+
+    def __init__(self, proc: Path = _PROC) -> None:
+        self._proc = proc
+        self._others: set[int] = set()
+        self._latest: int | None = None
+
+    def new_below(self, known: Collection[int]) -> set[int]:
+        """Ids of processes that descend from the known ones and are none of them."""
+        latest = self._latest_id()
+        if latest == self._latest is not None:
+            return set()
+        if latest is None or self._latest is None or latest < self._latest:  # ids are given out anew, perhaps
+            self._others.clear()
+        self._latest = latest
+        listed = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208 - a path each costs more
+        self._others &= listed
+        asked = {pid: self._parent(pid) for pid in listed - self._others - set(known)}
+        parents = {pid: parent for pid, parent in asked.items() if parent is not None}
+        below: set[int] = set()
+        while found := {pid for pid, parent in parents.items() if parent in below or parent in known} - below:
+            below |= found
+        self._others |= parents.keys() - below
+        return below
+
+    def _latest_id(self) -> int | None:
+        """The id that was given out last, to a process or a thread; None when unknown."""
+        try:
+            return int((self._proc / "loadavg").read_text(encoding="ascii").split()[-1])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def _parent(self, pid: int) -> int | None:
+        """The parent's id, 0 for none; None for a process that is gone."""
+        try:
+            fields = (self._proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            return int(fields[1])
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+PROC = "/proc"
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 10_000_000
+_USER, _SYSTEM, _START = 11, 12, 19  # behind the name, as in proc(5)
+
+
+class ThreadReader:
+    """Remembers what it told. Without the kernel's scheduler statistics CPU time is in ticks, and waits are unknown."""
+
+    def __init__(self, proc: str = PROC) -> None:
+        self._proc = proc
+        self._times: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._names: dict[tuple[int, int], str] = {}
+
+    def look(self, pid: int) -> dict[str, list[list[int | str | None]]]:
+        """The threads that ran since the last look, and those that are new; one that ended meanwhile is left out.
+
+        `cpu`: [tid, CPU ns, ns runnable but not running or None]; `names`: [tid, name, start in ns since boot], also of
+        a thread that has a new name.
+        """
+        folder = f"{self._proc}/{pid}/task"
+        cpu: list[list[int | str | None]] = []
+        names: list[list[int | str | None]] = []
+        try:
+            tids = [int(name) for name in os.listdir(folder)]  # noqa: PTH208 - names alone, once a second for each process
+        except OSError:
+            tids = []
+        for tid in tids:
+            self._look_at((pid, tid), f"{folder}/{tid}", cpu, names)
+        return {"cpu": cpu, "names": names}
+
+    def forget(self, pids: set[int]) -> None:
+        """Drop what is known of all processes but these."""
+        for by_thread in (self._times, self._names):
+            for key in [key for key in by_thread if key[0] not in pids]:
+                del by_thread[key]
+
+    def _look_at(
+        self,
+        key: tuple[int, int],
+        folder: str,
+        cpu: list[list[int | str | None]],
+        names: list[list[int | str | None]],
+    ) -> None:
+        try:
+            exact = scheduled(_read(f"{folder}/schedstat"))
+            before = self._times.get(key)
+            if exact is not None and exact == before:
+                return
+            name, ticks, start = stat(_read(f"{folder}/stat"))
+        except (OSError, ValueError, IndexError):
+            return
+        now = (ticks * _TICK_NS, None) if exact is None else exact
+        if now != before:
+            self._times[key] = now
+            cpu.append([key[1], *now])
+        if self._names.get(key) != name:
+            self._names[key] = name
+            names.append([key[1], name, start * _TICK_NS])
+
+
+def stat(text: bytes) -> tuple[str, int, int]:
+    """Name, CPU ticks and start in ticks since boot from a thread's `stat`. Raises ValueError or IndexError."""
+    name, _, rest = text[text.index(b"(") + 1 :].rpartition(b")")
+    fields = rest.split()
+    return name.decode("utf-8", "replace"), int(fields[_USER]) + int(fields[_SYSTEM]), int(fields[_START])
+
+
+def scheduled(text: bytes) -> tuple[int, int] | None:
+    """Nanoseconds on a CPU, and runnable without one, from `schedstat`; None where the kernel does not count them."""
+    fields = text.split()
+    return (int(fields[0]), int(fields[1])) if len(fields) >= 2 else None
+
+
+def _read(path: str) -> bytes:
+    """The file, or nothing where there is none."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.read(file, 4096)
+    finally:
+        os.close(file)

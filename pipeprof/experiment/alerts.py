@@ -1,4 +1,7 @@
-"""`pipeprof history --alerts`: what became worse, by which commit, whose it is, and what was decided about it."""
+"""`pipeprof history --alerts`: what became worse, by which commit, whose it is, and what was decided about it.
+
+Who owns a file: by the rules of CODEOWNERS, else who wrote the line.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import UsageError, did_you_mean
-from pipeprof.experiment.code_owners import author_of, files_of, owners_of, writer_of
 from pipeprof.experiment.policy_file import find_policy
-from pipeprof.record.alert_decisions import FILE as ALERTS
-from pipeprof.record.alert_decisions import Decision, append, decisions
-from pipeprof.record.git import Repository, git_or_none
+from pipeprof.record.git import FILE as ALERTS
+from pipeprof.record.git import Decision, Repository, append, decisions, git_or_none
 from pipeprof.record.plain_file import read_file
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.verdict.gate.alerts import SHORT, Alert, Shift, alerts, counts, is_over
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.policy import Policy, Rule
 
     Content = dict[str, Any]
+
 
 SCHEMA_VERSION = 1
 MOST_PLACES = 50  # commits by which an alert is known again
@@ -229,3 +231,52 @@ def _whose(series: Content, lead: Shift, places: Sequence[str], judged: Judged) 
         if writer:
             return content | {"owners": [writer], "owner_by": "blame"}
     return content | ({"owners": [author], "owner_by": "commit"} if author else {})
+
+
+FILES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")  # the first that is there counts
+OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]*(/[A-Za-z0-9._-]+)?|[^\s@]+@[^\s@]+")
+_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
+_MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def owners_of(repository: Repository, revision: str, path: PurePosixPath) -> list[str]:
+    """The owners that CODEOWNERS of a revision names for a file: those of the last rule that fits; empty for none."""
+    texts = (repository.read(revision, PurePosixPath(name)) for name in FILES)
+    text = next((text for text in texts if text is not None), b"")
+    owners: list[str] = []
+    for line in text.decode(errors="replace").splitlines():
+        words = line.partition("#")[0].split()
+        if words and fits(words[0], str(path)):
+            owners = [word for word in words[1:] if OWNER.fullmatch(word)]
+    return owners
+
+
+def fits(pattern: str, path: str) -> bool:
+    """Whether a rule is of a file. One with a slash before its end begins at the root; a folder's is of all below."""
+    anchored = "/" in pattern.rstrip("/")
+    body = pattern.strip("/")
+    regex = "".join(_MEANING.get(part) or re.escape(part) for part in _PARTS.findall(body))
+    start = "" if anchored else "(?:.*/)?"
+    end = "/.*" if pattern.endswith("/") else "" if body.endswith("/*") else "(?:/.*)?"
+    return re.fullmatch(start + regex + end, path) is not None
+
+
+def writer_of(repository: Repository, revision: str, path: PurePosixPath, line: int) -> str | None:
+    """Who wrote a line of a file as a revision has it; None where git does not know."""
+    if not re.fullmatch("[0-9a-f]+", revision):  # `blame` has no --end-of-options
+        return None
+    words = ("blame", "--porcelain", "-L", f"{line},{line}", revision, "--", str(path))
+    text = git_or_none(repository.root, *words) or ""
+    names = [one.removeprefix("author ") for one in text.splitlines() if one.startswith("author ")]
+    return names[0] if names else None
+
+
+def author_of(repository: Repository, revision: str) -> str | None:
+    """Who wrote a commit; None where git does not know it."""
+    return git_or_none(repository.root, "log", "-1", "--format=%an", "--end-of-options", revision) or None
+
+
+def files_of(repository: Repository, revision: str) -> list[str]:
+    """The files that a commit changed; none of a merge."""
+    words = ("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z", "--end-of-options", revision)
+    return sorted(filter(None, (git_or_none(repository.root, *words) or "").split("\0")))

@@ -17,13 +17,13 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.text import printable_all
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 Name = Literal["base", "new"]
 NAMES: tuple[Name, Name] = ("base", "new")

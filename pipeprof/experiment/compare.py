@@ -1,29 +1,32 @@
-"""`pipeprof compare`: two sides in, a verdict per metric and what explains it out, as the documented JSON."""
+"""`pipeprof compare`: two sides in, a verdict per metric and what explains it out, as the documented JSON.
+
+What two sides must be before they are compared: numbers, and not the same measurement twice.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import shlex
 from collections import Counter
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.base_revision_policy import judged_sides, started
 from pipeprof.experiment.policy_file import FoundPolicy
-from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.side import check_exist, engine_of, open_base, open_measures
 from pipeprof.record.baseline import SOME_TIME_NS
 from pipeprof.record.note import sentence, unique
 from pipeprof.report.words import comparison, experiments, gate
-from pipeprof.verdict.gate.acknowledge import acknowledged
+from pipeprof.verdict.gate.alerts import acknowledged
 from pipeprof.verdict.gate.explain import explanation
-from pipeprof.verdict.gate.fingerprint import differences, incomparable
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
-from pipeprof.verdict.gate.note import note
-from pipeprof.verdict.gate.policy import usable
+from pipeprof.verdict.gate.policy import differences, incomparable, usable
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.samples import Samples
 from pipeprof.verdict.gate.sequential_test import judge_looks
 
@@ -32,10 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
-    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
-    from pipeprof.verdict.gate.result import Verdict
+    from pipeprof.verdict.gate.result import Note, Verdict
+
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
@@ -240,3 +243,29 @@ def _about(side: Measures) -> dict[str, Any]:
         "created_at": side.created_at,
         "seconds": side.seconds,
     }
+
+
+_HINT = "compare with a run that was measured on its own"
+
+
+def check_sides(base: Measures, new: Measures) -> None:
+    """Raises UsageError when a repetition is on both sides, RunError for a value that is no finite number.
+
+    A run compared with itself, or with a copy, is unchanged whatever the code does.
+    """
+    runs = set(base.run_ids) & set(new.run_ids)
+    if runs:
+        raise UsageError(f"both sides hold the run {min(runs)}: `{base.label}` and `{new.label}`", _HINT)
+    if set(base.digests) & set(new.digests):
+        raise UsageError(f"a repetition of `{new.label}` is a copy of one of `{base.label}`", _HINT)
+    for side in (base, new):
+        _check_numbers(side)
+
+
+def _check_numbers(side: Measures) -> None:
+    for metric, values in side.values.items():
+        for rep, value in values.items():
+            if not math.isfinite(value):
+                raise RunError(
+                    f"`{side.label}` is damaged: `{metric}` of repetition {rep} is {value}", "measure it again"
+                )

@@ -94,7 +94,7 @@ def with_confirmation(content: Mapping[str, Any], policy: Policy, first: First |
     """The result with what another runner is to confirm, or, with the result of a `first` one, has confirmed."""
     with signals_held():  # their libraries start threads
         from pipeprof.report.words import comparison, gate  # noqa: PLC0415
-        from pipeprof.verdict.gate.confirmation import confirmed, to_confirm  # noqa: PLC0415
+        from pipeprof.verdict.gate.planned import confirmed, to_confirm  # noqa: PLC0415
 
     said = msgspec.convert(content, _Judged)
     verdict = said.as_verdict()

@@ -13,9 +13,9 @@ from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.text import printable_all
 from pipeprof.units import format_ns
-from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.judge import family_size
 from pipeprof.verdict.gate.planned import least_planned
+from pipeprof.verdict.gate.policy import differences
 from pipeprof.verdict.gate.power import MOST_PERCENT, least_found
 
 if TYPE_CHECKING:

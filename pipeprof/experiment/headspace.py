@@ -13,7 +13,7 @@ from pipeprof.errors import MeasureError
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
 from pipeprof.report.words.experiments import noted
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeprof.collect.launch import ProbeOptions
     from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.read.spool.process import Process
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 SCHEMA_VERSION = 1
 

@@ -29,7 +29,7 @@ from pipeprof.record.run import MANIFEST
 from pipeprof.report.words.comparison import METRICS, because
 from pipeprof.verdict.gate.causes import OF_STEPS, cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.policy import differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,8 +22,8 @@ from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.report.words.experiments import noted, sentence
 from pipeprof.units import format_ns
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.planned import least_planned, planned_looks
+from pipeprof.verdict.gate.result import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
     from pipeprof.experiment.session import Entry, Stopped
-    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
+    from pipeprof.verdict.gate.result import Note
 
 # An arm's own choice, and so part of what is compared: told, not refused.
 SOFTWARE = ("python", "mindspore", "numpy", "device", "mode", "ranks")

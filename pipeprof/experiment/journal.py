@@ -18,7 +18,7 @@ from pipeprof.record.document import FileName, read_document
 from pipeprof.record.plain_file import refuse_links_out, remove
 from pipeprof.record.run import new_run_id
 from pipeprof.units import utc_now
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.policy import differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

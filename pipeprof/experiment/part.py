@@ -18,7 +18,7 @@ from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
 from pipeprof.report.words.experiments import noted
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.loader import STAGES
 from pipeprof.verdict.speedup import GAIN
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipeprof.collect.launch import ProbeOptions
     from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.experiment.stages import Pipeline
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 Mode = Literal["alone", "up_to"]
 COUNTING: Mapping[str, Any] = {"stand_in": "count"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof import escape
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.errors import MeasureError, UsageError
+from pipeprof.experiment.pairs.facts import plan_line, standing_line
 from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, starts_of, steady_rate
-from pipeprof.experiment.pairs.words import plan_line, standing_line
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.text import printable_all

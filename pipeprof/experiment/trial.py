@@ -14,8 +14,7 @@ from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import UsageError, WorkloadError
-from pipeprof.experiment.signals import signals_held
-from pipeprof.experiment.time_limit import time_limit
+from pipeprof.experiment.signals import signals_held, time_limit
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is_tracked, policy_after
-from pipeprof.record.alert_decisions import FILE as ALERTS
+from pipeprof.record.git import FILE as ALERTS
 from pipeprof.record.git import Repository
 from pipeprof.record.text import printable
 from pipeprof.verdict.gate.policy_diff import Departure, departures

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof.errors import UsageError
-from pipeprof.inprocess import owner
+from pipeprof.inprocess import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,16 +89,16 @@ class record_function:  # noqa: N801 - the name that users of other profilers kn
         self._stack: list[str] = []
 
     def __enter__(self) -> Self:
-        if owner.active() is not None:
+        if place.active() is not None:
             self._begin = time.monotonic_ns()
-            self._stack = owner.stack(1)
+            self._stack = place.stack(1)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._begin is not None:
-            owner.span(self._name, self._begin, time.monotonic_ns(), "user", self._stack)
+            place.span(self._name, self._begin, time.monotonic_ns(), "user", self._stack)
             self._begin = None
 
     def __call__(self, function: F) -> F:

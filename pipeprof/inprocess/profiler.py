@@ -1,31 +1,36 @@
-"""`pipeprof.profile`: the recorder as a context manager, a decorator, or by hand with `start`, `step` and `stop`."""
+"""`pipeprof.profile`: the recorder as a context manager, a decorator, or by hand with `start`, `step` and `stop`.
+
+From the settings of a profile to what is recorded, and where.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeprof.collect import LONGEST_MS
+from pipeprof.collect.session import default_name
 from pipeprof.errors import UsageError
-from pipeprof.inprocess import owner
-from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
+from pipeprof.inprocess import place
+from pipeprof.inprocess.actions import ProfilerAction, ProfilerActivity, Schedule, action_of, chosen
 from pipeprof.inprocess.decorate import around
 from pipeprof.inprocess.formats import MEMORY
 from pipeprof.inprocess.place import check_cycles
-from pipeprof.inprocess.plan import always, folder_of, plan_of
-from pipeprof.inprocess.recording import Recording, ends_well, message_of, probe, reason_of, say
+from pipeprof.inprocess.recording import Plan, Recording, ends_well, message_of, probe, reason_of, say
 from pipeprof.inprocess.results import Results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from typing_extensions import Self
+
 
 HERE = {
     "path": "it is `out` here",
@@ -146,11 +151,11 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         with self._lock:
             if self._started == os.getpid():
                 raise UsageError("this profile is already running", "make another one: profile(...)")
-            self._nested = not owner.claim(self)
+            self._nested = not place.claim(self)
             self._started, self.step_num = os.getpid(), 0
             self._block = self._boundary = time.monotonic_ns()
             if self._nested:
-                owner.tell_once("profile_nested", NESTED)
+                place.tell_once("profile_nested", NESTED)
                 return
             try:
                 self._uses += 1
@@ -158,7 +163,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 self._runs_before, self._begun, self._gave_up = len(self._recordings), False, False
                 if self._scheduled and self._uses == 1:
                     check_cycles(self._folder, force=self._force, add=self._further)
-                owner.want_stacks(wanted=self._stacks)
+                place.want_stacks(wanted=self._stacks)
                 probe.wait(self._plan.probe)
                 self._action = action_of(self._schedule, 0)
                 self._move(NONE)
@@ -182,7 +187,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             number, self.step_num = self.step_num, self.step_num + 1
             if self._nested:
                 at = time.monotonic_ns()
-                owner.span(f"ProfilerStep#{number}", self._boundary, at, "step")
+                place.span(f"ProfilerStep#{number}", self._boundary, at, "step")
                 self._boundary = at
                 return
             at = self._step_over(number, epoch) if self._current is not None else 0
@@ -198,7 +203,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 return
             if self._nested:
                 self._started = None
-                owner.span("profile", self._block, time.monotonic_ns(), "profile")
+                place.span("profile", self._block, time.monotonic_ns(), "profile")
                 return
             try:
                 self._last(None if ends_well(error) else error)
@@ -238,7 +243,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
 
     def arm(self) -> None:
         """Set the hooks before `start`, so that iterators made in between are known."""
-        if owner.collector() is None and owner.active() is None:
+        if place.collector() is None and place.active() is None:
             probe.wait(self._plan.probe)
 
     def abandon(self) -> None:
@@ -335,7 +340,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             self._current.end(waiting=False, status=1, reason="the profile itself failed")
             self._current = None
         probe.wait(self._plan.probe, waiting=False)
-        owner.release(self)
+        place.release(self)
 
     def _left_to_another(self) -> bool:
         return self._nested
@@ -351,3 +356,75 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         first = f", the first active step is {plan.wakes(0) + plan.warmup}" if isinstance(plan, Schedule) else ""
         missing = "; call step() after every step" if not self.step_num else ""
         return f"the block ended in step {self.step_num}{first}{missing}"
+
+
+def always(_step: int) -> ProfilerAction:
+    """The plan without a schedule: record everything."""
+    return ProfilerAction.RECORD
+
+
+def plan_of(
+    activities: Iterable[Any] | None,
+    schedule: Callable[[int], ProfilerAction] | None,
+    *,
+    memory: bool,
+    queue_interval_ms: int,
+    shapes: bool,
+    stacks: bool,
+    device: bool = False,
+    sample_rate: int = 0,
+) -> Plan:
+    """What is recorded. Raises UsageError for activities, intervals and rates that cannot be."""
+    parts, notes = chosen((activities or "cpu") if device else activities)
+    notes += chosen(["CUDA"])[1] if device else []
+    if type(queue_interval_ms) is not int or not 1 <= queue_interval_ms <= LONGEST_MS:
+        raise UsageError(f"queue_interval_ms is {queue_interval_ms!r}, expected 1 to {LONGEST_MS}")
+    if type(sample_rate) is not int or sample_rate < 0:
+        raise UsageError(f"sample_rate is {sample_rate!r}, expected a number of operators", "0: every change")
+    if schedule is not None and not callable(schedule):
+        raise UsageError("schedule is not a function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
+    ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts
+    mode = "off" if not ops else "all" if schedule is None else "hand"
+    probe = {
+        "ops": mode,
+        "memory": memory,
+        "service": pipeline,
+        "stacks": stacks,
+        "graph_lines": stacks,
+        "shapes": shapes or memory,  # blocks of memory are told apart by what operators write
+        "queue_interval_ms": queue_interval_ms if pipeline else 0,
+    }
+    manifest = {
+        "ops": "all" if ops else "off",
+        "memory": memory,
+        "service": pipeline,
+        "queue_interval": queue_interval_ms if pipeline else 0,
+        "schedule": _schedule_facts(schedule),
+        "activities": sorted(part.value for part in parts),
+        "sample_rate": sample_rate,
+        "record_shapes": shapes,
+        "with_stack": stacks,
+    }
+    return Plan(probe, manifest, ProfilerActivity.HOST in parts, notes)
+
+
+def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:
+    """Where the runs of the `uses`-th block go: each process of a distributed job has a folder of its own."""
+    rank = os.environ.get("RANK_ID", "")
+    several = os.environ.get("RANK_SIZE", "1") not in ("", "1")
+    ending = f"-rank{rank}" if several and rank else ""
+    if out is None:
+        return default_name("pipeprof-profiles-" if scheduled else "pipeprof-profile-", ending).absolute()
+    path = out.absolute()  # `.` alone has no name
+    path = path.with_name(path.name + ending) if path.name else path
+    if uses > 1 and not scheduled:
+        path = path.with_name(f"{path.name}-{uses}")
+    return path
+
+
+def _schedule_facts(schedule: Callable[[int], ProfilerAction] | None) -> Any:
+    if schedule is None:
+        return None
+    if isinstance(schedule, Schedule):
+        return {name: getattr(schedule, name) for name in ("skip_first", "wait", "warmup", "active", "repeat")}
+    return getattr(schedule, "__qualname__", type(schedule).__name__)

@@ -15,9 +15,9 @@ from pipeprof.query.rows import JudgedStage, typed
 from pipeprof.record.trials import trials_of
 from pipeprof.report import kept
 from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.step import operators_of
 from pipeprof.report.diagnosis import complete_commands, in_words
 from pipeprof.report.memory.content import growth_of
-from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.run_verdict import find
 from pipeprof.report.sections.block import focus_of

@@ -29,8 +29,8 @@ from pipeprof.query.rows import (
 )
 from pipeprof.record.trials import trials_of
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.words import compatible as other_programs
 from pipeprof.report.words import evidence, network, suggestions
+from pipeprof.report.words import verdict as other_programs
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower

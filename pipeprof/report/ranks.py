@@ -8,8 +8,8 @@ from pipeprof.query.rows import LastArrival, Link, PhaseDiff, typed
 from pipeprof.report.answer import doubts
 from pipeprof.report.words import evidence
 from pipeprof.report.words.causes import rank_advice
+from pipeprof.verdict.network_ranks import slow_links
 from pipeprof.verdict.rank_flops import flops_of_ranks
-from pipeprof.verdict.slow_link import slow_links
 from pipeprof.verdict.straggler import stragglers
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from pipeprof.report.words import waiting as words
 from pipeprof.verdict import run_account
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.drift import BLOCKS, judge_course
-from pipeprof.verdict.ending import has_failed, is_bad, was_an_error
-from pipeprof.verdict.hang import hang_of
+from pipeprof.verdict.hang import hang_of, has_failed, is_bad, was_an_error
 from pipeprof.verdict.ranking import rank
 from pipeprof.verdict.run_account import training_share
 

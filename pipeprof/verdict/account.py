@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.grade import graded
+from pipeprof.verdict.rules import graded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

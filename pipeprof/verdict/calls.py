@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.cause import Stage
-from pipeprof.verdict.grade import graded
+from pipeprof.verdict.rules import graded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Pure: rows of the queries in, a plain dict out. The decisions are made in the queries; here they are put into one order,
 so that the programs can be compared with each other and with ours. What they advise is a code with the numbers that it
-names; report/words/compatible.py words it.
+names; report/words/verdict.py words it.
 """
 
 from __future__ import annotations

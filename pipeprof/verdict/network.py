@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import network_advice as advice
 from pipeprof.verdict.evidence import evidence, on
-from pipeprof.verdict.grade import graded
 from pipeprof.verdict.network_ops import (
     TESTED_SHARE,
     growing_ops,
@@ -20,6 +19,7 @@ from pipeprof.verdict.network_ops import (
     top_types,
 )
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
+from pipeprof.verdict.rules import graded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

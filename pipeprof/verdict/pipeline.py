@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.decision import named
-from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import loop_of
-from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
+from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT, graded
 from pipeprof.verdict.storage import storage_of
 from pipeprof.verdict.suggest import BOUND, Suggestion, beside_settings, for_consumer, suggestions
 

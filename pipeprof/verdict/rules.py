@@ -3,9 +3,13 @@
 Data, no code. Of each table the first entry counts whose clauses all hold; of DOUBTS all of them. A clause compares
 one fact, which `facts.py` defines, with one threshold. `decision.py` applies the tables. A new rule is one entry here
 and one line of words in `report/words/evidence.py`; `docs/rules.md` is made from both.
+
+How sure a verdict is: high without doubts, a grade lower for each of them.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.clause import (
     Code,
@@ -20,6 +24,10 @@ from pipeprof.verdict.clause import (
     short_of,
     unknown,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 
 # The loop's waiting, as share of its time.
 MODERATE_WAIT = 0.05  # below it the data is in time: the band of TensorFlow's input-pipeline analyzer
@@ -176,3 +184,14 @@ SINK_STAGES = (
     Code("data_processing", (above("host_empty_share", QUEUE_EMPTY),)),
     Code("data_transmission", (at_most("host_empty_share", QUEUE_EMPTY), above("device_empty_share", QUEUE_EMPTY))),
 )
+
+
+GRADES = ("high", "medium", "low")
+# On a busy machine no time is that of a quiet one; shares that contradict each other decide nothing. Others weigh 1.
+WEIGHTS = {"other_load": 2, "shares_differ": 2}
+
+
+def graded(doubts: Sequence[Mapping[str, Any]], without: str = "high") -> str:
+    """The confidence with these doubts, where it would be `without` if there were none."""
+    lower = sum(WEIGHTS.get(doubt["code"], 1) for doubt in doubts)
+    return GRADES[min(len(GRADES) - 1, GRADES.index(without) + lower)]

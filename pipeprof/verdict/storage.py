@@ -3,6 +3,8 @@
 A cached row is handed out without the waiting of whatever reads it; what is computed stays. A pipeline is as fast as
 its slowest stage, so a cache brings nothing where another stage limits. "Cached after an operator" means that neither
 that operator nor any before it works any more.
+
+A source that waits for a small file, or more of them, for each row: worth one large file. Pure.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from pipeprof.query.rows import JudgedStage, StorageUse
     from pipeprof.verdict.capacity import Trial
+
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 READS_BYTES = 64  # a row's calls that read less than this from files do not read data
@@ -348,3 +351,31 @@ def _doubts(loop: Loop, shares: Mapping[int, float]) -> list[str]:
     if any(stage.rate is None and stage.op_type not in CHEAP for stage in loop.stages):
         doubts.append("not_timed")
     return doubts
+
+
+SMALL_FILE = 1 << 20  # bytes of a row up to which finding its file may take as long as reading it
+FOLDERS = frozenset(["AlbumOp", "CelebAOp", "CocoOp", "DIV2KOp", "Food101Op", "ImageFolderOp", "ManifestOp", "VOCOp"])
+
+
+def small_files(
+    advice: Mapping[str, Any], load: Sequence[JudgedStage], facts: Sequence[StorageUse]
+) -> dict[str, Any] | None:
+    """The source of a pipeline, where it does; None where that costs the loop next to nothing.
+
+    `most`: times that the loop would be as fast if no row had to be waited for. One file that is read from its
+    beginning to its end can come near that, where finding and opening files is what takes time.
+    """
+    most = advice["curve"][-1]["ratio"]
+    shares = reading_shares(facts)
+    for row in facts:
+        read = row.read_bytes
+        by_file = row.op_type in FOLDERS or (row.op_type == SOURCE and bool(read))  # else it waits for no file
+        if row.producers or row.op_id not in shares or not by_file or most < WORTH or (read or 0) > SMALL_FILE:
+            continue
+        made = next((one for one in load if one.op_id == row.op_id), None)
+        return {
+            "op_id": row.op_id, "op_type": row.op_type, "name": made.name if made else None,
+            "site": made.site if made else None,
+            "share": shares[row.op_id], "read_bytes": read, "most": most,
+        }  # fmt: skip
+    return None

@@ -4,6 +4,12 @@ A candidate is not meant to change which rows the network gets: workers, worker 
 their order, and the number of threads of NumPy and OpenCV is none of the pipeline's. Maps that come after their batch
 may give something else. That batches stay the same is checked for all of them. Those that are known to change the order
 of the rows say so (`permutes`).
+
+Candidates for MindSpore's own readers of files: more workers. Pure.
+
+A reader that asks a sampler for row numbers (MindRecord, folders of pictures, CIFAR) hands rows on in their order with
+any number of workers. One that reads files from their beginning (TFRecord, CSV, text) takes turns between the files
+that its workers read: with another number of workers the same rows come in another order.
 """
 
 from __future__ import annotations
@@ -26,10 +32,11 @@ from pipeprof.verdict.capacity import (
 )
 from pipeprof.verdict.options import MOST_WORKERS, TIE, one_thread, options, order, size, together, whole_batches
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
-from pipeprof.verdict.readers import BY_FILE, more_readers
+from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
 
 Goal = Literal["time", "memory", "cores"]
 
@@ -222,3 +229,31 @@ def _is_called_often(stage: Stage) -> bool:
     """Whether calling a map's Python, row by row, is what it costs: no times tell, but it holds everything up."""
     short = stage.row_ns is not None and stage.row_ns < SHORT_ROW_NS
     return stage.is_python and not stage.uses_processes and short and (stage.rows or 0.0) >= MANY_ROWS
+
+
+BY_FILE = frozenset(
+    [
+        "AGNewsOp", "AmazonReviewOp", "CLUEOp", "CSVOp", "ClueOp", "CoNLL2000Op", "CsvOp", "DBpediaOp", "EnWik9Op",
+        "IWSLTOp", "Multi30kOp", "PennTreebankOp", "RandomDataOp", "SQuADOp", "SST2Op", "SogouNewsOp", "TFReaderOp",
+        "TextFileOp", "UDPOSOp", "USPSOp", "WikiTextOp", "YahooAnswersOp", "YelpReviewOp",
+    ]
+)  # fmt: skip
+
+
+def more_readers(loop: Loop, readers: Collection[int]) -> Iterator[Candidate]:
+    """More workers for the readers among the stages: as many as are enough where that is known, twice as many, all."""
+    for stage in loop.stages:
+        if stage.op_id not in readers or stage.op_type == SOURCE:
+            continue
+        scaled = _as_map(loop, stage)
+        most = min(loop.cpu_count, MOST_WORKERS)
+        wanted = {enough_workers(scaled, stage.op_id) or 0, stage.workers + 1, 2 * stage.workers, most}
+        for number in sorted(one for one in wanted if stage.workers < one <= most):
+            change = Change(stage.op_id, workers=number)
+            prediction = Prediction(None) if stage.rate is None else predict(scaled, change)
+            yield Candidate(key_of(change), (change,), prediction=prediction, permutes=stage.op_type in BY_FILE)
+
+
+def _as_map(loop: Loop, stage: Stage) -> Loop:
+    """The loop with the reader as an operator whose rows come in proportion to its workers."""
+    return replace(loop, stages=tuple(replace(one, op_type="MapOp") if one is stage else one for one in loop.stages))

@@ -15,7 +15,7 @@ from minddata_record import tables_from
 from typed_rows import of_dicts
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.words.compatible import worded
+from pipeprof.report.words.verdict import worded
 from pipeprof.verdict import compatible
 
 verdicts = of_dicts(compatible.verdicts)

@@ -10,7 +10,7 @@ import lar_logs
 import pytest
 from captured import CAPTURES, outside
 
-from pipeprof.experiment.sweep.option_table import read_option_table
+from pipeprof.experiment.sweep.table import read_option_table
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine.load_and_run import parse_log, read_log
 from pipeprof.units import ns_from_text

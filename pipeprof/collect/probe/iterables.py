@@ -2,7 +2,8 @@
 
 Nothing of it is touched. Where the training is seen from time to time (`stacks`) says it: it waits for a batch where it
 stands at the `for` of a loop around an update, in a call of `next`, in the `get` of a queue, or in the `result` of a
-future. Of the looks between an update and the next call of the network the reader makes the wait (read/spool/looks.py).
+future. Of the looks between an update and the next call of the network the reader makes the wait, in
+read/spool/blocks.py.
 Loops are found in the code of the frames that an update is called from. Not looked for while all batches come from
 loaders with hooks.
 """

@@ -1,4 +1,7 @@
-"""What pairs of runs gave, as the JSON of `headspace` and `whatif` has it. Pure."""
+"""What pairs of runs gave, as the JSON of `headspace` and `whatif` has it. Pure.
+
+How many pairs of runs there will be, and where they stand, in words. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.pairs.series import ratio_of
+from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.speedup import two_speeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeprof.experiment.pairs.series import Side
+    from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.experiment.runs import Measured, Series
     from pipeprof.verdict.speedup import Speed
+
 
 EACH_PARTS = 3  # parts of a run that a speed is seen in
 
@@ -62,3 +67,22 @@ def _run(run: Measured) -> dict[str, Any]:
             for speed in two_speeds(run.part_rates, EACH_PARTS)
         ],
     }
+
+
+def plan_line(plan: Plan) -> str:
+    """How many pairs of runs there will be."""
+    number = str(plan.most) if plan.most == plan.least else f"{plan.least} to {plan.most}, until they decide"
+    within = "" if plan.budget_s is None else f", within {format_ns(plan.budget_s * NS_PER_S)}"
+    ended = "" if plan.steps is None else f"; each run ends after {plan.steps:,} training steps"
+    return f"pairs of runs: {number}{within}{ended}"
+
+
+def standing_line(ratios: Sequence[float], spent_s: float, plan: Plan) -> str:
+    """Where the pairs stand when another one follows, and how long that may go on at most."""
+    pairs = len(ratios)
+    more = plan.most - pairs
+    if plan.budget_s is not None:
+        more = min(more, int((plan.budget_s - spent_s) * pairs / spent_s))
+    left = format_ns(more * spent_s / pairs * NS_PER_S)
+    ends = " to ".join(dict.fromkeys(f"x{ratio:.2f}" for ratio in (min(ratios), max(ratios))))
+    return f"{format_count(pairs, 'pair')} so far ({ends}): at most {more} more, {left}"

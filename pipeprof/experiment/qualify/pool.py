@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.qualify.state import clear, new_state
 from pipeprof.units import format_count
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.qualify.state import PoolState
     from pipeprof.experiment.repetition import Bench
     from pipeprof.record.measures import Measures
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 STEP = "step_time_median"
 WARM_UP = "warm-up"

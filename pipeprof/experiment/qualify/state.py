@@ -18,7 +18,7 @@ from pipeprof.record.document import FileName, read_document
 from pipeprof.record.git import git_or_none
 from pipeprof.record.plain_file import remove
 from pipeprof.record.text import printable, printable_all
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.policy import differences
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:

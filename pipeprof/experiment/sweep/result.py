@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.sweep.spec import BASE
 from pipeprof.report.words.experiments import noted, reasoned
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.sweep import RULES, STAGES, Judged, apart, estimate, judge_stage, shared_rounds
 from pipeprof.verdict.sweep_choice import OBJECTIVES, break_even, chosen, cost, difference, pareto
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep.plan import Phase, Variant
     from pipeprof.experiment.sweep.session import SweepSession
     from pipeprof.experiment.sweep.spec import Spec
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
     Series = Mapping[int, float]
 

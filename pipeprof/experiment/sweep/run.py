@@ -22,7 +22,7 @@ from pipeprof.experiment.sweep.spec import BASE, seconds_of
 from pipeprof.record.plain_file import remove
 from pipeprof.report.words.experiments import sentence
 from pipeprof.units import format_count
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.sweep import DECIDED
 from pipeprof.verdict.sweep_choice import chosen
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep.plan import Phase, Variant
     from pipeprof.experiment.sweep.session import SweepSession
     from pipeprof.experiment.sweep.spec import Spec
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 ARTEFACTS = "{artefacts}"  # stands for the variant's folder in its words and variables
 

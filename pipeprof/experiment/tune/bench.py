@@ -30,7 +30,7 @@ from pipeprof.verdict.capacity import SOURCE
 from pipeprof.verdict.loader import STAGES
 from pipeprof.verdict.rules import MODERATE_WAIT
 from pipeprof.verdict.run_account import judge_run
-from pipeprof.verdict.small_files import small_files
+from pipeprof.verdict.storage import small_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

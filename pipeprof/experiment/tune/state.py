@@ -19,7 +19,7 @@ from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.record.settings_file import Settings
 from pipeprof.units import utc_now
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.policy import differences
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
 

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
 from pipeprof.read.minddata.fetches import DeviceFetch, FetchRecord, read_device_side, read_records
-from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole_number
+from pipeprof.read.minddata.files import LARGEST_MS, Block, align, ratio, read_blocks, read_json, whole_number
 from pipeprof.read.minddata.graph import Graph, PipelineOp, read_pipeline, read_raw_csv, unmatched
-from pipeprof.read.minddata.log import Block, align, read_blocks
 from pipeprof.read.source.content import listed, mapping
 from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits

@@ -15,12 +15,12 @@ from pipeprof.read.spool import account, blocks, lines, operators, pipelines, se
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
+from pipeprof.read.spool.blocks import called_first, with_sampled_fetches
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.fetch_table import add_fetches
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
-from pipeprof.read.spool.looks import called_first, with_sampled_fetches
 from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.owner import facts, failure_of, is_of
 from pipeprof.read.spool.process import Process, load_processes

@@ -11,7 +11,7 @@ from pipeprof.report.words import joined
 from pipeprof.report.words.causes import compared
 from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, percent
-from pipeprof.verdict.grade import WEIGHTS
+from pipeprof.verdict.rules import WEIGHTS
 
 Doubt = dict[str, Any]
 

@@ -11,7 +11,7 @@ from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import Answer, capital, measured
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_bytes, format_count, format_ns
-from pipeprof.verdict.ending import KILLED, is_bad, ran_out_of_cpu
+from pipeprof.verdict.hang import KILLED, is_bad, ran_out_of_cpu
 from pipeprof.verdict.waiting import SILENT
 
 MOST_LINES = 6  # of the traceback

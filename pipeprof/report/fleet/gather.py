@@ -4,6 +4,8 @@ The index is a Parquet file of the cache for each folder, with a checksum on eve
 `run.json` was (size, times, number of the file; of a run in object storage, its time and the lengths of all files): a
 run is asked again when that has changed. Runs that are damaged or running are asked each time. An index of another
 pipeprof, or one that cannot be read, is made anew.
+
+Where runs are looked for: a folder of this machine, or a prefix in object storage.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,31 +23,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeprof import cluster
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import PipeprofError, RunError
 from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
 from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
 from pipeprof.record.lock import is_running
 from pipeprof.record.machine import fingerprint_hash, machine_class
-from pipeprof.record.object_runs import HALF, READERS, add_rollup, glimpsed
-from pipeprof.record.objects import StorageError
-from pipeprof.record.run import load
+from pipeprof.record.object_runs import HALF, READERS, add_rollup, glimpsed, runs_below
+from pipeprof.record.objects import StorageError, below, escaped, without_secrets
+from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import copied, storage_of
 from pipeprof.record.text import printable, reachable
-from pipeprof.report.fleet.roots import Folder, Prefix, root_of
 from pipeprof.report.kept import VERSION
 from pipeprof.report.rollup import make, rollup_of, stored
 from pipeprof.report.runs import CUT_OFF
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeprof.record.object_runs import Stored
     from pipeprof.record.objects import Objects
     from pipeprof.record.run import Manifest, Run
+
 
 SCHEMA = schema_of("fleet_rank")
 DAMAGED, RUNNING = "damaged", "running"
@@ -314,3 +317,91 @@ def _write(parts: list[pa.Table], path: Path) -> None:
             path, lambda new: pq.write_table(rows, reachable(new), compression="zstd", write_page_checksum=True)
         )
         forget_oldest(path.parent, MOST_INDEXES)
+
+
+DEEPEST = 6  # folders below the one that is given
+
+
+class Folder:
+    """A folder and the runs in it and in the folders in it, by their path in it; it itself is `.`.
+
+    `front` is what stands before the name of a run, `own` what it is called itself. `key` is another for each folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.path, self.given = root.absolute(), root
+        self.own, self.front = printable(str(root)), printable(str(root / "x"))[:-1]
+        self.key = os.fsencode(os.path.abspath(root))  # noqa: PTH100 - links stay as they are
+
+    def looks(self, unlisted: Callable[[str], None]) -> dict[str, str]:
+        """What the manifest of each run looks like from outside. Raises RunError when the folder cannot be listed.
+
+        `unlisted` is told of those in it that cannot.
+        """
+        return dict(_seen(self.given, unlisted))
+
+    def share(self, names: Sequence[str]) -> tuple[Path, Path, Sequence[str]]:
+        """What another process needs to read some of the runs."""
+        return self.path, self.given, names
+
+
+class Prefix:
+    """As Folder, of a prefix in object storage, which one listing shows."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.own, self.front = (printable(without_secrets(below(url, name))) for name in ("", "x"))
+        self.front = self.front[:-1]
+        self.key = url.encode(errors="surrogatepass")
+        self._runs: Mapping[str, Stored] = {}
+
+    def looks(self, _unlisted: Callable[[str], None]) -> dict[str, str]:
+        """What each run looks like in the listing. Raises RunError as `runs_below`."""
+        self._runs = {escaped(one.name) or ".": one for one in runs_below(self.url)}
+        return {name: one.seen for name, one in self._runs.items()}
+
+    def share(self, names: Sequence[str]) -> tuple[str, list[tuple[str, Stored]]]:
+        """See Folder."""
+        return self.url, [(name, self._runs[name]) for name in names]
+
+
+def root_of(given: Path | str) -> Folder | Prefix:
+    """The place that a path or URL names."""
+    return Prefix(given) if isinstance(given, str) and "://" in given else Folder(Path(given))
+
+
+def _seen(root: Path, unlisted: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """The runs below a folder by their path in it, each with what its manifest looks like from outside.
+
+    Links to folders are not followed.
+    """
+    waiting = [(root, "", 0)]
+    while waiting:
+        folder, name, depth = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+        except OSError as error:
+            if depth == 0:
+                raise RunError(
+                    f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
+                ) from error
+            unlisted(printable(f"{folder}: {error.strerror}"))
+            continue
+        manifest = next((entry for entry in entries if entry.name == MANIFEST), None)
+        if manifest is not None:
+            yield name or ".", _looks(manifest)
+        elif depth < DEEPEST:
+            folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+            waiting += [
+                (folder / entry.name, f"{name}/{entry.name}" if name else entry.name, depth + 1)
+                for entry in folders
+                if not entry.name.startswith(".")
+            ]
+
+
+def _looks(manifest: os.DirEntry[str]) -> str:
+    try:
+        about = manifest.stat(follow_symlinks=False)
+    except OSError:
+        return ""
+    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"

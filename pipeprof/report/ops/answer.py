@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
-from pipeprof.report.one_step import take_operators
+from pipeprof.report.answer.step import take_operators
 from pipeprof.report.ops import groups, single
 from pipeprof.report.ops.content import has_totals
 

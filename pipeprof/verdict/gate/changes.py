@@ -13,12 +13,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.result import Note
 
 LEAST_SIDE = 5  # points on each side of a change
 PENALTY = 3.0  # x ln(number of points), in units of the variance

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.statistics import assumed_job_effect, blocked, job_effect, job_means, welch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy
+    from pipeprof.verdict.gate.result import Note
     from pipeprof.verdict.gate.samples import Samples
     from pipeprof.verdict.gate.statistics import Array, Change
 

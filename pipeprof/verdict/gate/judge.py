@@ -1,4 +1,7 @@
-"""The verdict on two sides: families, words, and the worst of the primary metrics. Pure; rules: docs/gate.md."""
+"""The verdict on two sides: families, words, and the worst of the primary metrics. Pure; rules: docs/gate.md.
+
+Metrics as shares: what all metrics of a prefix did in a repetition is taken out of each (common mode). Pure.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.distance import SHARE, clear_distance
 from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval, with_least
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.power import chances
-from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
+from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word, note
 from pipeprof.verdict.gate.samples import Samples, taken
-from pipeprof.verdict.gate.shares import prefix_of, shares
-from pipeprof.verdict.gate.statistics import LEVEL, repetitions_needed
+from pipeprof.verdict.gate.statistics import LEAST_COMMON, LEVEL, SHARE, clear_distance, common_mode, repetitions_needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.decision import Scaled
     from pipeprof.verdict.gate.jobs import Compared
     from pipeprof.verdict.gate.levels import Levels
-    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy, Rule
+    from pipeprof.verdict.gate.result import Note
     from pipeprof.verdict.gate.statistics import Array, Change
+
 
 Sides = tuple[Samples, Samples]
 _FIRST = ("primary", "informing")
@@ -303,3 +304,40 @@ def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: P
     ]
     notes = (note("only_in_new", metrics=only_new), note("on_neither_side", metrics=nowhere))
     return tuple(one for one in notes if one["metrics"])
+
+
+def prefix_of(metric: str) -> str:
+    """`op/` of `op/matmul/median`; empty without a slash."""
+    head, slash, _ = metric.partition("/")
+    return head + slash if slash else ""
+
+
+def shares(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Policy) -> dict[str, tuple[Array, Array]]:
+    """Logs of base and new without the common mode, for metrics whose rule says `share`, in the order of their values.
+
+    Left out, and so judged as they are: metrics with values that are not positive, and prefixes with fewer than three
+    metrics on both sides, where the median would take a real change along.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in sorted(set(base) & set(new)):
+        values = (*base[name].values, *new[name].values)
+        if policy.rule(name).share and values and min(values) > 0:
+            groups.setdefault(prefix_of(name), []).append(name)
+    centred = {}
+    for names in groups.values():
+        if len(names) >= LEAST_COMMON:
+            left, right = _centred(base, names), _centred(new, names)
+            centred.update({name: (left[name], right[name]) for name in names})
+    return centred
+
+
+def _centred(side: Mapping[str, Samples], names: Sequence[str]) -> dict[str, Array]:
+    places = {name: side[name].repetitions() for name in names}
+    columns = {key: at for at, key in enumerate(sorted({key for keys in places.values() for key in keys}))}
+    at = {name: np.array([columns[key] for key in keys], dtype=np.intp) for name, keys in places.items()}
+    logs = {name: np.log(np.asarray(side[name].values, dtype=float)) for name in names}
+    table = np.full((len(names), len(columns)), np.nan)
+    for row, name in enumerate(names):
+        table[row, at[name]] = logs[name]
+    common = common_mode(table)
+    return {name: logs[name] - common[at[name]] for name in names}

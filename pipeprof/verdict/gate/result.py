@@ -1,12 +1,12 @@
-"""A verdict: per metric, and of the whole comparison. Pure; the shape of `pipeprof compare --format json`."""
+"""A verdict: per metric, and of the whole comparison. Pure; the shape of `pipeprof compare --format json`.
+
+What is to be said about a verdict, as codes with their names and numbers; reports word them. Pure.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from pipeprof.verdict.gate.note import Note
+from typing import Any, Literal
 
 Word = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable", "missing", "acknowledged"]
 
@@ -77,3 +77,11 @@ class Verdict:
     def metric(self, name: str) -> MetricVerdict | None:
         """The verdict on one metric."""
         return next((one for one in self.metrics if one.name == name), None)
+
+
+Note = dict[str, Any]
+
+
+def note(code: str, **facts: Any) -> Note:
+    """`{code, ...}`; the words are in report/words/gate.py, those of experiments in report/words/experiments.py."""
+    return {"code": code, **facts}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeprof.verdict.gate.judge import judged, overall
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.power import hopeless
+from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.samples import Samples, taken
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from pipeprof.cli.ab import qualify
 from pipeprof.cli.collect import collect
-from pipeprof.cli.misuse import words_of
+from pipeprof.cli.messages import words_of
 from pipeprof.cli.options import FiniteRange
 from pipeprof.cli.tune import steps_or_all
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pipeprof.collect.descendants import Descendants
+from pipeprof.collect.host import Descendants
 
 
 @pytest.fixture

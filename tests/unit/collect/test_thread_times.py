@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pipeprof.collect.threads import ThreadReader, scheduled
+from pipeprof.collect.host import ThreadReader, scheduled
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 

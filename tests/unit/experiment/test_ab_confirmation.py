@@ -13,7 +13,7 @@ from pipeprof.experiment import ab as room
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.verdict import judge
-from pipeprof.verdict.gate.confirmation import confirmed, to_confirm
+from pipeprof.verdict.gate.planned import confirmed, to_confirm
 from pipeprof.verdict.gate.policy import Policy, Rule
 from pipeprof.verdict.gate.policy_diff import departures
 

@@ -15,10 +15,9 @@ from ab_bench import STEP, FakeBench, Killed
 from git_repository import GitRepository
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.qualify import state as pool_state
 from pipeprof.experiment.qualify.pool import Order, Pool, collect_pool
-from pipeprof.experiment.qualify.rates import evaluate, exit_code, run_qualify, sees, wilson, within
+from pipeprof.experiment.qualify.rates import Draws, evaluate, exit_code, run_qualify, sees, wilson, within
 from pipeprof.report import document, qualify_text
 from pipeprof.verdict.gate.policy import Policy, Rule
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 from git_repository import GitRepository
 
-from pipeprof.experiment.code_owners import author_of, files_of, fits, owners_of, writer_of
+from pipeprof.experiment.alerts import author_of, files_of, fits, owners_of, writer_of
 from pipeprof.record.git import Repository
 
 

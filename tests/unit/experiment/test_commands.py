@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.commands import check_command
+from pipeprof.experiment.base_revision_policy import check_command
 from pipeprof.verdict import Policy
 
 TRAIN = ("train.py", "--epochs", "1")

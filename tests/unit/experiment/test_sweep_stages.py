@@ -11,10 +11,20 @@ import pytest
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.sweep import bench as sweep_bench
-from pipeprof.experiment.sweep.bench import HOOK, PREPARING, Order, SweepBench, _note_of, hook_variables, override_of
+from pipeprof.experiment.sweep.bench import (
+    HOOK,
+    PREPARING,
+    Order,
+    SweepBench,
+    _note_of,
+    from_load_and_run,
+    from_run,
+    from_text,
+    hook_variables,
+    override_of,
+)
 from pipeprof.experiment.sweep.hook.sitecustomize import force
 from pipeprof.experiment.sweep.spec import Capture, Context, DatasetChange, read_spec
-from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
 from pipeprof.read.megengine.load_and_run import parse_log
 
 LOG = """load model: 198.030ms

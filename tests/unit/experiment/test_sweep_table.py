@@ -3,8 +3,7 @@
 import pytest
 
 from pipeprof.errors import MeasureError, SourceError
-from pipeprof.experiment.sweep.option_table import read_option_table
-from pipeprof.experiment.sweep.table import table_content
+from pipeprof.experiment.sweep.table import read_option_table, table_content
 
 HEAD = "table_id,row_in_table,platform,device,dtype,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms\n"
 ROWS = """a,1,ARM,cpu,f32,slow set-up,--opt x,0,1000,500.0,,90.0

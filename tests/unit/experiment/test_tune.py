@@ -24,7 +24,7 @@ from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.goal import is_hopeless
-from pipeprof.experiment.tune.result import content_of, write_files
+from pipeprof.experiment.tune.patch import content_of, write_files
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.state import Trial, TuneState, new_state

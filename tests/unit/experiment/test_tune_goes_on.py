@@ -15,7 +15,7 @@ from pipeprof.experiment import repetition
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
-from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.patch import content_of
 from pipeprof.experiment.tune.search import TuneWish
 from pipeprof.experiment.tune.state import FailedRun, Final, Proven, sources_of
 from pipeprof.experiment.tune.trial import is_proven

@@ -13,7 +13,7 @@ from tune_fake import COMMAND, SITE, FakeBench, by_workers, column, epoch, pipel
 
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.journal import SESSION
-from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.patch import content_of
 from pipeprof.experiment.tune.rows import acceptable, compared_columns, compared_epochs, epochs_of, worse
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.state import new_state

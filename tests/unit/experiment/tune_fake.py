@@ -9,7 +9,7 @@ from cache_points import cache_point
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Recording, RunResult
-from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.patch import content_of
 from pipeprof.experiment.tune.rows import Column, Epoch
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage

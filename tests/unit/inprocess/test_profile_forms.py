@@ -14,7 +14,7 @@ import pytest
 import pipeprof
 from pipeprof.errors import RunError, UsageError
 from pipeprof.inprocess import averages as user_spans
-from pipeprof.inprocess import owner, recording
+from pipeprof.inprocess import place, recording
 from pipeprof.inprocess.averages import Average, KeyAverages, key_averages, type_of
 from pipeprof.record.run import load
 
@@ -24,9 +24,9 @@ ONE = {"activities": ["ops"]}  # no thread that samples the machine: faster
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(owner._STATE, "told", set())
+    monkeypatch.setitem(place._STATE, "told", set())
     yield tmp_path
-    assert owner._STATE["owner"] is None
+    assert place._STATE["owner"] is None
 
 
 def spans(path):
@@ -50,9 +50,9 @@ def test_the_block_of_a_generator_lasts_until_it_ends(folder):
         return got
 
     items = numbers()
-    assert owner._STATE["owner"] is None
+    assert place._STATE["owner"] is None
     assert next(items) == 0
-    assert owner._STATE["owner"] is numbers.profile
+    assert place._STATE["owner"] is numbers.profile
     assert items.send("a") == 1
     assert list(items) == [2]
     assert spans("run") == ["number 0", "number 1", "number 2", "numbers"]

@@ -14,7 +14,7 @@ import pytest
 import pipeprof
 from pipeprof.collect.probe import recorder, windows
 from pipeprof.errors import RunError, UsageError
-from pipeprof.inprocess import owner
+from pipeprof.inprocess import place
 from pipeprof.inprocess.averages import user_spans
 from pipeprof.inprocess.profiler import HERE
 from pipeprof.read.tables.rows import RankRows
@@ -25,9 +25,9 @@ from pipeprof.record.run import load
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(owner._STATE, "told", set())
+    monkeypatch.setitem(place._STATE, "told", set())
     yield tmp_path
-    assert owner._STATE["owner"] is None
+    assert place._STATE["owner"] is None
     assert recorder.REC is None or recorder.REC.off
 
 

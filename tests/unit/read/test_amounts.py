@@ -9,8 +9,7 @@ import pytest
 
 from pipeprof.read.flops import Call, Tensor, flops_of
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.amounts import Amounts
-from pipeprof.read.spool.graph_files import load_graphs, read_graph
+from pipeprof.read.spool.amounts import Amounts, load_graphs, read_graph
 from pipeprof.read.spool.lines import SpoolNotes
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.read.spool.looks import LEAST, TOGETHER, called_first, with_sampled_fetches
+from pipeprof.read.spool.blocks import LEAST, TOGETHER, called_first, with_sampled_fetches
 from pipeprof.read.spool.marks import Kind, Mark
 
 STEP, WAIT = 1000, 600

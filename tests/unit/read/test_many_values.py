@@ -9,7 +9,7 @@ from minddata_files import write_feed
 from pipeprof.errors import RunError, SourceError
 from pipeprof.query.side import open_measures
 from pipeprof.read.foreign import import_path
-from pipeprof.read.minddata import fetches, files, log
+from pipeprof.read.minddata import fetches, files
 from pipeprof.read.spool.finish import open_run
 from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits
@@ -59,7 +59,7 @@ BLOCK = "[V10900] MD(7,x,python):2026-01-01-00:00:00.000.{:03}\n[PROF Dataset]\n
 READERS = {
     "fetch": (fetches.read_records, QUEUE),
     "device": (lambda path, notes: fetches.read_device_side(path, 1, notes), "GetNext_dequeue_wait 5 6 1\n" * 30),
-    "op_service": (log.read_blocks, "".join(map(BLOCK.format, range(30)))),
+    "op_service": (files.read_blocks, "".join(map(BLOCK.format, range(30)))),
 }
 
 

@@ -8,9 +8,8 @@ from megengine_files import write
 from pipeprof.errors import RunError, SourceError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine import timeline
-from pipeprof.read.megengine.events import survey
 from pipeprof.read.megengine.reader import read_memory_flow
-from pipeprof.read.megengine.timeline import read_timeline
+from pipeprof.read.megengine.timeline import read_timeline, survey
 from pipeprof.read.tables import rows as tables
 from pipeprof.read.tables import writer
 from pipeprof.read.tables.rows import Rows

@@ -7,7 +7,7 @@ import random
 import pytest
 from minddata_files import MS, PERIODS_MS, WALL_S, block, header, log, stamps_ms
 
-from pipeprof.read.minddata.log import align, read_blocks
+from pipeprof.read.minddata.files import align, read_blocks
 from pipeprof.read.tables.share import Notes
 
 OFFSET = WALL_S * 1_000_000_000

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pipeprof.errors import RunError
-from pipeprof.report.stacks import calls as stacks_calls
-from pipeprof.report.stacks.calls import NONE, Paged, Steps, call_stacks
-from pipeprof.report.stacks.folded import Question, stacks
+from pipeprof.report.stacks import folded as stacks_calls
+from pipeprof.report.stacks.folded import NONE, Paged, Question, Steps, call_stacks, stacks
 
 EVERYTHING = Steps(-1, 2**62)
 WEIGHTS = ("host", "device", "count", "memory")

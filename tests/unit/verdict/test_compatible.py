@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typed_rows import of_dicts
 
-from pipeprof.report.words import compatible as words
+from pipeprof.report.words import verdict as words
 from pipeprof.verdict import compatible
 
 verdicts = of_dicts(compatible.verdicts)

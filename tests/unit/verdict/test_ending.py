@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pipeprof.verdict.ending import NEAR_LIMIT, ran_out_of_cpu
+from pipeprof.verdict.hang import NEAR_LIMIT, ran_out_of_cpu
 
 
 @pytest.mark.parametrize("code", [-signal.SIGXCPU, 128 + signal.SIGXCPU])

@@ -6,9 +6,9 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.verdict import Policy, judge
-from pipeprof.verdict.gate.acknowledge import acknowledged
-from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.alerts import acknowledged
 from pipeprof.verdict.gate.policy import Acknowledgement, Rule, read_policy
+from pipeprof.verdict.gate.result import note
 
 STEP = "step_time_median"
 BASE = tuple(1e8 * (1 + part / 1000) for part in (-5, -3, -1, 1, 3, 5))

@@ -6,9 +6,9 @@ import pytest
 
 from pipeprof.report.words import gate
 from pipeprof.verdict import Policy, Samples, judge, judge_looks
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.planned import Look
 from pipeprof.verdict.gate.policy import Rule
+from pipeprof.verdict.gate.result import note
 
 STEP = "step_time_median"
 FAST, SLOW = (2.65e6, 2.7e6, 2.75e6), (1.3e8, 2e8, 3.4e8)  # a test of so few, so unlike repetitions says p = 0.002

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.verdict.gate.families import family
+from pipeprof.verdict.gate.explain import family
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from pipeprof.verdict.gate.fingerprint import GIB, differences
+from pipeprof.verdict.gate.policy import GIB, differences
 
 BASE = {"cpu_model": "A", "memory_bytes": 16 * GIB, "host": "x", "environment": {"OMP_NUM_THREADS": "2"}}
 

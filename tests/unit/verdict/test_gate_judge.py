@@ -10,8 +10,8 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.verdict import Policy, Samples, judge
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import Rule, read_policy
+from pipeprof.verdict.gate.result import note
 
 STEP = "step_time_median"
 # Eight repetitions with a standard deviation of about 1.2 %, in ns.

@@ -7,8 +7,7 @@ from mindspore_sources import source_classes
 
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
-from pipeprof.verdict.readers import BY_FILE
-from pipeprof.verdict.tuning import candidates, worth_trying
+from pipeprof.verdict.tuning import BY_FILE, candidates, worth_trying
 
 BATCH = Stage(0, "BatchOp", node=0, rate=900.0)
 

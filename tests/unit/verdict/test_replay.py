@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeprof.verdict.replay.causes import Facts, _beside, _doubts, judged
-from pipeprof.verdict.replay.effects import effects_of
+from pipeprof.verdict.replay.causes import Facts, _beside, _doubts, effects_of, judged
 from pipeprof.verdict.replay.graph import Graph, NotPairedError
 from pipeprof.verdict.replay.operations import operations, parted
 from pipeprof.verdict.replay.schedule import CircleError, Schedule

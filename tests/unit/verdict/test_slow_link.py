@@ -3,9 +3,9 @@
 import pytest
 from typed_rows import of_dicts
 
-from pipeprof.verdict import slow_link
+from pipeprof.verdict import network_ranks
 
-slow_links = of_dicts(slow_link.slow_links)
+slow_links = of_dicts(network_ranks.slow_links)
 
 
 def link(**more):

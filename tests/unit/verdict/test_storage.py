@@ -8,13 +8,13 @@ import pytest
 from cache_points import cache_point
 from typed_rows import of_dicts
 
-from pipeprof.verdict import small_files, storage
+from pipeprof.verdict import storage
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.storage import CACHE_BYTES, best_point
 
 storage_of = of_dicts(storage.storage_of)
 
-small_files = of_dicts(small_files.small_files)
+storage = of_dicts(storage.small_files)
 
 MS = 1e6
 PLACE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
@@ -248,7 +248,7 @@ def small(rows=None, about=None, **source):
     rows = rows or load()
     about = about or facts(**({"read_bytes": 2000.0} | source))
     found = storage_of(rows, about, 8.0)[0]
-    return small_files(found, rows, about)
+    return storage(found, rows, about)
 
 
 def test_small_files_are_worth_one_large_one_where_the_loop_waits_for_them():
