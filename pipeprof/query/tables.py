@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
 # What there is one row of. Rows that are there again multiply those of every other table that they belong to.
 _ONCE = {"pipeline": ("rep", "rank", "pipeline_id"), "pipeline_op": ("rep", "rank", "pipeline_id", "op_id")}
-# A table is read into memory once when it has at most so many bytes of Parquet; or so many files that opening them for
-# each query takes longest, and at most so many values.
-MEMORY_BYTES, MANY_FILES, MEMORY_VALUES = 1 << 20, 16, 1 << 24
+# A table is read into memory once when it has at most so many bytes of Parquet and so many values, which may be packed
+# to next to nothing; or so many files that opening them for each query takes longest, and at most so many values.
+MEMORY_BYTES, FEW_VALUES, MANY_FILES, MEMORY_VALUES = 1 << 20, 1 << 21, 16, 1 << 24
 
 
 def make_tables(
@@ -161,7 +161,7 @@ def _fits_memory(table: Table, files: Sequence[Path], rows: int) -> bool:
     if len(files) >= MANY_FILES and rows * len(table.columns) <= MEMORY_VALUES:
         return True
     try:
-        return _bytes(files) <= MEMORY_BYTES
+        return rows * len(table.columns) <= FEW_VALUES and _bytes(files) <= MEMORY_BYTES
     except OSError:
         return False  # gone meanwhile: DuckDB says which
 

@@ -393,6 +393,20 @@ def test_many_files_are_opened_once_if_memory_holds_them(make_run, monkeypatch, 
     steps = [{"rank": rank, "step": 0, "kind": "train", "start_ns": 0, "end_ns": 5} for rank in range(files)]
     with Engine.open(make_run({"step": steps})) as engine:
         assert engine.sql("SELECT count(DISTINCT rank) AS ranks FROM step").to_pylist() == [{"ranks": files}]
-        engine._define(["step"])
-        found = engine._connection.execute("SELECT table_type FROM information_schema.tables WHERE table_name = 'step'")
-        assert found.fetchall() == [(kind,)]
+        assert kind_of(engine, "step") == kind
+
+
+@pytest.mark.parametrize(("values", "kind"), [(1 << 21, "BASE TABLE"), (31, "VIEW")])
+def test_a_small_file_is_read_once_if_it_holds_few_values(make_run, monkeypatch, values, kind):
+    monkeypatch.setattr("pipeprof.query.tables.FEW_VALUES", values)
+    steps = [{"step": step, "kind": "train", "start_ns": 0, "end_ns": 5} for step in range(8)]
+    with Engine.open(make_run({"step": steps})) as engine:
+        assert engine.sql("SELECT count(*) AS steps FROM step").to_pylist() == [{"steps": 8}]
+        assert kind_of(engine, "step") == kind
+
+
+def kind_of(engine, table):
+    engine._define([table])
+    kinds = "SELECT table_type FROM information_schema.tables WHERE table_name = ?"
+    ((kind,),) = engine._connection.execute(kinds, [table]).fetchall()
+    return kind
