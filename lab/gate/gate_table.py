@@ -18,7 +18,7 @@ WHAT = {
 
 ORDER = (
     "Goals", "Sessions with planned looks", "With few repetitions", "Within a budget", "Sessions without hope",
-    "Operators", "Running it again", "Two runners", "Another job", "Other rules on the same samples",
+    "Operators", "Running it again", "Two runners", "Another job", "Counted work", "Other rules on the same samples",
 )  # fmt: skip
 RUN_S = 10  # a repetition, for the minutes to a verdict
 BUDGETS = (4, 8, 14)  # repetitions per side that the page shows; all are drawn, and count for the goals
@@ -80,7 +80,7 @@ def _drawn(found):
     """The section of each part that was drawn, in the order of the page."""
     sections = {
         "sessions": _sessions, "few": _few, "budgets": _budgets, "patience": _patience, "operators": _operators,
-        "reruns": _reruns, "two_runners": _two_runners, "other_job": _other_job, "peers": _peers,
+        "reruns": _reruns, "two_runners": _two_runners, "other_job": _other_job, "counted": _counted, "peers": _peers,
     }  # fmt: skip
     return {name: section(found) for name, section in sections.items() if name in found}
 
@@ -302,6 +302,32 @@ def _other_job(found):
         "With fewer past jobs only a change of 30 % and more counts.\n\n"
     )
     return "## Another job\n\n" + text + table(head, rows)
+
+
+def _counted(found):
+    def cell(rates):
+        instructions, size = (percent(rate, 0) for rate in rates)
+        return (
+            instructions
+            if size == "0 %"
+            else f"bytes {size}"
+            if instructions == "0 %"
+            else f"{instructions}, bytes {size}"
+        )
+
+    rows = [[kind, *(cell(rates) for rates in by.values())] for kind, by in found["counted"].items()]
+    head = [
+        "what changes in a map",
+        *(f"+{grown:.0%}" if grown else "identical code" for grown in next(iter(found["counted"].values()))),
+    ]
+    text = (
+        'How many of 40 drawn functions are called "regressed" by the instructions for a row, or by the bytes of a row, when\n'
+        "what they do grows by so much. They take 300 to 30,000 instructions; one repetition a side decides, on any machine\n"
+        "under any load; where chance decides what a row takes, five a side do. Changes below 0.5 % or 20 instructions never\n"
+        "count, which is why a percent of a small function is missed. What no count sees (C, waiting, settings) only times show.\n"
+        "`count/` (rows, batches, compilations, executions of operators) is compared exactly as well: any change is seen, and nothing else.\n\n"
+    )
+    return "## Counted work\n\n" + text + table(head, rows)
 
 
 def _peers(found):

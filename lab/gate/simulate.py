@@ -13,6 +13,7 @@ import gate_measured
 import gate_noise
 import gate_table
 import numpy as np
+from counted_work import counted_work
 from gate_rules import RULES, decided, deciding, sessions, shares
 from scipy import stats
 
@@ -277,7 +278,7 @@ def other_job(trials=TRIALS, past=8):
 
 PARTS = {
     "sessions": all_sessions, "few": with_few, "budgets": within_budgets, "patience": patience, "operators": all_operators,
-    "reruns": reruns, "two_runners": two_runners, "peers": peers, "other_job": other_job,
+    "reruns": reruns, "two_runners": two_runners, "peers": peers, "other_job": other_job, "counted": counted_work,
 }  # fmt: skip
 
 

@@ -165,6 +165,7 @@ def collect(
         stored_options.get("override"),
         graph_lines=options["graph_lines"],
         patches=options["patches"],
+        instructions=reps > 1,  # they are made to be compared
     )
 
     def started(rep: int) -> None:

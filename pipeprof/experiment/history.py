@@ -27,7 +27,7 @@ from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.objects import without_secrets
 from pipeprof.record.run import MANIFEST
 from pipeprof.report.words.comparison import METRICS, because
-from pipeprof.verdict.gate.causes import OF_STEPS, cause
+from pipeprof.verdict.gate.causes import stated_cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
 from pipeprof.verdict.gate.policy import differences
 
@@ -284,10 +284,9 @@ def _commits(good: Entry | None, bad: Entry) -> dict[str, Any]:
 def _cause(old: Sequence[Entry], new: Sequence[Entry], metric: str, ratio: float) -> dict[str, Any] | None:
     """The line of `compare`'s explanation that says why; None for a metric that no part of a step explains."""
     before, after = _side(old[-MOST_COMPARED:], "before"), _side(new[:MOST_COMPARED], "after")
-    if metric not in OF_STEPS or not (before.values and after.values):
+    if not (before.values and after.values):
         return None
-    content = compare_sides(before, after)
-    return cause(content["explanation"], grew=ratio > 1)
+    return stated_cause("regressed", metric, ratio, compare_sides(before, after)["explanation"])
 
 
 def _side(entries: Sequence[Entry], label: str) -> Measures:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
 
 # Prefixes of metrics that explain; the others are the primary ones, which a comparison can fail on.
-SECONDARY = ("op/", "pipeline/", "phase/", "communication/", "count/", "bytes/")
+SECONDARY = ("op/", "pipeline/", "phase/", "communication/", "count/", "bytes/", "instructions/")
 MOST_ROWS = 40
 _NS = ("step_time_median", "step_time_p90", "data_wait", "first_step_time")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HISTORY_VERSION = 1
 MOST_OPS = 20
-_EXPLAIN = ("phase/", "pipeline/", "communication/")
+_EXPLAIN = ("phase/", "pipeline/", "communication/", "instructions/")
 
 
 class Entry(msgspec.Struct, kw_only=True):

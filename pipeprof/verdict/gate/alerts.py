@@ -61,10 +61,15 @@ def counts(shift: Shift, rule: Rule) -> bool:
 
 
 def is_over(shift: Shift, rule: Rule) -> bool:
-    """Whether the level of today is again what it was before the change, within the margin of "unchanged"."""
+    """Whether the level of today is again what it was before the change: within the margin of "unchanged".
+
+    Of a change that is hardly larger than the margin half has to be gone.
+    """
+    least, most = sorted((shift.before, shift.after))
+    share, size = min(rule.margin, (most / least - 1) / 2), min(rule.floor, (most - least) / 2)
     if rule.direction == "lower":
-        return shift.now <= max(shift.before * (1 + rule.margin), shift.before + rule.floor)
-    return shift.now >= min(shift.before / (1 + rule.margin), shift.before - rule.floor)
+        return shift.now <= max(shift.before * (1 + share), shift.before + size)
+    return shift.now >= min(shift.before / (1 + share), shift.before - size)
 
 
 def alerts(shifts: Sequence[Shift], known: Mapping[str, Sequence[str]]) -> list[Alert]:

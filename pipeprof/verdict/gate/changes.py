@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LEAST_SIDE = 5  # points on each side of a change
 PENALTY = 3.0  # x ln(number of points), in units of the variance
 PLACED = 0.95  # of the likelihood lies within `earliest` to `latest`
+COUNTED = 0.1  # of the smallest step of a counted series is what one point varies by
 FAR = 3.0  # standard deviations: a point that is farther off says no more about the place than one that far
 FALSE_CHANCE = 0.01  # of one change in exchangeable points around it, over all places where it could have been
 
@@ -139,11 +140,12 @@ def _candidates(logs: list[float], ruptures: Any) -> list[int]:
 def _scale(logs: list[float]) -> float:
     """Standard deviation of one point, from the median absolute step between neighbours: no change of level moves it.
 
-    From the mean squared step when more than half of the neighbours are equal; 0 for a constant series.
+    Where more than half of the neighbours are equal, something is counted: its smallest step is a change or what varies
+    now and then, and a share of that lets each step be a candidate. 0 for a constant series.
     """
-    steps = [after - before for before, after in itertools.pairwise(logs)]
-    robust = 1.4826 * median(abs(step) for step in steps) if steps else 0.0
-    return (robust or math.sqrt(sum(step**2 for step in steps) / max(1, len(steps)))) / math.sqrt(2)
+    steps = [abs(after - before) for before, after in itertools.pairwise(logs)]
+    robust = 1.4826 * median(steps) / math.sqrt(2) if steps else 0.0
+    return robust or COUNTED * min((step for step in steps if step), default=0.0)
 
 
 def _checked(logs: list[float], cuts: list[int]) -> list[tuple[int, float]]:

@@ -434,3 +434,16 @@ def test_an_interruption_ends_the_view_and_is_no_failure(call, run, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pipeprof.report.top.Watch.looks", looks)
     assert call("top", run.path, *words) == (0, "", "")
+
+
+@pytest.mark.parametrize(("reps", "counts"), [("1", False), ("2", True)])
+def test_repetitions_are_made_to_be_compared_and_count_instructions(call, tmp_path, monkeypatch, reps, counts):
+    asked = []
+
+    def record(_run, _command, probe, **_options):
+        asked.append(probe.instructions)
+        raise UsageError("enough")
+
+    monkeypatch.setattr("pipeprof.collect.session.record", record)
+    call("collect", "-o", str(tmp_path / "run"), "--reps", reps, "--", "true")
+    assert asked == [counts]

@@ -51,6 +51,22 @@ def test_a_metric_that_the_anchor_lacks_has_its_own_unit():
     assert found == {"step_time_median": [("base", "")], "peak_memory": [(None, "bytes")]}
 
 
+def test_the_cause_of_more_instructions_is_the_stage_that_executes_them():
+    entries = [
+        entry(
+            at, medians={"step_time_median": 4e7, "instructions": 3_000.0 + grown},
+            parts={"instructions/decode": 1_000.0 + grown, "instructions/crop": 2_000.0},
+            facts={"stage decode": "MapOp, workers 1", "stage crop": "MapOp, workers 1"},
+            places={"stage decode": f"data.py:{2 + (grown > 0)}", "stage crop": "data.py:9"},
+        )
+        for at, grown in enumerate([0] * 6 + [60] * 6)
+    ]  # fmt: skip
+    (found,) = history._all_series("net", "instructions", entries)
+    (change,) = found["changes"]
+    assert (change["position"], change["cause"]["name"], change["cause"]["place_new"]) == (6, "decode", "data.py:3")
+    assert "instructions of `decode`" in change["because"]
+
+
 def test_subjects_may_be_empty_and_hold_any_line_separator(tmp_path, monkeypatch):
     repository = GitRepository(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeprof.verdict.gate.alerts import Shift, alerts, counts, is_over
@@ -79,3 +81,11 @@ def test_without_a_commit_the_time_stands_for_it():
     (again,) = alerts([one], {})
     assert alert.name == again.name
     assert alert.name.startswith("my-net-")
+
+
+def test_a_change_of_the_size_of_the_margin_is_not_over_at_once():
+    rule = Policy().rule("instructions")
+    small = shift(metric="instructions", before=22_018.0, after=22_678.0)
+    assert not is_over(replace(small, now=22_678.0), rule)
+    assert not is_over(replace(small, now=22_400.0), rule)
+    assert is_over(replace(small, now=22_100.0), rule)

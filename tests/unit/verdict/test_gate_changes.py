@@ -123,3 +123,21 @@ def test_drift_of_another_machine_is_not_a_number():
 def test_drift_takes_the_entry_of_the_release_on_the_same_machine():
     mixed = [Point(3.0, "new", tag="v1"), Point(1.0, "old", tag="v1"), Point(6.0, "new")]
     assert drift(mixed).ratio == 2.0
+
+
+def test_a_small_step_of_a_counted_series_is_found_beside_large_ones():
+    levels = [22_000.0] * 9 + [22_440.0] * 8 + [26_900.0] * 10 + [22_440.0] * 7
+    changes = change_points(points(levels))
+    assert [(change.index, change.earliest, change.latest) for change in changes] == [
+        (9, 9, 9),
+        (17, 17, 17),
+        (27, 27, 27),
+    ]
+    assert changes[0].ratio == pytest.approx(1.02)
+
+
+def test_a_counted_series_that_varies_now_and_then_has_no_change():
+    values = [22_000.0] * 40
+    values[7] = values[20] = 22_001.0
+    values[13:15] = [24_000.0, 21_000.0]
+    assert change_points(points(values)) == ()
