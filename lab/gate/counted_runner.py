@@ -20,8 +20,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "unit" / "ci"))
 os.environ.setdefault("SHIM_TESTS", str(Path(__file__).resolve().parents[2] / "tests"))
-from conftest import write_run
-from shim_pipeprof import KEY, rows
+from shim_pipeprof import KEY, rows, write_run
 
 from pipeprof.collect import fingerprint
 from pipeprof.collect.probe import instructions

@@ -1,12 +1,13 @@
 """A stored series of somebody else's code: releases of markdown-it-py, a tokenizer in pure Python, used as a map.
 
     pip download --no-deps -d WHEELS markdown-it-py==VERSION   # each of them, and mdurl and attrs
-    python lab/gate/series_of_others.py measure WHEELS series.json     # goes on where it stopped
+    python lab/gate/series_of_others.py counts WHEELS series.json     # goes on where it stopped; on any machine
+    python lab/gate/series_of_others.py times WHEELS series.json
     python lab/gate/series_of_others.py judge series.json [--otava PYTHON]
 
-For each release five processes call the map on the rows: the instructions of its first calls are counted as `ab` and
-`collect --reps` count them, then passes over all rows are timed. No training runs around it. Each release is judged
-against the one before by each tool's rule. SAID: releases whose changelog says that parsing became faster, written down
+Two processes of each release count the instructions of the map for each row, as `ab` and `collect --reps` count them;
+five others time passes over all rows. No training runs around it. Each release is judged against the one before, by
+each tool's rule. SAID: releases whose changelog says that parsing became faster, written down
 before anything was measured. A release whose functions are all compiled to the same code is a false find for certain.
 """
 
@@ -23,7 +24,12 @@ import zipfile
 from pathlib import Path
 from statistics import median
 
+from scipy import stats
+
+from pipeprof.verdict import judge
+
 SAID = ("0.5.0", "1.0.0b1", "3.0.0", "4.0.0", "4.3.0")
+COUNTED = {"metrics": {"instructions": "decides"}}
 PROCESSES, PASSES = 5, 12
 TEXTS = (
     "# Title {n}\n\nA *short* paragraph with `code` and a [link](https://example.org/{n}).\n",
@@ -34,36 +40,36 @@ TEXTS = (
 )
 
 
-def rows():
-    """What the map is given."""
-    return [TEXTS[n % len(TEXTS)].format(n=n) for n in range(30)]
+ROWS = [TEXTS[n % len(TEXTS)].format(n=n) for n in range(25)]  # what the map is given
 
 
-def one(counts_too):
-    """In a process of a release: its counts for each row, times of passes in seconds, and a digest of its functions."""
+def counts():
+    """In a process of a release: the instructions for each row, and a digest of its functions."""
     from markdown_it import MarkdownIt
 
-    parser, found = MarkdownIt(), {"counts": [], "code": digest()}
-    given = rows()
-    if counts_too:
-        sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-        from pipeprof.collect.probe.instructions import Window
+    from pipeprof.collect.probe.instructions import Window
 
-        parser.parse(given[0])  # what the first call alone does is no work of a row
-        window = Window()
-        for row in given:
-            call = window.next()
-            if call is None:
-                break
+    parser, window = MarkdownIt(), Window()
+    for row in ROWS:
+        parser.parse(row)  # what the first calls alone do is no work of a row
+    for row in ROWS:
+        call = window.next()
+        if call is not None:
             window.counted(call, parser.parse, row)
-        found["counts"] = window.take()
-    found["times"] = []
+    return {"rows": window.take(), "code": digest()}
+
+
+def times():
+    """In a process of a release: seconds for all rows, in each of some passes."""
+    from markdown_it import MarkdownIt
+
+    parser, found = MarkdownIt(), []
     for _ in range(PASSES):
         began = time.perf_counter()
-        for row in given:
+        for row in ROWS:
             parser.parse(row)
-        found["times"].append(time.perf_counter() - began)
-    print(json.dumps(found))
+        found.append(time.perf_counter() - began)
+    return found
 
 
 def digest():
@@ -93,124 +99,137 @@ def order(version):
     return [int(part) for part in final.split(".")], -1 if beta else 0, int(number or 0)
 
 
-def measure(wheels, target):
-    """Every release that is not there yet."""
+def measure(wheels, target, *, timed):
+    """Every release that is not there yet: two processes that count, or `timed` ones."""
     series = json.loads(target.read_text()) if target.exists() else {}
     files = {path.name.split("-")[1]: path for path in wheels.glob("markdown_it_py-*.whl")}
-    extra = [str(path) for name in ("mdurl", "attrs") for path in wheels.glob(f"{name}-*.whl")]
+    extra = [path for name in ("mdurl", "attrs") for path in wheels.glob(f"{name}-*.whl")]
+    kind, processes = ("times", PROCESSES) if timed else ("counts", 2)
     for version in sorted(files, key=order):
-        if version in series:
+        if kind in series.get(version, {}):
             continue
         folder = wheels / "unpacked" / version
         for path in (files[version], *extra):
             with zipfile.ZipFile(path) as archive:
                 archive.extractall(folder)
         found = []
-        for number in range(PROCESSES):
-            words = [sys.executable, __file__, "one", str(int(number < 2))]
+        for _ in range(processes):
+            words = [sys.executable, __file__, kind]
             done = subprocess.run(words, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False)
             if done.returncode:
                 print(version, "left out:", done.stderr.strip().splitlines()[-1:])
                 break
             found.append(json.loads(done.stdout))
         else:
-            series[version] = found
+            series.setdefault(version, {})[kind] = found
             target.write_text(json.dumps(series))
-            print(version, median(found[0]["counts"]), len(found[0]["counts"]), min(found[0]["times"]), flush=True)
+            print(version, kind, flush=True)
 
 
-def judged(series, otava):
-    """Program -> {release: what it says of it against the one before: "slower", "faster" or nothing}."""
-    from scipy import stats
-
-    from pipeprof.verdict import judge
-
-    names = sorted(series, key=order)
-    counted = {"metrics": {"instructions": "decides", "step_time_median": "informs", "data_wait": "informs"}}
+def on_counts(series, names):
+    """Rule -> release -> ratio to the one before, where it says that it changed."""
+    middle = {name: median(series[name]["counts"][0]["rows"]) for name in names}
     says = {}
-
-    def put(program, version, ratio, *, counts):
-        word = ("slower" if ratio > 1 else "faster") if counts else ""
-        says.setdefault(program, {})[version] = word
-
     for before, version in itertools.pairwise(names):
-        base, new = series[before], series[version]
-        values = [{"instructions": [median(one["counts"]) for one in side[:2]]} for side in (base, new)]
-        verdict = judge(*values, counted).metric("instructions")
-        moved = verdict.verdict in ("regressed", "improved")
-        put("pipeprof, instructions per row", version, verdict.ratio or 1.0, counts=moved)
-        middles = [[median(one["times"]) for one in side] for side in (base, new)]
-        verdict = judge({"step_time_median": [x * 1e9 for x in middles[0]]},
-                        {"step_time_median": [x * 1e9 for x in middles[1]]}).metric("step_time_median")  # fmt: skip
-        moved = verdict.verdict in ("regressed", "improved")
-        put("pipeprof, time, 5 runs, as if in one job", version, verdict.ratio or 1.0, counts=moved)
-        ratio = middles[1][0] / middles[0][0]
-        put("github-action-benchmark, x 2.0, 1 run", version, ratio, counts=ratio > 2.0)
-        pooled = [[x for one in side[:2] for x in one["times"]] for side in (base, new)]
-        p_value = stats.mannwhitneyu(*pooled).pvalue
+        sides = [
+            {"instructions": [median(one["rows"]) for one in series[name]["counts"]]} for name in (before, version)
+        ]
+        verdict = judge(*sides, COUNTED).metric("instructions")
+        if verdict.verdict in ("regressed", "improved"):
+            says[version] = verdict.ratio
+    return {"pipeprof, instructions per row": says}, middle
+
+
+def on_times(series, names):
+    """The same of the rules of times."""
+    says = {name: {} for name in ("pipeprof, 5 runs, as if in one job", "github-action-benchmark: x 2.0, 1 run",
+                                  "asv: x 1.1 and Mann-Whitney .002, 2 runs", "benchstat: Mann-Whitney .05, 5 runs")}  # fmt: skip
+    ours, action, asv, benchstat = says.values()
+    middle = {name: [median(one) for one in series[name]["times"]] for name in names}
+    for before, version in itertools.pairwise(names):
+        sides = [{"step_time_median": [1e9 * one for one in middle[name]]} for name in (before, version)]
+        verdict = judge(*sides).metric("step_time_median")
+        if verdict.verdict in ("regressed", "improved"):
+            ours[version] = verdict.ratio
+        if middle[version][0] > 2.0 * middle[before][0]:
+            action[version] = middle[version][0] / middle[before][0]
+        pooled = [[second for one in series[name]["times"][:2] for second in one] for name in (before, version)]
         ratio = median(pooled[1]) / median(pooled[0])
-        put("asv, x 1.1 and Mann-Whitney .002, 2 runs", version, ratio,
-            counts=p_value < 0.002 and max(ratio, 1 / ratio) > 1.1)  # fmt: skip
-        p_value = stats.mannwhitneyu(*middles, method="exact").pvalue
-        ratio = median(middles[1]) / median(middles[0])
-        put("benchstat, Mann-Whitney .05, 5 runs", version, ratio, counts=p_value < 0.05)
-    if otava:
-        values = {"times": [median(median(one["times"]) for one in series[name]) for name in names],
-                  "instructions": [median(series[name][0]["counts"]) for name in names]}  # fmt: skip
-        script = ("import json,sys;from otava.analysis import compute_change_points as c;"
-                  "print(json.dumps([p.index for p in c(json.load(sys.stdin),window_len=30,max_pvalue=0.001)[0]]))")  # fmt: skip
-        for kind, given in values.items():
-            done = subprocess.run(
-                [otava, "-c", script], input=json.dumps(given), capture_output=True, text=True, check=True
-            )
-            found = json.loads(done.stdout)
-            for at, version in enumerate(names[1:], 1):
-                put(f"Otava, {kind} of the series", version, given[at] / given[at - 1], counts=at in found)
-    return names, says
+        if stats.mannwhitneyu(*pooled).pvalue < 0.002 and max(ratio, 1 / ratio) > 1.1:
+            asv[version] = ratio
+        if stats.mannwhitneyu(middle[before], middle[version], method="exact").pvalue < 0.05:
+            benchstat[version] = median(middle[version]) / median(middle[before])
+    return says, {name: median(values) for name, values in middle.items()}
+
+
+def by_otava(python, values, names):
+    """What Otava's analysis finds in a series, with the settings that its command has by default."""
+    script = (
+        "import json, sys; from otava.analysis import compute_change_points as find; "
+        "print(json.dumps([int(one.index) for one in find(json.load(sys.stdin), 50, 0.001)[0]]))"
+    )
+    given = json.dumps([values[name] for name in names])
+    done = subprocess.run([python, "-c", script], input=given, capture_output=True, text=True, check=True)
+    return {names[at]: values[names[at]] / values[names[at - 1]] for at in json.loads(done.stdout)}
 
 
 def told(series, otava):
     """Prints how each program does."""
-    names, says = judged(series, otava)
-    same = {new for old, new in itertools.pairwise(names) if series[old][0]["code"] == series[new][0]["code"]}
-    exact = all(one[0]["counts"] == one[1]["counts"] for one in series.values())
-    known = [name for name in SAID if name in names]
-    print(f"{len(names)} releases, {names[0]} to {names[-1]}; counts of two processes are equal in all: {exact}")
-    print(
-        f"{len(known)} said to be faster: {', '.join(known)}; {len(same)} with the same code: {', '.join(sorted(same, key=order))}"
-    )
-    spread = [max(t) / min(t) for t in ([median(one["times"]) for one in side] for side in series.values())]
-    print(
-        f"slowest of five processes of a release beside its fastest: median x{median(spread):.2f}, worst x{max(spread):.2f}"
-    )
-    print(
-        "\n| rule | of those said to be faster | of those with the same code, wrongly | of the others |\n| --- | --- | --- | --- |"
-    )
-    for program, words in says.items():
-        right = [name for name in known if words.get(name) == "faster"]
-        wrong = [name for name in same if words[name]]
-        rest = [f"{name} {words[name]}" for name in names[1:] if words[name] and name not in known and name not in same]
+    for kind, judged in (("counts", on_counts), ("times", on_times)):
+        names = sorted((name for name, found in series.items() if kind in found and "counts" in found), key=order)
+        if len(names) < 2:
+            continue
+        says, values = judged(series, names)
+        if otava:
+            says[f"Otava on these {kind}"] = by_otava(otava, values, names)
+        code = {name: series[name]["counts"][0]["code"] for name in names}
+        same = {new for old, new in itertools.pairwise(names) if code[old] == code[new]}
+        known = [name for name in SAID if name in names]
         print(
-            f"| {program} | {len(right)} of {len(known)} | {len(wrong)} of {len(same)} | {len(rest)}: {', '.join(rest)} |"
+            f"\n{kind}: {len(names)} releases, {names[0]} to {names[-1]}; {len(known)} said to be faster, {len(same)} with the same code"
         )
-    counts = {name: median(series[name][0]["counts"]) for name in names}
-    print("\ninstructions per row:", ", ".join(f"{name} {count:.0f}" for name, count in counts.items()))
+        print(
+            "\n| rule | of those said to be faster | of those with the same code, wrongly | of the others |\n| --- | --- | --- | --- |"
+        )
+        for program, found in says.items():
+            parts = [
+                [name for name in found if name in known and found[name] < 1],
+                [name for name in found if name in same],
+            ]
+            rest = [name for name in found if name not in known and name not in same]
+            cells = [f"{len(part)} of {len(whole)}{': ' if part else ''}{listed(part, found)}"
+                     for part, whole in zip(parts, (known, same), strict=True)]  # fmt: skip
+            print(f"| {program} | {' | '.join(cells)} | {len(rest)}{': ' if rest else ''}{listed(rest, found)} |")
+        if kind == "counts":
+            equal = all(found["counts"][0]["rows"] == found["counts"][1]["rows"] for found in series.values())
+            print(f"\nTwo processes counted the same in every row of every release: {equal}. Median of a row: "
+                  + ", ".join(f"{name} {values[name]:.0f}" for name in names))  # fmt: skip
+        else:
+            spread = [max(m) / min(m) for m in ([median(one) for one in series[name]["times"]] for name in names)]
+            print(
+                f"\nSlowest of five processes of a release beside its fastest: median x{median(spread):.2f}, worst x{max(spread):.2f}"
+            )
+
+
+def listed(names, ratios):
+    """Releases with their changes."""
+    return ", ".join(f"{name} {100 * (ratios[name] - 1):+.1f} %" for name in names)
 
 
 def main():
-    """The exit code."""
-    if sys.argv[1] == "one":
-        one(sys.argv[2] == "1")
+    """What is asked for."""
+    if sys.argv[1] in ("counts", "times") and len(sys.argv) == 2:
+        print(json.dumps({"counts": counts, "times": times}[sys.argv[1]]()))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["measure", "judge"])
+    parser.add_argument("what", choices=["counts", "times", "judge"])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--otava", help="a Python that has apache-otava")
     options = parser.parse_args()
-    if options.what == "measure":
-        measure(*options.files)
-    else:
+    if options.what == "judge":
         told(json.loads(options.files[0].read_text()), options.otava)
+    else:
+        measure(*options.files, timed=options.what == "times")
 
 
 if __name__ == "__main__":

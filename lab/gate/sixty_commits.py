@@ -191,7 +191,7 @@ def main():
     found = []
     for issue in issues:
         body = issue["body"]
-        file = body.partition("- file ")[2].partition(" ")[0].partition("\n")[0].strip("`")
+        file = body.partition("- file ")[2].partition("\n")[0].partition(":")[0].strip("`")
         found.append((body.partition("commit ")[2][:10], file))
     for commit, file, share in planted:
         word = "found" if (commit[:10], file) in found else "MISSED"
