@@ -168,9 +168,10 @@ def _name(
     bound = [item for item in possible if item.code == BOUND]
     beside = list(beside_settings(row, kind, loop, points, environment))
     seen = [item for item in beside if item.facts.get("call_cores")]  # is in the record: before what is only possible
-    known = [item for item in possible if item.gain is not None]
-    others = [item for item in [*possible, *beside] if item not in [*known, *seen, *bound]]
-    possible = [*known, *seen, *others, *bound]
+    others = [item for item in beside if item not in seen]
+    possible = possible[: len(possible) - len(bound)]
+    known = max((at for at, item in enumerate(possible, 1) if item.gain is not None), default=0)
+    possible = [*possible[:known], *seen, *possible[known:], *others, *bound]
     few = one.facts.batches < LEAST_STEPS  # which bound nothing
     diagnosis["suggestions"] += [item.as_dict() for item in possible if not (few and item.code == BOUND)]
 

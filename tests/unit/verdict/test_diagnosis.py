@@ -231,3 +231,22 @@ def test_a_verdict_whose_two_shares_differ_by_several_times_is_not_trusted(stead
     found = diagnose([wait(overall)], [decided(0, -1, share=steady)], [load(0, wait_share=steady), load(-1)])
     assert any(doubt["code"] == "shares_differ" for doubt in found["doubts"]) is contradict
     assert found["confidence"] == ("low" if contradict else "high")
+
+
+def test_that_other_programs_stop_stands_before_every_gain_of_a_loader():
+    facts = {"op_type": "Dataset", "chained": True, "uses_processes": True, "workers": 2, "restart_ns": 5e8,
+             "epoch_batches": 10.0, "kind": "host_saturated"}  # fmt: skip
+    stages = [load(1, 12.0, **facts), load(-1, 25.0)]
+    found = diagnose([wait(0.6)], [decided(1, -1, kind="host_saturated")], stages, cores=2.0)
+    codes = [item["code"] for item in found["suggestions"]]
+    assert codes[0] == "stop_other_programs"
+    assert "loader_persistent" in codes[1:]
+
+
+def test_threads_that_the_record_shows_in_workers_stand_before_what_is_only_possible():
+    facts = {"op_type": "Dataset", "chained": True, "uses_processes": True, "workers": 4, "kind": "cpu",
+             "cpu_share": 1.0, "call_cores": 1.9, "idle_share": 0.01, "process_cores": 1.9}  # fmt: skip
+    stages = [load(1, 12.0, **facts), load(-1, 25.0)]
+    found = diagnose([wait(0.6)], [decided(1, -1, kind="cpu")], stages, cores=2.0)
+    codes = [item["code"] for item in found["suggestions"]]
+    assert codes.index("one_thread") < codes.index("cheaper_rows")
