@@ -154,13 +154,13 @@ def find(dataset, spec):
         return None, "operator %d runs `%s`, expected `%s`" % (number, name, spec["name"])
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % actual
-    return nodes[number], _why_not_moved(dataset, nodes[number], number, spec)
+    return nodes[number], _why_not_moved(dataset, nodes[number], spec)
 
 
-def _why_not_moved(dataset, node, number, spec):
+def _why_not_moved(dataset, node, spec):
     """Why an operator cannot have another place, or a source in its place; "" when it can, or need not."""
     if spec.get("cache"):
-        return kept_rows.why_not(dataset, node, number)
+        return kept_rows.why_not(dataset, node, [id(one) for one in _nodes(dataset)].index(id(node)))
     if spec.get("maps_after"):
         return order.why_not(node, int(spec["maps_after"]))
     return ""

@@ -117,6 +117,11 @@ def test_without_a_number_the_kth_of_its_type_is_meant(override, wish):
     assert workers(build(override, chain())) == [1, 1, 3, 1]
 
 
+def test_a_cache_is_behind_the_kth_of_its_type_wherever_that_stands(override, monkeypatch):
+    monkeypatch.setattr(override.kept_rows, "why_not", lambda _dataset, _node, number: f"number {number}")
+    assert override.find(chain(), {"op_type": "MapOp", "ordinal": 1, "of": 2, "cache": 1})[1] == "number 2"
+
+
 @pytest.mark.parametrize(
     "spec",
     [
