@@ -154,7 +154,7 @@ MORE_EVENTS = [
     {"e": "warning", "code": "c", "message": "m"},
     {"e": "ready", "number": 1, "first": 0, "depth": [2, 1, 0], "held": [0, 1, 0], "tasks": [1, 1, 0]},
     {"e": "looks", "samples": [[4485330747843, 1, 1], [4485331747843, 0, 0]]},
-    {"e": "first_batch", "number": 1, "bytes": 640},
+    {"e": "weights", "number": 1, "rows": [[0, 640], [1, 320]]},
     {"e": "plan", "epochs": 2, "batches": 4},
     {"e": "lines", "sites": ["train.py:3", "train.py:9"], "rows": [[4485330747843, 0], [4485330757843, 1]], "callers": [-1, 0]},
     {"e": "cells", "kinds": [["Net", -1, FRAME], ["Dense", 0, ""]], "rows": [[0, 4485204432122, 4485213000488], [1, 4485204532122, 4485212000488]]},

@@ -21,14 +21,15 @@ LEAST_SHARE = 0.10  # of the steps, of either mode: fewer are outliers
 APART = 1.5  # times the length
 BETWEEN = 0.10  # of the rarer mode's steps, in the middle third between both (on a logarithmic scale)
 _MORE_CORES, _LATER, _MOST_OF = 0.3, 0.5, 0.5
+_MORE_INPUT = 1.25  # times the bytes
 
 
 def two_modes(rows: Sequence[StepLengths]) -> dict[str, Any] | None:
     """The two lengths of the rank that has them most clearly; None where no rank has.
 
     `rep`, `rank`, `short` and `long`, each with `steps`, `share` of them, `median_ns`, `wait_ns` of a step, `place`,
-    `own_cores`, `delay_cores` and `neighbour_cores`; `differs`: codes of what the long ones have that the short ones
-    have not: data | neighbour | delay | fewer_cores | more_cores | later | earlier.
+    `own_cores`, `delay_cores`, `neighbour_cores` and `input_bytes`; `differs`: codes of what the long ones have that
+    the short ones have not: data | input | neighbour | delay | fewer_cores | more_cores | later | earlier.
     """
     ranks: dict[tuple[int, int], list[StepLengths]] = {}
     for row in rows:
@@ -92,6 +93,7 @@ def _mode(rows: Sequence[StepLengths], steps: int) -> dict[str, Any]:
         "own_cores": _mean((row.steps, row.own_cores) for row in rows),
         "delay_cores": _mean((row.steps, row.delay_cores) for row in rows),
         "neighbour_cores": _mean((row.steps, row.neighbour_cores) for row in rows),
+        "input_bytes": _mean((row.steps, row.input_bytes) for row in rows),
     }  # fmt: skip
 
 
@@ -108,6 +110,7 @@ def _differs(short: Row, long: Row) -> list[str]:
 
     holds = {
         "data": more("wait_ns") >= _MOST_OF * (long["median_ns"] - short["median_ns"]),
+        "input": more("input_bytes") > (_MORE_INPUT - 1) * (short["input_bytes"] or 0),
         "neighbour": more("neighbour_cores") >= _MORE_CORES,
         "delay": more("delay_cores") >= _MORE_CORES,
         "fewer_cores": more("own_cores") <= -_MORE_CORES,

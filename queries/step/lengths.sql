@@ -1,8 +1,9 @@
 -- How many training steps took how long, and what the machine did meanwhile.
 --
--- Steps whose time counts, warm-up left out. CPU is that of the sampled interval in which a step ends.
+-- Steps whose time counts, warm-up left out. CPU is that of the sampled interval in which a step ends. Of a step with
+-- several batches the bytes are those of all, where each was weighed.
 --
--- Reads: cpu_use?, train_step
+-- Reads: cpu_use?, fetch?, train_step
 -- Ranks: apart
 -- Gives, one row per (rep, rank, bin), in that order:
 --   rep              bigint   repetition
@@ -16,9 +17,19 @@
 --   own_cores        double   cores  mean CPU of the rank's processes; null when not sampled
 --   delay_cores      double   cores  mean of its threads that were ready to run, but had no CPU; null when not known
 --   neighbour_cores  double   cores  mean CPU of other programs; null when not sampled
-WITH placed AS (
+--   input_bytes      double   bytes  mean data of the batches in it, of the steps whose batches were weighed; else null
+WITH weighed AS (
   SELECT
-    rep, rank, end_ns, dur_ns, fetch_wait_ns,
+    rep, rank, step,
+    CASE WHEN bool_and(bytes IS NOT NULL) THEN sum(bytes) END AS input_bytes
+  FROM "fetch"
+  WHERE step IS NOT NULL
+  GROUP BY ALL
+),
+
+placed AS (
+  SELECT
+    rep, rank, step, end_ns, dur_ns, fetch_wait_ns,
     CAST(floor(ln(nullif(dur_ns, 0)) / 0.05e0) AS BIGINT) AS bin,
     (row_number() OVER (PARTITION BY rep, rank ORDER BY step ASC) - 0.5e0)
     / nullif(count(*) OVER (PARTITION BY rep, rank), 0) AS place
@@ -39,10 +50,11 @@ used AS (
 
 sampled AS (
   SELECT
-    placed.rep, placed.rank, placed.bin, placed.dur_ns, placed.fetch_wait_ns, placed.place,
+    placed.rep, placed.rank, placed.bin, placed.dur_ns, placed.fetch_wait_ns, placed.place, weighed.input_bytes,
     used.own_cores, used.delay_cores, used.neighbour_cores
   FROM placed
   ASOF LEFT JOIN used ON placed.rep = used.rep AND placed.rank = used.rank AND placed.end_ns > used.start_ns
+  LEFT JOIN weighed ON placed.rep = weighed.rep AND placed.rank = weighed.rank AND placed.step = weighed.step
 )
 
 SELECT
@@ -54,7 +66,8 @@ SELECT
   list_sum(list_sort(list(place))) / nullif(count(*), 0) AS place,
   list_sum(list_sort(list(own_cores))) / nullif(count(own_cores), 0) AS own_cores,
   list_sum(list_sort(list(delay_cores))) / nullif(count(delay_cores), 0) AS delay_cores,
-  list_sum(list_sort(list(neighbour_cores))) / nullif(count(neighbour_cores), 0) AS neighbour_cores
+  list_sum(list_sort(list(neighbour_cores))) / nullif(count(neighbour_cores), 0) AS neighbour_cores,
+  list_sum(list_sort(list(input_bytes))) / nullif(count(input_bytes), 0) AS input_bytes
 FROM sampled
 GROUP BY ALL
 ORDER BY rep, rank, bin

@@ -16,11 +16,11 @@ from . import (
     override,
     recorder,
     service,
-    sizes,
     smaps,
     steps,
     swap,
     trees,
+    weights,
     where,
     windows,
 )
@@ -205,7 +205,7 @@ def _install_next(iterator):  # noqa: C901 - one more call would cost time
                 rec.failed("fetch")
         tree.rows += 1
         tree.last_row = end
-        if tree.rows >= tree.take_at or tree.digest is not None or tree.rows == 1:
+        if tree.rows >= tree.take_at or tree.digest is not None:
             _handed_out(tree, row)
         return row
 
@@ -219,7 +219,7 @@ def _unwatched(original, iterator, tree, rec):
     row = original(iterator)
     if tree is not None:
         tree.rows += 1
-        if tree.rows >= tree.take_at:
+        if tree.rows >= tree.readings_at:
             recorder.guarded("readings", _drop_readings, tree, rec)
     return row
 
@@ -231,18 +231,12 @@ def _drop_readings(tree, rec):
 
 
 def _handed_out(tree, row):
-    if tree.rows == 1 and not tree.hidden:
-        recorder.guarded("first_batch", _weigh, tree, row)
-    if tree.rows >= tree.take_at:
+    if tree.rows >= tree.weigh_at:
+        recorder.guarded("weights", weights.weigh, tree, row)
+    if tree.rows >= tree.readings_at:
         recorder.guarded("readings", TREES.take, tree)
     if tree.digest is not None:
         recorder.guarded("digest", tree.digest.add, row)
-
-
-def _weigh(tree, row):
-    size = sizes.of(row)
-    if size is not None:
-        recorder.REC.line("first_batch", number=tree.number, bytes=size)
 
 
 def _holds(graph, kind):
@@ -297,6 +291,7 @@ def _closed(tree):
     if SERVICE is not None and all(other is tree or not other.alive() for other in _alive):
         SERVICE.switch_off()
     callables.flush(tree.number)
+    weights.tell(tree)
     recorder.REC.event("closed", number=tree.number, rows=tree.rows, last=tree.last_row)
 
 
@@ -343,9 +338,14 @@ def attach(rec):
             rec.live.still.append(TREES.still)
     if callables.flush not in rec.closing:
         rec.periodic += [_spare_descriptors, SWAP.pump, callables.flush]
-        rec.closing.append(callables.flush)
+        rec.closing += [callables.flush, _tell_weights]
         if rec.options.get("service", True):
             gil.restart()
+
+
+def _tell_weights():
+    for tree in _alive:
+        weights.tell(tree)
 
 
 def _spare_descriptors():

@@ -28,7 +28,10 @@ class Tree(hooks.Tree):
         self.hidden = hidden
         self.rows = 0
         self.last_row = 0
-        self.take_at = NEVER  # the row after which MindSpore's records of batches are taken
+        self.take_at = 1  # the row after which something is to be done: the lesser of the next two
+        self.readings_at = NEVER  # MindSpore's records of batches are taken
+        self.weigh_at = 1  # the batch is weighed
+        self.weights = None
         self.taken = 0
         self.facts = {}
         self.registered = False
@@ -36,6 +39,11 @@ class Tree(hooks.Tree):
         self.digest = None
         self.plain = True  # its batches are only counted
         self.other_thread = 0 if threading.current_thread() is threading.main_thread() else recorder.OTHER_THREAD
+
+    def plan(self, **rows):
+        """Set the row after which something is to be done: `readings_at` or `weigh_at`."""
+        self.__dict__.update(rows)
+        self.take_at = min(self.readings_at, self.weigh_at)
 
     def alive(self):
         """Whether the C++ tree still exists."""
@@ -80,7 +88,7 @@ class Trees:
             self.restore = before
             self.current, self.closed, self.saves = tree, False, 0
             tree.registered = True
-            tree.take_at = BATCHES if self.readings is not None else NEVER
+            tree.plan(readings_at=BATCHES if self.readings is not None else NEVER)
             self.opened = recorder.now()
             self.spacing = self.interval
             self.next_slower = self.opened + SAMPLES * self.interval * 1_000_000
@@ -133,16 +141,16 @@ class Trees:
 
     def take(self, tree):
         """From the thread that fetches: write MindSpore's records of the batches, and have it forget them."""
-        tree.take_at = tree.rows + 1
+        tree.plan(readings_at=tree.rows + 1)
         if not self.lock.acquire(False):  # they are being saved
             return
         try:
             records = self.readings.take() if self.current is tree and not self.closed else None
-            tree.take_at = NEVER
+            tree.plan(readings_at=NEVER)
             if records is not None:
                 recorder.REC.line("batches", number=tree.number, first=tree.taken, **records)
                 tree.taken += len(records["depth"])
-                tree.take_at = tree.rows + BATCHES
+                tree.plan(readings_at=tree.rows + BATCHES)
         finally:
             self.lock.release()
 

@@ -45,6 +45,8 @@ def add_fetches(
             ready = _ready(pipeline).put(columns, own, rows)
             if pipeline.ahead is not None:
                 _put(columns, "capacity", len(rows), ready, pipeline.ahead, known=True)
+        if pipeline.weights:
+            _weights(pipeline).put(columns, own, rows)
         if pipeline.records or pipeline.taken:
             _recorded(pipeline).put(columns, own, rows)
     out.add_block(
@@ -105,6 +107,12 @@ def _ready(pipeline: Pipeline) -> _ByBatch:
         length = min(len(event[name]) for name in _READY)
         parts.append((event["first"] + np.arange(length), [_optional(event[name][:length]) for name in _READY]))
     return _joined(_READY, parts)
+
+
+def _weights(pipeline: Pipeline) -> _ByBatch:
+    """How many bytes the batches that were weighed hold."""
+    parts = [np.array(event["rows"], np.int64).reshape(-1, 2).T for event in pipeline.weights]
+    return _joined(("bytes",), [(numbers, [(sizes, np.ones(len(sizes), np.bool_))]) for numbers, sizes in parts])
 
 
 def _joined(names: Sequence[str], parts: Sequence[tuple[Ints, list[tuple[Ints, Bools]]]]) -> _ByBatch:

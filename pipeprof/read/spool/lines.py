@@ -198,7 +198,8 @@ _EVENTS = {
     "ready": _event({"number": Id, "first": Count, "depth": list[Id], "held": list[Id], "tasks": list[Id]}),
     # Looks at where the training was: time, what was found (1: it waits for a loader without hooks), and for which one.
     "looks": _event({"samples": list[tuple[At, Id, Id]]}),
-    "first_batch": _event({"number": Id, "bytes": Count}),  # how many bytes the first batch of an iterator holds
+    # How many bytes batches of an iterator hold: position, bytes.
+    "weights": _event({"number": Id, "rows": list[tuple[Id, Count]]}),
     # MindSpore or PyTorch was imported; without a library: MindSpore.
     "import": _event({}, {"library": str, "begin": At | None, "end": At | None, "version": str | None}),
     # What the training runs on.

@@ -47,6 +47,7 @@ class Pipeline:
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
     ready: Sequence[Mapping[str, Any]] = ()  # what was ready behind its batches
+    weights: Sequence[Mapping[str, Any]] = ()  # how many bytes its batches hold
     records: list[minddata.FetchRecord] = field(default_factory=list)
     taken: Sequence[Mapping[str, Any]] = ()  # what was taken of MindSpore's records of its batches
     last_fetch_ns: int | None = None
@@ -70,7 +71,7 @@ def add_pipelines(
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
     closed = {number: events[-1] for number, events in _by_number(process.all("closed")).items()}
     closing = {number: events[-1]["took"] for number, events in _by_number(process.all("workers_ended")).items()}
-    sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
+    weights = _by_number(process.all("weights"))
     epochs_of = _epoch_batches(process)
     last_fetches = _last_fetches(process)
     ready = _by_number(process.all("ready"))
@@ -84,6 +85,7 @@ def add_pipelines(
         pipeline = Pipeline(number, event, out.pipelines, nodes, _key(event, role))
         pipeline.taken, pipeline.last_fetch_ns = taken.get(number, ()), last_fetches.get(number)
         pipeline.ready = ready.get(number, ())
+        pipeline.weights = weights.get(number, ())
         pipeline.spacing_ms = max((one["ms"] for one in spacings.get(number, ())), default=0)
         out.pipelines += 1
         pipelines[number] = pipeline
@@ -96,7 +98,7 @@ def add_pipelines(
             closed_ns=out.at(end["t"]) if end else None,
             batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
             num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None, epoch_batches=epochs_of.get(number),
-            batch_bytes=sizes.get(number), queues=queues,
+            batch_bytes=_first_bytes(pipeline), queues=queues,
             settings=json.dumps(event["settings"]) if event.get("settings") else None,
             iteration=event.get("iteration"), closing_ns=closing.get(number),
         )  # fmt: skip
@@ -132,6 +134,11 @@ def _last_fetches(process: Process) -> dict[int, int]:
     last = np.full(len(numbers), -LATEST)
     np.maximum.at(last, group, fetches.end)
     return dict(zip(numbers.tolist(), last.tolist(), strict=True))
+
+
+def _first_bytes(pipeline: Pipeline) -> int | None:
+    rows = (row for event in pipeline.weights for row in event["rows"])
+    return next((size for number, size in rows if number == 0), None)
 
 
 def _by_number(events: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:

@@ -15,9 +15,10 @@ from pipeprof.report.words.names import PHASES, SINK_STAGES, STAGE_LIMITS
 from pipeprof.report.words.verdict import costs, phrase
 from pipeprof.units import format_ns, format_ratio, percent
 from pipeprof.verdict.data_cause import CODES as DATA
-from pipeprof.verdict.data_cause import stage_of
+from pipeprof.verdict.data_cause import SHARED, stage_of
 from pipeprof.verdict.ranking import COSTS, IN_TIME, NOT_MEASURED, STRAGGLER, WORK
 from pipeprof.verdict.rules import HIGH_WAIT
+from pipeprof.verdict.suggest import BOUND
 
 if TYPE_CHECKING:
     from pipeprof.verdict.cause import Cause, RunVerdict
@@ -44,7 +45,7 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         section.strong.append(" ".join(filter(None, [f"{capital(phrase(lead))}:", costs(lead)])))
     _data(section, content, lead)
     section.notes += [_evidence(item) for item in diagnosis["evidence"]]
-    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if not _is_saving(item)]
+    section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_to_try(item, diagnosis)]
     section.strong += [text for text in network.strong if text not in section.strong]
     section.notes += network.notes
     section.notes += [_suggestion(item) for item in diagnosis["suggestions"] if _is_saving(item)]
@@ -150,6 +151,11 @@ def _value(item: dict[str, Any]) -> str:
     if item["unit"] == "times":
         return f"{value:.2f}x"
     return f"{value:.3g} {item['unit']}"
+
+
+def _is_to_try(item: dict[str, Any], diagnosis: dict[str, Any]) -> bool:
+    """Not a stage's pace, where its CPU is what it takes from the training: that pace bounds nothing."""
+    return not _is_saving(item) and not (item["code"] == BOUND and diagnosis["rule"] == SHARED)
 
 
 def _is_saving(item: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeprof.report.words import joined
 from pipeprof.report.words.names import PHASES
-from pipeprof.units import format_count, format_ns, percent
+from pipeprof.units import format_bytes, format_count, format_ns, percent
 from pipeprof.verdict.rules import MODERATE_WAIT
 
 Modes = Mapping[str, Any]
@@ -125,6 +125,7 @@ def drift_sentence(content: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 _DIFFERS = {
     "data": "wait for their data",
+    "input": "have larger batches ({input_bytes} of data)",
     "neighbour": "have other programs beside them, which take {neighbour_cores} cores",
     "delay": "wait for a core",
     "fewer_cores": "use fewer cores ({own_cores})",
@@ -150,6 +151,8 @@ def length_difference(modes: Modes) -> str:
         for name in names
         if short[name] is not None and long[name] is not None
     }
+    if "input" in modes["differs"]:
+        numbers["input_bytes"] = " instead of ".join(format_bytes(side["input_bytes"]) for side in (long, short))
     said = [_DIFFERS[code].format(**numbers) for code in modes["differs"]]
     if not said:
         return "The record has nothing that tells the long steps from the short ones."

@@ -32,3 +32,14 @@ def test_cpu_is_that_of_the_sample_in_which_a_step_ends(ask):
     ]  # fmt: skip
     rows = ask("step/lengths", {"step": STEPS, "cpu_use": uses}, give="own_cores delay_cores neighbour_cores")
     assert rows == [(1.0, 0.5, 0.5), (0.5, None, 0.0)]
+
+
+def test_the_data_of_a_step_is_that_of_all_its_batches_where_each_was_weighed(ask):
+    batches = [
+        {"pipeline_id": number, "fetch": at, "step": step, "bytes": size}
+        for at, (number, step, size) in enumerate(
+            [(0, 1, 100), (1, 1, 20), (0, 2, 140), (0, 3, 900), (1, 3, None), (0, None, 7)]
+        )
+    ]
+    rows = ask("step/lengths", {"step": STEPS, "fetch": batches}, give="steps input_bytes")
+    assert rows == [(2, 130.0), (1, None)]

@@ -28,7 +28,7 @@ def saves(probe, rec, monkeypatch):
 
     def run(seconds):
         trees = probe.trees.Trees(manager, config, 100)
-        trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
+        trees.register(SimpleNamespace(number=0, rows=1, plan=lambda **_: None, alive=lambda: True))
         for at in range(0, seconds * S, S // 2):
             clock[0] = at
             trees.checkpoint()
@@ -59,7 +59,7 @@ def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, mo
     )
     config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
     trees = probe.trees.Trees(manager, config, 100)
-    trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
+    trees.register(SimpleNamespace(number=0, rows=1, plan=lambda **_: None, alive=lambda: True))
     for at in range(1, 3600):
         clock[0] = at * S
         trees.still(clock[0])
@@ -97,11 +97,11 @@ def test_a_recorder_of_queues_that_fails_costs_no_fetch(probe, rec, monkeypatch)
 def test_what_mindspore_keeps_of_batches_is_taken_from_it_while_nothing_is_recorded(probe, rec):
     """After a profile of a part of a long training its iterator goes on for days."""
     dataset, taken = probe.dataset, []
-    tree = SimpleNamespace(rows=0, take_at=3, hidden=False)
+    tree = SimpleNamespace(rows=0, readings_at=3, hidden=False)
 
     def take(one):
         taken.append(one.rows)
-        one.take_at = one.rows + 3
+        one.readings_at = one.rows + 3
 
     dataset.TREES = SimpleNamespace(take=take)
     rec.off, rec.pid = True, os.getpid()

@@ -49,6 +49,16 @@ def test_the_first_line_is_that_of_the_first_screen(verdict, rule, share, label)
     assert f"{first}." == data.sentence(found)
 
 
+@pytest.mark.parametrize(("rule", "said"), [("utilisation", True), ("shared_cpu", False)])
+def test_the_pace_of_a_stage_that_takes_cpu_from_the_training_bounds_nothing(rule, said):
+    """Seen: "at most 3.95 times as fast", where its CPU was worth 1.04 times."""
+    found = content("balanced", rule, 0.02)
+    bound = {"code": "bound", "parameter": None, "text": "no more than 3.95 times", "place": None, "not_when": None,
+             "verify": None, "gain_high": 3.95, "op_id": 1}  # fmt: skip
+    found["diagnosis"]["suggestions"] = [bound]
+    assert any("3.95" in text for text in diagnosis_section(found).notes) == said
+
+
 def test_the_rule_and_the_facts_behind_it_are_said():
     found = content("input_bound", "utilisation", 0.6)
     found["diagnosis"] |= {

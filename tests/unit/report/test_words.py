@@ -14,6 +14,7 @@ import pipeprof.verdict
 from pipeprof.record import note as stored
 from pipeprof.report.words import causes, comparison, evidence, experiments, gate, names, network, speedup, suggestions
 from pipeprof.report.words.evidence import FACTS
+from pipeprof.report.words.training import length_difference
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -328,3 +329,9 @@ def test_no_two_tables_name_one_metric_differently():
     assert {code: said[code] for code in comparison.METRICS if len(said.get(code, ())) > 1} == {
         "data_wait": {names.INTERVALS["data_wait"], names.PHASES["data_wait"]}  # the phase, and the wait in it
     }
+
+
+def test_the_long_steps_of_larger_batches_are_said_to_have_them():
+    side = {"own_cores": 1.0, "neighbour_cores": 0.0, "input_bytes": 65_536.0}
+    modes = {"short": side, "long": side | {"input_bytes": 819_200.0}, "differs": ["input"]}
+    assert length_difference(modes) == "The long steps have larger batches (800 KiB instead of 64.0 KiB of data)."

@@ -15,7 +15,18 @@ two_modes = of_dicts(judge.two_modes)
 
 def row(ms, steps, **more):
     about = {"rep": 0, "rank": 0, "steps": steps, "median_ns": ms * 1e6, "total_ns": steps * ms * 1e6}
-    return about | {"wait_ns": 0, "place": 0.5, "own_cores": 1.0, "delay_cores": 0.0, "neighbour_cores": 0.0} | more
+    return (
+        about
+        | {
+            "wait_ns": 0,
+            "place": 0.5,
+            "own_cores": 1.0,
+            "delay_cores": 0.0,
+            "neighbour_cores": 0.0,
+            "input_bytes": 100.0,
+        }
+        | more
+    )
 
 
 def counts(*rows):
@@ -53,6 +64,9 @@ def test_how_far_apart_and_how_many_steps():
         ({"delay_cores": 0.9}, "delay"),
         ({"place": 1.0}, "later"),
         ({"own_cores": None}, None),
+        ({"input_bytes": 126.0}, "input"),
+        ({"input_bytes": 124.0}, None),
+        ({"input_bytes": None}, None),
     ],
 )
 def test_what_the_long_steps_have(more, code):
