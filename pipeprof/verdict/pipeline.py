@@ -17,7 +17,7 @@ from pipeprof.verdict.decision import named
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.rules import APART, HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT, graded
 from pipeprof.verdict.storage import storage_of
-from pipeprof.verdict.suggest import BOUND, Suggestion, beside_settings, for_consumer, suggestions
+from pipeprof.verdict.suggest import BOUND, Suggestion, beside_settings, by_cpu, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,6 +167,8 @@ def _name(
     possible = suggestions(row, kind, loop, shared=shared)
     bound = [item for item in possible if item.code == BOUND]
     beside = list(beside_settings(row, kind, loop, points, environment))
+    if shared:
+        beside = [by_cpu(item) if item.code == "keep_rows" and not item.trial else item for item in beside]
     seen = [item for item in beside if item.facts.get("call_cores")]  # is in the record: before what is only possible
     others = [item for item in beside if item not in seen]
     possible = possible[: len(possible) - len(bound)]

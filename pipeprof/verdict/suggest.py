@@ -98,7 +98,7 @@ def suggestions(row: JudgedStage, kind: str | None, loop: Loop, *, shared: bool 
     """
     advice = _of_type(row, kind, loop)
     if shared:
-        advice = [_by_cpu(item) if item.code in LESS_PYTHON else item for item in advice]
+        advice = [by_cpu(item) if item.code in LESS_PYTHON else item for item in advice]
     takes_less = any(item.code.startswith("cheaper") or item.code in LESS_PYTHON for item in advice)
     if (not advice or (shared and not takes_less)) and kind != "host_saturated":
         computes = _of("cheaper_rows" if row.is_python else "cheaper_operations", row, place=row.code)
@@ -155,7 +155,7 @@ def _of_type(row: JudgedStage, kind: str | None, loop: Loop) -> list[Suggestion]
     return advice
 
 
-def _by_cpu(item: Suggestion) -> Suggestion:
+def by_cpu(item: Suggestion) -> Suggestion:
     """Without a prediction: the pace of stages says nothing of what the training gains by their CPU."""
     facts = {**item.facts, "prediction": None}
     return replace(item, facts=facts, gain=None, gain_low=None, gain_high=None, basis=(), then=None)

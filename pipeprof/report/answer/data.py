@@ -266,6 +266,9 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
         given.then = _then(content, bound["then"])
         if gain is not None and gain.origin == "estimated" and nearly_equal(diagnosis) is None:
             _beside_whole(given, diagnosis, gain, bound["then"])
+    elif gain is not None and gain.origin == "estimated" and gain.times is not None:
+        given.gain = capital(_estimated(diagnosis, gain.times))
+        _beside_whole(given, diagnosis, gain, None)
     elif diagnosis["data_wait_share"] is not None and diagnosis["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - diagnosis['data_wait_share'])))}, if the training never waited"
     if lead.few is not None and not (best is not None and best["trial"]):
@@ -317,9 +320,14 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
             return waiting
         return f"{waiting}; {bound}, if the steps get shorter as well"
     if gain is not None and gain.origin == "estimated" and gain.times is not None:
-        return f"{about(gain.times)} by estimate, if {_label(diagnosis)} took no CPU"
+        return _estimated(diagnosis, gain.times)
     low, high = estimated(freed)
     return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
+
+
+def _estimated(diagnosis: dict[str, Any], times: float) -> str:
+    """What the CPU of the operator costs the training, which only CPU times say."""
+    return f"{about(times)} by estimate, if {_label(diagnosis)} took no CPU"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:

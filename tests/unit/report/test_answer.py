@@ -365,6 +365,21 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
     assert "headspace" in given.next_command
 
 
+def test_what_cpu_times_say_of_the_advice_is_said_without_a_bound_by_pace_too():
+    """Seen: "at most 1.01 times, if the training never waited" beside an estimate of 1.12 in the verdict."""
+    facts = [{"fact": "freed", "value": 1.73}]
+    busy = {"utilisation": 0.9, "cores": 0.2, "process_cores": 1.9, "gil_share": None}
+    found = sharing(facts, op_id=2, op_type="MapOp", op_name="f", kind="cpu", process=None) | {"facts": busy}
+    found["suggestions"] = [found["suggestions"][0] | {"code": "cheaper_rows", "gain_high": None, "trial": None}]
+    given, lead = Answer(""), data_cause(found)
+    content = {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
+    _advise(given, content, lead)
+    assert lead.advice.gain.origin == "estimated"
+    assert given.gain.startswith(
+        f"About {lead.advice.gain.times:.2f} times as fast by estimate, if the map `f` took no CPU"
+    )
+
+
 def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_the_same_change():
     bound = sharing([])["suggestions"][0]
     apart = {**bound, "code": "stalls_apart", "parameter": "python_multiprocessing", "gain_low": 1.0, "gain_high": 2.0, "trial": None,
