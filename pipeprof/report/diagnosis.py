@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pipeprof.query.rows import (
     Autotune,
     CommSummary,
@@ -101,8 +103,9 @@ def judged(
     verdict = data_verdict(engine, run, waits, pipelines, storage)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
     verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
-    verdict["modes"] = two_modes(engine.typed(StepLengths))
-    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), verdict["modes"])
+    modes = two_modes(engine.typed(StepLengths))
+    verdict["modes"] = msgspec.to_builtins(modes)
+    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), modes)
     lower(verdict, contention)
     return verdict
 

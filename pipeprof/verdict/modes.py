@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,21 +26,44 @@ _MORE_CORES, _LATER, _MOST_OF = 0.3, 0.5, 0.5
 _MORE_INPUT = 1.25  # times the bytes
 
 
-def two_modes(rows: Sequence[StepLengths]) -> dict[str, Any] | None:
-    """The two lengths of the rank that has them most clearly; None where no rank has.
+class Mode(Struct, frozen=True):
+    """The steps of one length: how many, their share of all, and what a step has on average; None is not known."""
 
-    `rep`, `rank`, `short` and `long`, each with `steps`, `share` of them, `median_ns`, `wait_ns` of a step, `place`,
-    `own_cores`, `delay_cores`, `neighbour_cores` and `input_bytes`; `differs`: codes of what the long ones have that
-    the short ones have not: data | input | neighbour | delay | fewer_cores | more_cores | later | earlier.
+    steps: int
+    share: float
+    median_ns: float
+    wait_ns: float | None
+    place: float | None  # in the run: 0 is its begin, 1 its end
+    own_cores: float | None
+    delay_cores: float | None
+    neighbour_cores: float | None
+    input_bytes: float | None
+
+
+class TwoModes(Struct, frozen=True):
+    """The two lengths of the steps of a rank.
+
+    `differs`: codes of what the long ones have that the short ones have not: data | input | neighbour | delay |
+    fewer_cores | more_cores | later | earlier.
     """
+
+    rep: int
+    rank: int
+    short: Mode
+    long: Mode
+    differs: list[str]
+
+
+def two_modes(rows: Sequence[StepLengths]) -> TwoModes | None:
+    """The two lengths of the rank that has them most clearly; None where no rank has."""
     ranks: dict[tuple[int, int], list[StepLengths]] = {}
     for row in rows:
         ranks.setdefault((row.rep, row.rank), []).append(row)
     found = [modes for own in ranks.values() if (modes := _split(own)) is not None]
-    return max(found, key=lambda modes: modes["long"]["median_ns"] / modes["short"]["median_ns"], default=None)
+    return max(found, key=lambda modes: modes.long.median_ns / modes.short.median_ns, default=None)
 
 
-def of_one_mode(network: dict[str, Any], modes: Row | None) -> dict[str, Any]:
+def of_one_mode(network: dict[str, Any], modes: TwoModes | None) -> dict[str, Any]:
     """A diagnosis of the step from a few recorded steps, with what these cannot say where the steps have two lengths.
 
     How much longer recording made them is not known then.
@@ -52,20 +77,19 @@ def of_one_mode(network: dict[str, Any], modes: Row | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _split(rows: Sequence[StepLengths]) -> dict[str, Any] | None:
+def _split(rows: Sequence[StepLengths]) -> TwoModes | None:
     steps = sum(row.steps for row in rows)
     if steps < LEAST_STEPS or len(rows) < 2:
         return None
     at = max(range(1, len(rows)), key=lambda place: _between_variance(rows[:place], rows[place:]))
     short, long = _mode(rows[:at], steps), _mode(rows[at:], steps)
-    low, high = math.log(short["median_ns"]), math.log(long["median_ns"])
+    low, high = math.log(short.median_ns), math.log(long.median_ns)
     third = (high - low) / 3
     middle = sum(row.steps for row in rows if low + third <= math.log(row.median_ns) <= high - third)
-    rarer = min(short["steps"], long["steps"])
+    rarer = min(short.steps, long.steps)
     if rarer < LEAST_SHARE * steps or high - low < math.log(APART) or middle > BETWEEN * rarer:
         return None
-    about = {"rep": rows[0].rep, "rank": rows[0].rank, "short": short, "long": long}
-    return about | {"differs": _differs(short, long)}
+    return TwoModes(rows[0].rep, rows[0].rank, short, long, _differs(short, long))
 
 
 def _between_variance(short: Sequence[StepLengths], long: Sequence[StepLengths]) -> float:
@@ -77,7 +101,7 @@ def _between_variance(short: Sequence[StepLengths], long: Sequence[StepLengths])
     return float(counts[0] * counts[1] * (means[1] - means[0]) ** 2)
 
 
-def _mode(rows: Sequence[StepLengths], steps: int) -> dict[str, Any]:
+def _mode(rows: Sequence[StepLengths], steps: int) -> Mode:
     count = sum(row.steps for row in rows)
     half, seen = count / 2, 0
     median_ns = rows[-1].median_ns
@@ -87,14 +111,14 @@ def _mode(rows: Sequence[StepLengths], steps: int) -> dict[str, Any]:
             median_ns = row.median_ns
             break
     waits = [row.wait_ns for row in rows if row.wait_ns is not None]
-    return {
-        "steps": count, "share": count / steps, "median_ns": median_ns,
-        "wait_ns": sum(waits) / count if waits else None, "place": _mean((row.steps, row.place) for row in rows),
-        "own_cores": _mean((row.steps, row.own_cores) for row in rows),
-        "delay_cores": _mean((row.steps, row.delay_cores) for row in rows),
-        "neighbour_cores": _mean((row.steps, row.neighbour_cores) for row in rows),
-        "input_bytes": _mean((row.steps, row.input_bytes) for row in rows),
-    }  # fmt: skip
+    return Mode(
+        count, count / steps, median_ns, sum(waits) / count if waits else None,
+        place=_mean((row.steps, row.place) for row in rows),
+        own_cores=_mean((row.steps, row.own_cores) for row in rows),
+        delay_cores=_mean((row.steps, row.delay_cores) for row in rows),
+        neighbour_cores=_mean((row.steps, row.neighbour_cores) for row in rows),
+        input_bytes=_mean((row.steps, row.input_bytes) for row in rows),
+    )  # fmt: skip
 
 
 def _mean(values: Iterable[tuple[int, float | None]]) -> float | None:
@@ -104,18 +128,22 @@ def _mean(values: Iterable[tuple[int, float | None]]) -> float | None:
     return sum(steps * value for steps, value in known) / count if count else None
 
 
-def _differs(short: Row, long: Row) -> list[str]:
-    def more(name: str) -> float:
-        return 0.0 if short[name] is None or long[name] is None else float(long[name] - short[name])
-
+def _differs(short: Mode, long: Mode) -> list[str]:
+    cores = _more(short.own_cores, long.own_cores)
+    place = _more(short.place, long.place)
     holds = {
-        "data": more("wait_ns") >= _MOST_OF * (long["median_ns"] - short["median_ns"]),
-        "input": more("input_bytes") > (_MORE_INPUT - 1) * (short["input_bytes"] or 0),
-        "neighbour": more("neighbour_cores") >= _MORE_CORES,
-        "delay": more("delay_cores") >= _MORE_CORES,
-        "fewer_cores": more("own_cores") <= -_MORE_CORES,
-        "more_cores": more("own_cores") >= _MORE_CORES,
-        "later": more("place") >= _LATER,
-        "earlier": more("place") <= -_LATER,
+        "data": _more(short.wait_ns, long.wait_ns) >= _MOST_OF * (long.median_ns - short.median_ns),
+        "input": _more(short.input_bytes, long.input_bytes) > (_MORE_INPUT - 1) * (short.input_bytes or 0),
+        "neighbour": _more(short.neighbour_cores, long.neighbour_cores) >= _MORE_CORES,
+        "delay": _more(short.delay_cores, long.delay_cores) >= _MORE_CORES,
+        "fewer_cores": cores <= -_MORE_CORES,
+        "more_cores": cores >= _MORE_CORES,
+        "later": place >= _LATER,
+        "earlier": place <= -_LATER,
     }
     return [code for code, does in holds.items() if does]
+
+
+def _more(short: float | None, long: float | None) -> float:
+    """What the long ones have more; 0 where one is not known."""
+    return 0.0 if short is None or long is None else long - short

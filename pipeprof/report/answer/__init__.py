@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.report.answer import command, data, ended, interruptions, step, unknown
-from pipeprof.report.answer.shape import Answer
+from pipeprof.report.answer.shape import Answer, modes_in
 from pipeprof.report.words import training
 from pipeprof.report.words import verdict as words
 from pipeprof.report.words.training import length_difference, two_lengths
@@ -67,7 +67,7 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """The first cause of the verdict in words, and those that cost about as much."""
     verdict, run = verdict_in(content), content["run"]
     given = _ANSWERS[verdict.lead.code](content, verdict.lead)
-    modes = None if verdict.lead.code == ranking.DRIFT else content["diagnosis"].get("modes")
+    modes = None if verdict.lead.code == ranking.DRIFT else modes_in(content)
     two = [] if modes is None else [f"The steps have {two_lengths(modes)}. {length_difference(modes)}"]
     given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)

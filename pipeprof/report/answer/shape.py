@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import msgspec
+
 from pipeprof.escape import line
 from pipeprof.report.answer import command
 from pipeprof.report.summary import median_step_ns, of_medians
 from pipeprof.report.words import training as loop
 from pipeprof.report.words.training import two_lengths
 from pipeprof.units import format_ns, percent
+from pipeprof.verdict.modes import TwoModes
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -25,6 +28,11 @@ MANY_TIMES = 100  # as fast: from here on a number says nothing
 CLOSE = 1.05  # times the low end of an interval: one that ends before is as good as a number
 _MANY = f"possibly more than {MANY_TIMES} times as fast"
 LONG_NAME = 30  # letters of an operator's name that lists transforms
+
+
+def modes_in(content: Mapping[str, Any]) -> TwoModes | None:
+    """The two lengths of the steps of a report's content; None where they have one."""
+    return msgspec.convert(content.get("diagnosis", {}).get("modes"), TwoModes | None)
 
 
 @dataclass
@@ -189,7 +197,7 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     each = f" {'on' if what == 'ranks' else 'in'} each of" if alike else " on" if what == "ranks" else " in"
     several = f"{each} {len(rows)} {what}, {of_medians(reps, ranks)}" if len(rows) > 1 else ", median"
     counted = _counted(content, rows[:1] if alike else rows)
-    modes = content.get("diagnosis", {}).get("modes")
+    modes = modes_in(content)
     if modes is not None and len(rows) == 1:
         return f"{counted}, {two_lengths(modes)}, mean {format_ns(rows[0]['mean_ns'])}"
     nearest = min(rows, key=lambda row: abs(row["median_ns"] - step_ns))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words import joined
 from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_bytes, format_count, format_ns, percent
 from pipeprof.verdict.rules import MODERATE_WAIT
 
-Modes = Mapping[str, Any]
+if TYPE_CHECKING:
+    from pipeprof.verdict.modes import TwoModes
+
 Row = Mapping[str, Any]
 
 INFERENCE = "load_and_run log"  # by which the steps of a rank are known
@@ -133,27 +135,26 @@ _DIFFERS = {
     "later": "come later in the run",
     "earlier": "come earlier in the run",
 }
+_SHOWN: dict[str, Callable[[float], str]] = {
+    "own_cores": "{:.1f}".format, "neighbour_cores": "{:.1f}".format, "input_bytes": format_bytes,
+}  # fmt: skip
 
 
-def two_lengths(modes: Modes) -> str:
+def two_lengths(modes: TwoModes) -> str:
     """`two lengths: 98.0 ms (60 % of the steps) and 1.90 s (40 %)`."""
-    short, long = modes["short"], modes["long"]
-    first = f"{format_ns(short['median_ns'])} ({percent(short['share'])} of the steps)"
-    return f"two lengths: {first} and {format_ns(long['median_ns'])} ({percent(long['share'])})"
+    first = f"{format_ns(modes.short.median_ns)} ({percent(modes.short.share)} of the steps)"
+    return f"two lengths: {first} and {format_ns(modes.long.median_ns)} ({percent(modes.long.share)})"
 
 
-def length_difference(modes: Modes) -> str:
+def length_difference(modes: TwoModes) -> str:
     """What the long steps have that the short ones have not, as a sentence."""
-    short, long = modes["short"], modes["long"]
-    names = ("own_cores", "neighbour_cores")
     numbers = {
-        name: f"{long[name]:.1f} instead of {short[name]:.1f}"
-        for name in names
-        if short[name] is not None and long[name] is not None
+        name: " instead of ".join(
+            "?" if value is None else shown(value) for value in (getattr(modes.long, name), getattr(modes.short, name))
+        )
+        for name, shown in _SHOWN.items()
     }
-    if "input" in modes["differs"]:
-        numbers["input_bytes"] = " instead of ".join(format_bytes(side["input_bytes"]) for side in (long, short))
-    said = [_DIFFERS[code].format(**numbers) for code in modes["differs"]]
+    said = [_DIFFERS[code].format(**numbers) for code in modes.differs]
     if not said:
         return "The record has nothing that tells the long steps from the short ones."
     return f"The long steps {joined(said)}."

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import pipeprof.experiment
 import pipeprof.report
@@ -15,6 +16,7 @@ from pipeprof.record import note as stored
 from pipeprof.report.words import causes, comparison, evidence, experiments, gate, names, network, speedup, suggestions
 from pipeprof.report.words.evidence import FACTS
 from pipeprof.report.words.training import length_difference
+from pipeprof.verdict.modes import Mode, TwoModes
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -332,6 +334,6 @@ def test_no_two_tables_name_one_metric_differently():
 
 
 def test_the_long_steps_of_larger_batches_are_said_to_have_them():
-    side = {"own_cores": 1.0, "neighbour_cores": 0.0, "input_bytes": 65_536.0}
-    modes = {"short": side, "long": side | {"input_bytes": 819_200.0}, "differs": ["input"]}
+    short = Mode(70, 0.7, 1e6, None, None, 1.0, None, 0.0, input_bytes=65_536.0)
+    modes = TwoModes(0, 0, short, replace(short, input_bytes=819_200.0), ["input"])
     assert length_difference(modes) == "The long steps have larger batches (800 KiB instead of 64.0 KiB of data)."

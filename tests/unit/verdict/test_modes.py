@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from typed_rows import of_dicts
 
 from pipeprof.verdict import modes as judge
 from pipeprof.verdict.modes import APART, LEAST_SHARE, LEAST_STEPS, of_one_mode
 
-two_modes = of_dicts(judge.two_modes)
+found = of_dicts(judge.two_modes)
+
+
+def two_modes(rows):
+    return msgspec.to_builtins(found(rows))
 
 
 def row(ms, steps, **more):
@@ -77,6 +82,6 @@ def test_steps_that_were_recorded_say_nothing_of_what_recording_adds():
     network = {"limit": "host_gap", "doubts": [{"code": "inflated"}], "evidence": [{"code": "inflation"}],
                "confidence": "medium", "inflation": 13.0}  # fmt: skip
     assert of_one_mode(network, None) == network
-    told = of_one_mode(network, two_modes([row(100, 50), row(900, 50)]))
+    told = of_one_mode(network, found([row(100, 50), row(900, 50)]))
     assert (told["inflation"], told["confidence"], told["evidence"]) == (None, "low", [])
     assert [doubt["code"] for doubt in told["doubts"]] == ["two_lengths"]
