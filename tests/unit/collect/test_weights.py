@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -45,6 +46,13 @@ def test_of_equal_ones_fewer_and_fewer(weighed):
 
 def test_of_a_long_training_so_many_that_a_record_stays_small(weighed, probe):
     assert len(weighed(range(30_000), 20_000_000)) < 16 * probe.dataset.weights.MOST
+
+
+def test_what_takes_long_to_be_weighed_is_weighed_seldom(weighed, probe, monkeypatch):
+    clock = itertools.count(step=1_000_000)  # a look takes a millisecond
+    monkeypatch.setattr(probe.dataset.weights.recorder, "now", lambda: next(clock))
+    found = weighed([16, 200] * 500, 10_000_000)
+    assert len(found) <= 10_000 / 500 + 10  # 500 times as long, once the first rows have told the pace
 
 
 def test_batches_that_do_not_say_are_not_asked_again(weighed):
