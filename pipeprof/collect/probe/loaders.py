@@ -10,7 +10,7 @@ batches lie ready. `mindspore.dataset`, whose stages run side by side with queue
 import threading
 import weakref
 
-from . import callables, dataset, digest, lines, recorder, sizes, steps, workers
+from . import callables, dataset, digest, lines, recorder, sizes, steps, weights, workers
 
 KEPT = 256  # batches whose readiness is kept until it is written
 
@@ -73,6 +73,8 @@ class Feed:
         self.description = description
         self.rows = 0
         self.last_row = 0
+        self.weigh_at = 1  # the row after which the batch is weighed
+        self.weights = None
         self.forks = 0
         self.is_closed = False
         main = threading.current_thread() is threading.main_thread()
@@ -109,6 +111,11 @@ class Feed:
             depth, held, tasks = (list(column) for column in zip(*ready))
             recorder.REC.line("ready", number=self.number, first=self._written, depth=depth, held=held, tasks=tasks)
             self._written += len(ready)
+        weights.tell(self)
+
+    def plan(self, weigh_at):
+        """Set the row after which a batch is weighed."""
+        self.weigh_at = weigh_at
 
     def begun_again(self):
         """The loop goes through it once more."""
@@ -257,8 +264,8 @@ def with_fetches(original, feed_of, ready):
 def _handed_out(feed, row, end, readiness):
     feed.rows += 1
     feed.last_row = end
-    if feed.rows == 1:
-        dataset._weigh(feed, row)
+    if feed.rows >= feed.weigh_at:
+        recorder.guarded("weights", weights.weigh, feed, row)
     if readiness is not None:
         feed.note(*readiness)
     if feed.digest is not None:

@@ -43,11 +43,14 @@ def test_workflow_has_no_right_it_does_not_name(path):
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert content["permissions"] == {}
     for job in content["jobs"].values():
-        assert job["timeout-minutes"]
+        if "uses" in job:  # a workflow of ours, which names its own limits
+            assert (ROOT / job["uses"]).is_file()
+        else:
+            assert job["timeout-minutes"]
         assert "permissions" in job
         assert "pull_request_target" not in content[True]  # YAML 1.1 reads the key `on` so
     for line in path.read_text(encoding="utf-8").splitlines():
-        if "uses: " in line:
+        if "uses: " in line and "uses: ./" not in line:
             assert PINNED.fullmatch(line.strip().removeprefix("- ")), line
 
 

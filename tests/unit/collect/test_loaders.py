@@ -200,6 +200,16 @@ def test_how_many_batches_are_ready_is_told_in_order(loader):
     assert (told["first"], told["depth"], told["held"], told["tasks"]) == (0, [2, 1, 0, 0], [1, 0, 0, 0], [0, 1, 2, 0])
 
 
+def test_batches_are_weighed(loader):
+    one = loader()
+    iterator = one.begin()
+    drained(one, iterator)
+    iterator.feed.write()
+    (told,) = [fields for name, fields in one.told if name == "weights"]
+    assert (told["number"], told["rows"][0]) == (iterator.feed.number, [0, 16])  # two numbers
+    assert "warning" not in [name for name, _ in one.told]
+
+
 def test_what_a_forked_worker_does_is_counted_in_the_training(loader, probe):
     one = loader(count=1)
     iterator, (receives, sends) = one.begin(), os.pipe()
