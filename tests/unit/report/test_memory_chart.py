@@ -98,7 +98,7 @@ def test_a_click_on_a_frame_shows_it_alone(make_run, opened):
 def test_frames_that_are_not_searched_for_pale(make_run, opened):
     run = make_run(TABLES)
     page = opened(html.of_run(run, build(run)))
-    page.locator("#chart-flame").get_by_label("search").fill("CONV")
+    page.locator("#chart-flame").get_by_label("find a frame").fill("CONV")
     pale = "(all) => document.querySelectorAll('#chart-flame g.mark-rect path[opacity=\"0.2\"]').length === all"
     boxes = page.locator("#chart-flame g.mark-rect.role-mark path").all()
     found = ["conv" in box.get_attribute("aria-label") for box in boxes]
