@@ -161,8 +161,9 @@ def test_each_transform_that_torchvision_composes_is_a_stage_and_the_training_is
 
 
 def of_library(name):
-    """A test with a library that the extra `torch` brings."""
-    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed: make test-torch")
+    """A test with a library that the extra `torch` brings, which another extra may bring without PyTorch."""
+    missing = None in (find_spec("torch"), find_spec(name))
+    return pytest.mark.skipif(missing, reason=f"{name} is not installed: make test-torch")
 
 
 @pytest.mark.parametrize(
