@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.query.engine import Engine
-from pipeprof.query.tables import refuse
+from pipeprof.query.odd_times import refuse
 from pipeprof.read.foreign import import_hint
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record.schema import BY_NAME

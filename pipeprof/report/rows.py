@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.errors import QueryError
-from pipeprof.query import tables
+from pipeprof.query import odd_times
 from pipeprof.query.engine import Engine
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block, print_drawn
@@ -48,7 +48,7 @@ def show(run: Run, query: str | None, form: str, *, asking: AbstractContextManag
 
 def show_rows(data: pa.Table, form: str) -> None:
     """Print rows as `terminal`, `csv` or `json` (a list of objects; NaN and infinities as null)."""
-    data = tables.as_text(data)
+    data = odd_times.as_text(data)
     if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(map(escape.csv_cell, data.column_names))
