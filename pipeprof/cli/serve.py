@@ -34,7 +34,7 @@ def serve(folder: Path, port: int) -> None:
     from pipeprof.serve import check_installed
 
     check_installed()
-    from pipeprof.report.output import HOST, new_token
+    from pipeprof.report.local_server import HOST, new_token
     from pipeprof.serve.app import bound, serve_site
     from pipeprof.serve.site import Site
 

@@ -5,17 +5,18 @@ Who owns a file: by the rules of CODEOWNERS, else who wrote the line.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.experiment.policy_file import find_policy
-from pipeprof.record.git import FILE as ALERTS
-from pipeprof.record.git import Decision, Repository, append, decisions, git_or_none
+from pipeprof.record.document import BAD_JSON
+from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.plain_file import read_file
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.verdict.gate.alerts import SHORT, Alert, Shift, alerts, counts, is_over
@@ -29,10 +30,23 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
+ALERTS = "pipeprof-alerts.jsonl"  # decisions, a line of JSON each; the last one about an alert counts
+MOST = 1 << 24  # bytes of it
 MOST_PLACES = 50  # commits by which an alert is known again
 MOST_TOLD = 1 << 24
 CODE = (".py", ".toml", ".yaml", ".yml", ".cfg", ".c", ".cc", ".cpp", ".h", ".cu")
 MARK = re.compile(r"<!-- pipeprof-alert:([A-Za-z0-9._-]+)((?: [0-9A-Za-z:+.-]+)*) -->")
+
+
+class Decision(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """`alert`: its name; `places`: the commits that it lay among, by which it is known again; `on`: an ISO day."""
+
+    alert: str
+    state: Literal["new", "acknowledged", "fixed", "wrong"]
+    by: str
+    why: str
+    on: dt.date
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,32 @@ def decisions_file() -> Path:
     """Where decisions are written: at the root of the repository, outside of one in the working directory."""
     repository = Repository.around(Path.cwd())
     return (repository.root if repository else Path.cwd()) / ALERTS
+
+
+def decisions(data: bytes, where: str) -> dict[str, Decision]:
+    """The decision about each alert. Raises UsageError that names the line which cannot be read."""
+    found: dict[str, Decision] = {}
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            decision = msgspec.json.decode(line, type=Decision)
+        except BAD_JSON as error:
+            raise UsageError(
+                f"`{where}` line {number} is no decision: {error}",
+                "write it with `pipeprof history WORKLOAD --alerts --decide ALERT=STATE --why REASON`",
+            ) from error
+        found.pop(decision.alert, None)
+        found[decision.alert] = decision
+    return found
+
+
+def append(path: Path, decision: Decision) -> None:
+    """Add a decision to the file, on a line of its own."""
+    old = read_file(path, MOST) if path.exists() else b""
+    decisions(old, str(path))
+    with path.open("ab") as stream:
+        stream.write((b"\n" if old and not old.endswith(b"\n") else b"") + msgspec.json.encode(decision) + b"\n")
 
 
 def marked(text: str) -> dict[str, list[str]]:

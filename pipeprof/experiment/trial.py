@@ -7,14 +7,17 @@ import os
 import re
 import signal
 import sys
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psutil
 
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import UsageError, WorkloadError
-from pipeprof.experiment.signals import signals_held, time_limit
+from pipeprof.experiment.signals import signals_held
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 HOST_INTERVAL_S = 1.0
+GRACE_S = 10.0  # from the request to end to the end
 _LAST_BYTES, _LAST_LINES = 1 << 16, 40
 _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 _REFERS = "Refer to 'Dataset Pipeline Error Message'"
@@ -162,3 +166,35 @@ def working_in(workdir: Path | None, env: Mapping[str, str]) -> Iterator[None]:
             else:
                 os.environ[name] = value
         os.chdir(before)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float | None) -> Iterator[threading.Event]:
+    """End what was started meanwhile when it takes longer; the event says whether that happened."""
+    expired, over = threading.Event(), threading.Event()
+    if seconds is None:
+        yield expired
+        return
+
+    def watch() -> None:
+        if not over.wait(seconds):
+            expired.set()
+            end_all(kill=False)
+            if not over.wait(GRACE_S):
+                end_all(kill=True)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    with signals_held():  # or it would take the signals that are for the launcher
+        thread.start()
+    try:
+        yield expired
+    finally:
+        over.set()
+        thread.join()
+
+
+def end_all(*, kill: bool) -> None:
+    """End the processes that this one started, and theirs."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill() if kill else process.terminate()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof.errors import UsageError
+from pipeprof.experiment.alerts import ALERTS
 from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is_tracked, policy_after
-from pipeprof.record.git import FILE as ALERTS
 from pipeprof.record.git import Repository
 from pipeprof.record.text import printable
 from pipeprof.verdict.gate.policy_diff import Departure, departures

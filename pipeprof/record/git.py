@@ -1,23 +1,14 @@
-"""Git, asked without hooks, filters, drivers or replacements: what a revision holds, byte for byte.
-
-What people decided about alerts: a file of the repository, a line of JSON for each decision; the last one counts.
-"""
+"""Git, asked without hooks, filters, drivers or replacements: what a revision holds, byte for byte."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
-
-import msgspec
 
 from pipeprof.errors import UsageError
-from pipeprof.record.document import BAD_JSON
-from pipeprof.record.plain_file import read_file
 
 _OWN = (
     "--no-replace-objects", "--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
@@ -184,44 +175,3 @@ def git_bytes(folder: Path, *words: str, most_s: float | None = None) -> bytes:
         hint = "see what `git worktree list` says" if verb == "worktree" else f"try `git {verb}` in `{folder}`"
         raise UsageError(f"git {verb} failed: {lines[-1]}", hint)
     return done.stdout
-
-
-FILE = "pipeprof-alerts.jsonl"
-MOST = 1 << 24  # bytes of it
-
-
-class Decision(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
-    """`alert`: its name; `places`: the commits that it lay among, by which it is known again; `on`: an ISO day."""
-
-    alert: str
-    state: Literal["new", "acknowledged", "fixed", "wrong"]
-    by: str
-    why: str
-    on: dt.date
-    places: tuple[str, ...] = ()
-
-
-def decisions(data: bytes, where: str) -> dict[str, Decision]:
-    """The decision about each alert. Raises UsageError that names the line which cannot be read."""
-    found: dict[str, Decision] = {}
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            decision = msgspec.json.decode(line, type=Decision)
-        except BAD_JSON as error:
-            raise UsageError(
-                f"`{where}` line {number} is no decision: {error}",
-                "write it with `pipeprof history WORKLOAD --alerts --decide ALERT=STATE --why REASON`",
-            ) from error
-        found.pop(decision.alert, None)
-        found[decision.alert] = decision
-    return found
-
-
-def append(path: Path, decision: Decision) -> None:
-    """Add a decision to the file, on a line of its own."""
-    old = read_file(path, MOST) if path.exists() else b""
-    decisions(old, str(path))
-    with path.open("ab") as stream:
-        stream.write((b"\n" if old and not old.endswith(b"\n") else b"") + msgspec.json.encode(decision) + b"\n")

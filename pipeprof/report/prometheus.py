@@ -12,7 +12,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pipeprof import escape
 from pipeprof.errors import UsageError
-from pipeprof.report import output, status
+from pipeprof.report import local_server, status
 
 INSTALL = "pip install 'pipeprof[prometheus]'"
 _PACE = (
@@ -93,9 +93,9 @@ def serve(looks: Iterator[dict[str, Any]], port: int, tell: Callable[[str], None
         raise UsageError("`--listen` needs prometheus-client", INSTALL)
     from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415 - an extra
 
-    metrics, registry, token = Metrics(), CollectorRegistry(), output.new_token()
+    metrics, registry, token = Metrics(), CollectorRegistry(), local_server.new_token()
     try:
-        server = make_server(output.HOST, port, _guarded(make_wsgi_app(registry), token), _Server, _Quiet)
+        server = make_server(local_server.HOST, port, _guarded(make_wsgi_app(registry), token), _Server, _Quiet)
     except OSError as error:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}", "give another --listen, or 0") from error
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -103,7 +103,7 @@ def serve(looks: Iterator[dict[str, Any]], port: int, tell: Callable[[str], None
     try:
         metrics.content = next(looks, None)  # nobody is told an address that has nothing to say yet
         registry.register(metrics)
-        tell(f"http://{output.HOST}:{server.server_port}/metrics?token={token}")
+        tell(f"http://{local_server.HOST}:{server.server_port}/metrics?token={token}")
         for metrics.content in looks:
             pass
     except KeyboardInterrupt:
@@ -133,10 +133,10 @@ def _guarded(answer: WSGIApplication, token: str) -> WSGIApplication:
     def guarded(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         in_address = parse_qs(environ.get("QUERY_STRING", "")).get("token", [""])[0]
         given = in_address or environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
-        if not output.is_here(environ.get("HTTP_HOST", "")):
-            status, said = "400 Bad Request", output.WRONG_HOST
-        elif not output.is_token(given, token):
-            status, said = "403 Forbidden", output.WRONG_TOKEN
+        if not local_server.is_here(environ.get("HTTP_HOST", "")):
+            status, said = "400 Bad Request", local_server.WRONG_HOST
+        elif not local_server.is_token(given, token):
+            status, said = "403 Forbidden", local_server.WRONG_TOKEN
         else:
             return answer(environ, start)
         start(status, [("Content-Type", "text/plain; charset=utf-8")])

@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from pipeprof.errors import PipeprofError, RunError, UsageError
-from pipeprof.report import output
-from pipeprof.report.output import HOST
+from pipeprof.report import local_server
+from pipeprof.report.local_server import HOST
 from pipeprof.serve import pages
 
 if TYPE_CHECKING:
@@ -113,13 +113,13 @@ class _Guard(BaseHTTPMiddleware):
         return response
 
     async def _answer(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
-        if not output.is_here(request.headers.get("host", "")):
-            return PlainTextResponse(output.WRONG_HOST, 400)
+        if not local_server.is_here(request.headers.get("host", "")):
+            return PlainTextResponse(local_server.WRONG_HOST, 400)
         given = request.query_params.get("token")
-        if given is not None and output.is_token(given, self._token):  # from here on it is no part of any address
+        if given is not None and local_server.is_token(given, self._token):  # from here on it is no part of any address
             response: Response = RedirectResponse(request.url.path, 303)
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return response
-        if output.is_token(request.cookies.get(self._cookie, ""), self._token):
+        if local_server.is_token(request.cookies.get(self._cookie, ""), self._token):
             return await call_next(request)
-        return PlainTextResponse(output.WRONG_TOKEN, 403)
+        return PlainTextResponse(local_server.WRONG_TOKEN, 403)

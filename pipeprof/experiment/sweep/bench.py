@@ -26,9 +26,18 @@ from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.pairs.series import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
-from pipeprof.experiment.signals import end_all, signals_held, time_limit
+from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.sweep.spec import units_of
-from pipeprof.experiment.trial import Trial, how_it_failed, log_of, run_trial, took_longer, working_in
+from pipeprof.experiment.trial import (
+    Trial,
+    end_all,
+    how_it_failed,
+    log_of,
+    run_trial,
+    time_limit,
+    took_longer,
+    working_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

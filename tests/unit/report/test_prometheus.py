@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeprof.errors import UsageError
-from pipeprof.report import output, prometheus
+from pipeprof.report import local_server, prometheus
 from tests.unit.report.test_top import LOOK, RANK, SCREEN
 
 
@@ -94,7 +94,7 @@ def test_the_newest_look_is_served_until_the_last():
 
 
 def test_it_answers_as_the_site_does_only_its_own_names_with_the_token(monkeypatch):
-    monkeypatch.setenv(output.TOKEN, "a-token-of-some-length")
+    monkeypatch.setenv(local_server.TOKEN, "a-token-of-some-length")
     answers = {}
 
     def asked(address, headers):
@@ -125,7 +125,7 @@ def test_a_connection_that_says_nothing_holds_nobody_up():
 
     def looks():
         yield CONTENT
-        held.extend(socket.create_connection((output.HOST, urlsplit(address[0]).port)) for _ in range(20))
+        held.extend(socket.create_connection((local_server.HOST, urlsplit(address[0]).port)) for _ in range(20))
         assert "pipeprof_recording" in fetched_from(address[0])
 
     address = []
@@ -136,20 +136,23 @@ def test_a_connection_that_says_nothing_holds_nobody_up():
 
 @pytest.mark.parametrize("token", ["short", "with blanks in it it is none", "ä" * 20])
 def test_a_token_of_the_users_is_long_and_plain(monkeypatch, token):
-    monkeypatch.setenv(output.TOKEN, token)
+    monkeypatch.setenv(local_server.TOKEN, token)
     with pytest.raises(UsageError, match="16 or more"):
-        output.new_token()
+        local_server.new_token()
 
 
 def test_without_one_of_the_users_each_server_has_its_own(monkeypatch):
-    monkeypatch.delenv(output.TOKEN, raising=False)
-    tokens = {output.new_token() for _ in range(10)}
+    monkeypatch.delenv(local_server.TOKEN, raising=False)
+    tokens = {local_server.new_token() for _ in range(10)}
     assert len(tokens) == 10
     assert min(map(len, tokens)) >= 32
 
 
 def test_a_port_that_is_taken_is_one_clear_error():
-    with socket.create_server((output.HOST, 0)) as taken, pytest.raises(UsageError, match="cannot listen on port"):
+    with (
+        socket.create_server((local_server.HOST, 0)) as taken,
+        pytest.raises(UsageError, match="cannot listen on port"),
+    ):
         prometheus.serve(iter([]), taken.getsockname()[1], print)
 
 
