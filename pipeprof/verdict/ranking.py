@@ -16,7 +16,7 @@ from pipeprof.verdict.cause import MOST_SHARE, Advice, Cause, Evidence, Gain, Ru
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.data_cause import INPUT, LOCK, data_cause, few_steps
 from pipeprof.verdict.network import LEAST_STEPS, OTHER_LOADER
-from pipeprof.verdict.rules import MODERATE_WAIT
+from pipeprof.verdict.rules import GRADES, MODERATE_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
-ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it
+ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it, before it if it is surer
 UNBOUNDED = ("compile_step",)  # advice that makes operators cheaper as well, which its part of the step cannot bound
 MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
@@ -105,10 +105,16 @@ def _ordered(candidates: Sequence[Cause]) -> RunVerdict:
     first, second = causes[0], causes[1] if len(causes) > 1 else None
     if second is not None and _class(first) == _class(second) == _COST and second.code not in _explained(first):
         alike += (second.share or 0.0) >= ALIKE * (first.share or 0.0)
+    if second is not None and alike > 1 and _doubt(second) < _doubt(first):
+        causes[:2] = second, first
     return RunVerdict(tuple(causes), alike)
 
 
 _COST = 2
+
+
+def _doubt(cause: Cause) -> int:
+    return GRADES.index(cause.confidence or GRADES[-1])
 
 
 def _class(cause: Cause) -> int:

@@ -121,6 +121,12 @@ def test_two_causes_of_like_size_are_both_named():
     assert rank(data(wait=0.3, network=network("host_gap", 0.3)), account()).beside == ()
 
 
+@pytest.mark.parametrize(("share", "first"), [(ALIKE, "host_gap"), (ALIKE - 0.02, "input_bound")])
+def test_of_two_causes_of_like_size_the_surer_one_leads(share, first):
+    found = data(wait=0.3, confidence="low", network=network("host_gap", 0.3 * share / 0.7))
+    assert lead(found).code == first
+
+
 def test_a_stage_that_is_hardly_at_work_is_not_named():
     idle = BUSY | {"utilisation": 0.03, "cores": 0.01}
     assert lead(data(wait=0.3)).stage.name == "f"
