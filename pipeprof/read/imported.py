@@ -9,13 +9,12 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pipeprof import processes
 from pipeprof.errors import PipeprofError, SourceError, UsageError
-from pipeprof.record.cache import cache_folder
+from pipeprof.record.cache import cache_folder, forget
 from pipeprof.record.run import Run, load
 from pipeprof.record.schema import SCHEMA_VERSION
 from pipeprof.version import __version__
@@ -23,7 +22,6 @@ from pipeprof.version import __version__
 IMPORTS = "imports"  # in the cache
 KEPT = 20  # imports that are kept
 BIG = 64 << 20  # bytes
-DAY_S = 86_400
 
 
 def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -> Run:
@@ -63,7 +61,7 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
         if run_beside is None:
             raise
         return run_beside
-    _forget_old(folder, target)
+    forget(folder, KEPT)
     return run
 
 
@@ -99,26 +97,6 @@ def _writable() -> Path:
     passing = tempfile.mkdtemp(prefix="pipeprof-import-")
     atexit.register(shutil.rmtree, passing, ignore_errors=True)
     return Path(passing)
-
-
-def _forget_old(folder: Path, newest: Path) -> None:
-    """Remove all but the imports that were used last, and what is left of those that were killed a day ago."""
-    try:
-        paths = sorted(folder.iterdir(), key=_age)
-    except OSError:
-        return
-    cut_off = [path for path in paths if path.name.startswith(".")]
-    old = [path for path in paths if path not in cut_off][KEPT:]
-    for path in (*old, *(path for path in cut_off if _age(path) > DAY_S - time.time())):
-        if path != newest:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _age(path: Path) -> float:
-    try:
-        return -path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _key(file: Path) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,13 +15,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.plain_file import read_file, remove
 
 Kept = TypeVar("Kept")
 
 COPIES, ORIGIN = "runs", "url.json"  # copies of runs in object storage, and what stands beside each
 _LONGEST_URL = 1 << 16
 _LARGEST = 1 << 25  # bytes of what `cached` keeps
+_LEFT_S = 86_400  # after that nobody writes it any more
 _NO_HOME = Path(os.devnull)  # below it nothing is there, and nothing can be made
 
 
@@ -56,7 +59,7 @@ def cached(room: str, made_of: bytes, kind: type[Kept], make: Callable[[], Kept]
         value = make()
         remember(path, value)
         if most is not None:
-            forget_oldest(path.parent, most)
+            forget(path.parent, most)
     return value
 
 
@@ -93,9 +96,16 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def forget_oldest(folder: Path, most: int) -> None:
-    """Remove the files of a folder of the cache that were written first, so that `most` are left."""
+def forget(folder: Path, most: float = math.inf, unused_s: float = math.inf) -> None:
+    """Remove what lies in a folder of the cache but the `most` used last, and what nobody has used for `unused_s`.
+
+    What is being written has a name with a dot in front, or ends with `.tmp`: it counts as left after a day.
+    """
     with contextlib.suppress(OSError):
-        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in newest_first[most:]:
-            path.unlink(missing_ok=True)
+        now = time.time()
+        ages = {path: now - path.stat().st_mtime for path in folder.iterdir()}
+        unfinished = {path for path in ages if path.name.startswith(".") or path.suffix == ".tmp"}
+        whole = sorted(ages.keys() - unfinished, key=ages.__getitem__)
+        old = [path for place, path in enumerate(whole) if place >= most or ages[path] > unused_s]
+        for path in (*old, *(path for path in unfinished if ages[path] > _LEFT_S)):
+            remove(path)

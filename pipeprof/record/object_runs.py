@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pipeprof.errors import RunError
-from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
+from pipeprof.record.cache import cache_folder, forget, recall, remember
 from pipeprof.record.objects import StorageError, below, object_name
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
 from pipeprof.record.run_objects import called, readable, storage_of
@@ -146,7 +146,7 @@ def each_run(
     finally:
         if waiting or len(lasting) < len(cached):
             remember(cache_file, lasting)
-            forget_oldest(cache_file.parent, _MOST_URLS)
+            forget(cache_file.parent, _MOST_URLS)
     return [answers[one.name] for one in runs]
 
 
@@ -195,7 +195,7 @@ def _name_of(stored: Stored, name: str, part: Part) -> str | None:
 
 def _read(objects: Objects, name: str, most: int) -> bytes:
     def got() -> bytes:
-        data = objects.get(f"{objects.prefix}/{name}", most)
+        data = objects.get(name, most)
         if data is None:
             raise RunError(
                 f"`{name}` in `{objects.shown}` was removed after it was listed", "run the same command again"

@@ -22,7 +22,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -30,6 +30,9 @@ from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.object_account import azure_account, refuse_no_google_login, words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 KEPT = dt.timedelta(days=1)
 _PIECE = 1 << 20  # bytes
@@ -54,25 +57,13 @@ class StorageError(RunError):
         self.passes = passes
 
 
-class Location(NamedTuple):
-    """What a URL names: a file system of pyarrow, a path in it, and the URL for people, without secrets."""
-
-    system: Any
-    path: str
-    shown: str
-
-
 def is_url(text: str) -> bool:
     """Whether it begins as a URL does: `s3://`, `file://`."""
     return _URL.match(text) is not None
 
 
-def located(url: str) -> Location:
-    """The place that a URL names. Credentials come from the environment.
-
-    Options of the storage go into the query, as `?endpoint_override=http://host:9000&region=eu-1`; those of Azure are
-    in the environment. Raises UsageError for a URL that pyarrow does not know, and where a login is missing.
-    """
+def _located(url: str) -> tuple[Any, str]:
+    """The file system of pyarrow that a URL names, and the path in it. Raises UsageError as `Objects.at`."""
     shown = without_secrets(url)
     if url.startswith(("abfs://", "abfss://")):
         raise UsageError(f"cannot open `{shown}`", "write az://container/prefix: the account is in the environment")
@@ -89,7 +80,7 @@ def located(url: str) -> Location:
             f"cannot open `{shown}`: {short(error, url)}",
             "use a folder, s3://bucket/prefix?region=..., gs://bucket/prefix, az://container/prefix or file:///folder",
         ) from error
-    return Location(system, path if isinstance(system, fs.LocalFileSystem) else path.strip("/"), shown)
+    return system, path.rstrip("/") if isinstance(system, fs.LocalFileSystem) else path.strip("/")
 
 
 def _patient(url: str) -> str:
@@ -141,7 +132,10 @@ def escaped(name: str) -> str:
 
 
 class Objects:
-    """What lies below a prefix. `system` is any pyarrow file system. All raise StorageError when the storage fails."""
+    """What lies below a prefix, by its name there. All raise StorageError when the storage fails.
+
+    `system`: any file system of pyarrow; `prefix`: a path in it, without a slash at its end; `shown`: for people.
+    """
 
     def __init__(self, system: Any, prefix: str, shown: str) -> None:
         self.system = system
@@ -149,14 +143,28 @@ class Objects:
         self.shown = shown
         self.is_local = isinstance(system, fs.LocalFileSystem)
 
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """What lies at a URL. Credentials come from the environment.
+
+        Options of the storage go into the query, as `?endpoint_override=http://host:9000&region=eu-1`; those of Azure
+        are in the environment. Raises UsageError for a URL that pyarrow does not know, and where a login is missing.
+        """
+        return cls(*_located(url), without_secrets(url))
+
+    def path(self, name: str) -> str:
+        """The path of an object in the file system."""
+        return f"{self.prefix}/{name}"
+
     def below(self, name: str) -> Objects:
         """What lies below a name here, by the same connections."""
         if not name:
             return self
-        return Objects(self.system, f"{self.prefix}/{name}", without_secrets(below(self.shown, name)))
+        return Objects(self.system, self.path(name), without_secrets(below(self.shown, name)))
 
-    def get(self, path: str, most: int) -> bytes | None:
+    def get(self, name: str, most: int) -> bytes | None:
         """A whole object, None when it is not there. Raises RunError for one of more than `most` bytes."""
+        path = self.path(name)
         with self.errors(path, "read"):
             try:
                 with self.system.open_input_stream(path) as stream:
@@ -170,8 +178,9 @@ class Objects:
             )
         return data
 
-    def pieces(self, path: str) -> Iterator[bytes]:
+    def pieces(self, name: str) -> Iterator[bytes]:
         """An object in pieces; none when it is not there."""
+        path = self.path(name)
         with self.errors(path, "read"):
             try:
                 stream = self.system.open_input_stream(path)
@@ -181,13 +190,14 @@ class Objects:
                 while piece := stream.read(_PIECE):
                     yield bytes(piece)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes) -> None:
         """Write an object, which is there as a whole or not at all."""
-        self.put_pieces(path, [data])
+        self.put_pieces(name, [data])
 
-    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+    def put_pieces(self, name: str, pieces: Iterable[bytes]) -> None:
         """As `put`, but where the pieces end with an error, what came before may be there in a bucket: `discard` it."""
-        written = f"{path}.{os.getpid()}.tmp" if self.is_local else path
+        path, unfinished = self.path(name), f"{name}.{os.getpid()}.tmp"
+        written = self.path(unfinished) if self.is_local else path
         with self.errors(path, "write"):
             if self.is_local:
                 self.system.create_dir(path.rpartition("/")[0])
@@ -199,23 +209,26 @@ class Objects:
                     self.system.move(written, path)
             except BaseException:
                 if self.is_local:
-                    self.discard(written)
+                    self.discard(unfinished)
                 raise
 
-    def discard(self, path: str) -> None:
+    def discard(self, name: str) -> None:
         """Remove an object, if it is there. A failure here is none: it stays, and nothing names it."""
         with contextlib.suppress(OSError, pa.ArrowException):
-            self.system.delete_file(path)
+            self.system.delete_file(self.path(name))
 
-    def sizes(self, paths: list[str]) -> list[int | None]:
+    def sizes(self, names: Iterable[str]) -> list[int | None]:
         """Bytes of each object; None of one that is not there."""
         with self.errors(self.prefix, "read"):
-            return [info.size if info.type == fs.FileType.File else None for info in self.system.get_file_info(paths)]
+            infos = self.system.get_file_info([self.path(name) for name in names])
+        return [info.size if info.type == fs.FileType.File else None for info in infos]
 
-    def listed(self, path: str) -> list[Any]:
-        """What lies directly below a path; nothing when there is no such path."""
+    def listed(self, folder: str = "") -> dict[str, dt.datetime | None]:
+        """When each object directly below a name, or the prefix, was changed; by its own name."""
+        path = self.path(folder) if folder else self.prefix
         with self.errors(path, "list"):
-            return list(self.system.get_file_info(fs.FileSelector(path, allow_not_found=True)))
+            infos = self.system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return {info.base_name: info.mtime for info in infos if info.type == fs.FileType.File}
 
     def every(self) -> dict[str, Any] | None:
         """What pyarrow says of each object below the prefix, by its name there; None when nothing is there at all.
@@ -229,8 +242,7 @@ class Objects:
         if not infos:
             self.refuse_no_bucket()
             return None
-        front = f"{self.prefix}/"
-        return {info.path.removeprefix(front): info for info in infos if info.type == fs.FileType.File}
+        return {info.path.removeprefix(self.path("")): info for info in infos if info.type == fs.FileType.File}
 
     def exists(self) -> bool:
         """Whether anything lies below the prefix. Raises StorageError also where there is no such bucket."""
@@ -252,18 +264,15 @@ class Objects:
                     passes=False,
                 )
 
-    def prune(self, at: str, pointed_to: Collection[str]) -> None:
-        """Remove objects directly below a path that no pointer has named for a day. A failure here harms nothing."""
+    def prune(self, pointed_to: Collection[str]) -> None:
+        """Remove what lies beside these objects and no pointer has named for a day. A failure here harms nothing."""
         limit = dt.datetime.now(dt.timezone.utc) - KEPT
-        with contextlib.suppress(RunError, OSError):
-            for info in self.listed(at):
-                if (
-                    info.type == fs.FileType.File
-                    and info.base_name not in pointed_to
-                    and info.mtime
-                    and info.mtime < limit
-                ):
-                    self.system.delete_file(info.path)
+        with contextlib.suppress(RunError):
+            for folder in {name.rpartition("/")[0] for name in pointed_to}:
+                for own_name, changed in self.listed(folder).items():
+                    name = f"{folder}/{own_name}" if folder else own_name
+                    if name not in pointed_to and changed and changed < limit:
+                        self.discard(name)
 
     @contextlib.contextmanager
     def errors(self, path: str, verb: str) -> Iterator[None]:
@@ -313,21 +322,20 @@ _LOOK_S = 0.2
 def claimed(objects: Objects, subject: str, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
     """Hold the prefix against writers of another `subject`, a short hash. Raises StorageError."""
     name = f"{CLAIM}{secrets.token_hex(8)}-{subject}"
-    path = f"{objects.prefix}/{name}"
     try:
-        while not _holds(objects, path, name, pause):
+        while not _holds(objects, name, pause):
             pass
         yield
     finally:
-        objects.discard(path)
+        objects.discard(name)
 
 
-def _holds(objects: Objects, path: str, name: str, pause: Callable[[float], None]) -> bool:
+def _holds(objects: Objects, name: str, pause: Callable[[float], None]) -> bool:
     """Put the claim, and wait. True when it is the only one; False when it was taken back and the others have gone."""
-    objects.put(path, b"pipeprof push\n")
+    objects.put(name, b"pipeprof push\n")
     began, put_at = time.monotonic(), None
     while True:
-        claims = _claims(objects)
+        claims = {there: changed for there, changed in objects.listed().items() if there.startswith(CLAIM)}
         put_at = claims.get(name) or put_at
         others = _alive(objects, claims, name, put_at, time.monotonic() - began)
         if name in claims and not others:
@@ -336,14 +344,8 @@ def _holds(objects: Objects, path: str, name: str, pause: Callable[[float], None
             if not others:
                 return False  # it was taken back, or somebody took it for dead
         elif min(others) < name:
-            objects.discard(path)
+            objects.discard(name)
         pause(_LOOK_S)
-
-
-def _claims(objects: Objects) -> dict[str, dt.datetime | None]:
-    """Name -> time of change, by the storage's clock."""
-    listed = [info for info in objects.listed(objects.prefix) if info.type == fs.FileType.File]
-    return {info.base_name: info.mtime for info in listed if info.base_name.startswith(CLAIM)}
 
 
 def _alive(
@@ -360,7 +362,7 @@ def _alive(
         at = claims[one]
         age = waited_s + ((put_at - at).total_seconds() if put_at and at else 0.0)
         if age > DEAD_S:
-            objects.discard(f"{objects.prefix}/{one}")
+            objects.discard(one)
         else:
             alive.append(one)
     return alive

@@ -25,11 +25,10 @@ from typing import NoReturn, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
-from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.git import Repository
-from pipeprof.record.objects import Objects, is_url, located, object_name
+from pipeprof.record.objects import Objects, is_url, object_name
 from pipeprof.record.plain_file import read_file, refuse_outside, sync
 
 POINTER = "baseline.json"
@@ -287,20 +286,18 @@ _READERS = 16
 def open_place(root: str) -> Place:
     """The place that a folder or URL names: `baselines`, `file:///data/baselines`, `s3://bucket/prefix`, `gs://...`.
 
-    Raises UsageError for a URL that cannot be opened, as `located`.
+    Raises UsageError for a URL that cannot be opened, as `Objects.at`.
     """
     if not is_url(root):
         return LocalPlace(Path(root))
     if root.startswith(SCHEME):
         return open_git_place(root)
-    location = located(root)
-    if isinstance(location.system, fs.LocalFileSystem):
-        return LocalPlace(Path(location.path))
-    return ObjectPlace(*location)
+    place = ObjectPlace.at(root)
+    return LocalPlace(Path(place.path(""))) if place.is_local else place
 
 
 class ObjectPlace(Objects):
-    """A prefix in a bucket. `system` is any pyarrow file system, `prefix` is without slashes at its ends."""
+    """A prefix in a bucket."""
 
     def names(self) -> list[tuple[str, str]]:
         """See Place."""
@@ -310,39 +307,35 @@ class ObjectPlace(Objects):
 
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:
         """See Place."""
-        data = self._get(f"{self._at(workload, machine)}/{object_name(name, sha256)}")
+        data = self.get(f"{workload}/{machine}/{object_name(name, sha256)}", MOST_READ)
         if data is None and name == POINTER:
             self.refuse_no_bucket()
         return data
 
     def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
         """See Place."""
-        at = self._at(workload, machine)
+        at = f"{workload}/{machine}"
         pointer = msgspec.json.decode(files[POINTER])
-        named = {name: object_name(name, part["sha256"]) for name, part in pointer["files"].items()}
-        for name, data in files.items():
-            if name != POINTER:
-                self.put(f"{at}/{named[name]}", data)
+        named = {name: f"{at}/{object_name(name, part['sha256'])}" for name, part in pointer["files"].items()}
+        for name, path in named.items():
+            self.put(path, files[name])
         if entry:
             stamp = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%S%fZ")
             self.put(f"{at}/{_ENTRIES}/{stamp}-{hashlib.sha256(entry).hexdigest()[:8]}.jsonl", entry)
         self.put(f"{at}/{POINTER}", files[POINTER])
-        self.prune(at, {POINTER, *named.values()})
+        self.prune({f"{at}/{POINTER}", *named.values()})
 
     def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
         """See Place."""
-        paths = [
-            info.path
-            for info in self.listed(f"{self._at(workload, machine)}/{_ENTRIES}")
-            if info.type == fs.FileType.File
-        ]
+        folder = f"{workload}/{machine}/{_ENTRIES}"
+        names = [f"{folder}/{name}" for name in sorted(self.listed(folder))]
         with ThreadPoolExecutor(_READERS) as pool:
-            contents = list(pool.map(self._get, sorted(paths)))
-        return [(path, data) for path, data in zip(sorted(paths), contents, strict=True) if data is not None]
+            contents = list(pool.map(lambda name: self.get(name, MOST_READ), names))
+        return [(self.path(name), data) for name, data in zip(names, contents, strict=True) if data is not None]
 
     def remove(self, workload: str, machine: str) -> None:
         """See Place: the pointer goes first."""
-        at = self._at(workload, machine)
+        at = self.path(f"{workload}/{machine}")
         with self.errors(at, "remove"):
             with contextlib.suppress(FileNotFoundError):
                 self.system.delete_file(f"{at}/{POINTER}")
@@ -353,9 +346,3 @@ class ObjectPlace(Objects):
     def turn(self, workload: str) -> Iterator[None]:  # noqa: ARG002 - writers cannot wait for each other here
         """See Place: the last pointer written wins; every entry of the history stays."""
         yield
-
-    def _at(self, workload: str, machine: str) -> str:
-        return f"{self.prefix}/{workload}/{machine}"
-
-    def _get(self, path: str) -> bytes | None:
-        return self.get(path, MOST_READ)

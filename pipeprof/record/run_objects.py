@@ -14,16 +14,15 @@ import re
 import shutil
 import tempfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
-from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
+from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, forget, remember
 from pipeprof.record.object_account import words
-from pipeprof.record.objects import Objects, StorageError, claimed, located, names_user, object_name, without_secrets
+from pipeprof.record.objects import Objects, StorageError, claimed, names_user, object_name, without_secrets
 from pipeprof.record.place import SCHEME
 from pipeprof.record.plain_file import MOST, open_file, read_file
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
@@ -59,7 +58,7 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     objects = storage_of(url)
     manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
     _refuse_other(objects, manifest, force=force)
-    named = {name: f"{objects.prefix}/{object_name(name, part.sha256)}" for name, part in parts.items()}
+    named = {name: object_name(name, part.sha256) for name, part in parts.items()}
     waiting = _not_there(objects, named, parts, read=force)
     for number, name in enumerate(waiting, 1):
         progress(f"file {number} of {len(waiting)}, {name.partition('/')[0]}")
@@ -74,7 +73,7 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
 
 def _not_there(objects: Objects, named: Mapping[str, str], parts: Mapping[str, Part], *, read: bool) -> list[str]:
     """The files that the storage has not, by their sizes; with `read`, by what they hold."""
-    sizes = dict(zip(named, objects.sizes(list(named.values())), strict=True))
+    sizes = dict(zip(named, objects.sizes(named.values()), strict=True))
 
     def is_there(name: str) -> bool:
         if sizes[name] != parts[name].bytes:
@@ -90,29 +89,23 @@ def _point_to(objects: Objects, manifest: bytes, named: Mapping[str, str], *, fo
     with claimed(objects, hashlib.sha256(manifest).hexdigest()[:16]):
         there = _refuse_other(objects, manifest, force=force)
         if there != manifest:
-            objects.put(f"{objects.prefix}/{MANIFEST}", manifest)
+            objects.put(MANIFEST, manifest)
             _refuse_other(objects, manifest, force=False)
     if there not in (None, manifest):
-        _prune(objects, named)
+        objects.prune(set(named.values()))
 
 
 def _refuse_other(objects: Objects, manifest: bytes, *, force: bool) -> bytes | None:
     """The manifest that is there. Raises UsageError when it is another run's, unless `force`."""
     there = _manifest(objects)
     if there is not None and there != manifest and not force:
-        raise _taken(objects)
+        raise UsageError(f"another run is at `{objects.shown}`", "choose another URL, or replace it with --force")
     return there
 
 
 def refuse_taken(url: str, *, force: bool) -> None:
     """Raises as `push` for a URL where no run can be put, before there is one."""
-    objects = storage_of(url)
-    if _manifest(objects) is not None and not force:
-        raise _taken(objects)
-
-
-def _taken(objects: Objects) -> UsageError:
-    return UsageError(f"another run is at `{objects.shown}`", "choose another URL, or replace it with --force")
+    _refuse_other(storage_of(url), b"", force=force)
 
 
 def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path:
@@ -122,19 +115,14 @@ def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Pat
     that cannot be opened; RunError when no run is there, it is not complete or damaged, or the storage fails.
     """
     objects = storage_of(url)
-    manifest = _manifest(objects)
-    if manifest is None:
-        raise _nothing(objects)
-    return _copy(objects, url, manifest, progress)
+    return _copy(objects, url, _present(objects), progress)
 
 
 @contextlib.contextmanager
 def copied(url: str) -> Iterator[Run]:
     """The run at a URL, verified, for as long as the context: no copy of it is kept. Raises as `fetch`."""
     objects = storage_of(url)
-    manifest = _manifest(objects)
-    if manifest is None:
-        raise _nothing(objects)
+    manifest = _present(objects)
     cached = _cached_path(objects, url, manifest)
     if _is_whole(cached):
         with called(cached, objects.shown):
@@ -149,13 +137,13 @@ def copied(url: str) -> Iterator[Run]:
             yield load(path)
 
 
-def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path | None:
+def fetch_if_run(url: str) -> Path | None:
     """As `fetch`; None when there is no `run.json`, and for URLs that may hold baselines alone."""
     if holds_baselines_alone(url):
         return None
     objects = storage_of(url)
     manifest = _manifest(objects)
-    return None if manifest is None else _copy(objects, url, manifest, progress)
+    return None if manifest is None else _copy(objects, url, manifest, lambda _text: None)
 
 
 def holds_baselines_alone(url: str) -> bool:
@@ -172,8 +160,7 @@ def storage_of(url: str) -> Objects:
         )
     if "://" not in url:
         raise UsageError(f"`{url}` is no URL", "give one such as s3://bucket/runs/RUN, or file:///folder for a folder")
-    location = located(url)
-    return Objects(location.system, location.path.rstrip("/"), location.shown)
+    return Objects.at(url)
 
 
 def _pushable(run: Run) -> Mapping[str, Part]:
@@ -203,24 +190,22 @@ def _digest(pieces: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _prune(objects: Objects, named: Mapping[str, str]) -> None:
-    """Remove what the replaced manifest has named, as far as it is old enough."""
-    for folder in sorted({path.rpartition("/")[0] for path in named.values()}):
-        objects.prune(folder, {path.rpartition("/")[2] for path in named.values()})
-
-
 def _manifest(objects: Objects) -> bytes | None:
     """`run.json`; None without one, and for an empty one: Azure's client begins with that, and may be interrupted."""
-    return objects.get(f"{objects.prefix}/{MANIFEST}", MOST_BYTES) or None
+    return objects.get(MANIFEST, MOST_BYTES) or None
 
 
-def _nothing(objects: Objects) -> RunError:
+def _present(objects: Objects) -> bytes:
+    """`run.json`. Raises RunError without one."""
+    manifest = _manifest(objects)
+    if manifest is not None:
+        return manifest
     if objects.exists():
-        return RunError(
+        raise RunError(
             f"no whole run at `{objects.shown}`: found files, but no `{MANIFEST}`, which is uploaded last",
             "run the same `pipeprof push` again: it goes on where it was cut off",
         )
-    return RunError(f"no run at `{objects.shown}`", "check the URL, or upload one with `pipeprof push RUN URL`")
+    raise RunError(f"no run at `{objects.shown}`", "check the URL, or upload one with `pipeprof push RUN URL`")
 
 
 def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str], None]) -> Path:
@@ -235,7 +220,7 @@ def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str],
             f"cannot keep a copy of `{objects.shown}` in `{home}`: {error.strerror or error}",
             "free some space, or set XDG_CACHE_HOME to another folder",
         ) from error
-    _forget_unused(home)
+    forget(home, unused_s=_KEPT_S)
     return path
 
 
@@ -351,7 +336,7 @@ def _download(objects: Objects, name: str, part: Part, path: Path) -> bool:
     for there in (object_name(name, part.sha256), name):
         size = 0
         with path.open("wb") as file:
-            for piece in objects.pieces(f"{objects.prefix}/{there}"):
+            for piece in objects.pieces(there):
                 size += len(piece)
                 file.write(piece)
                 if size > part.bytes:
@@ -359,12 +344,3 @@ def _download(objects: Objects, name: str, part: Part, path: Path) -> bool:
         if size:
             return True
     return False
-
-
-def _forget_unused(home: Path) -> None:
-    """Remove copies, and halves of them, that nobody has asked for in a week."""
-    limit = time.time() - _KEPT_S
-    with contextlib.suppress(OSError):
-        for folder in home.iterdir():
-            if folder.stat().st_mtime < limit:
-                shutil.rmtree(folder, ignore_errors=True)

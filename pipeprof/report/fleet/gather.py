@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pipeprof import cluster
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
-from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
+from pipeprof.record.cache import cache_folder, forget, write_whole
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
 from pipeprof.record.lock import is_running
@@ -316,7 +316,7 @@ def _write(parts: list[pa.Table], path: Path) -> None:
         write_whole(
             path, lambda new: pq.write_table(rows, reachable(new), compression="zstd", write_page_checksum=True)
         )
-        forget_oldest(path.parent, MOST_INDEXES)
+        forget(path.parent, MOST_INDEXES)
 
 
 DEEPEST = 6  # folders below the one that is given

@@ -45,9 +45,9 @@ def test_no_two_writers_hold_it_at_once(objects, monkeypatch, seed):
     inside, most, lock = [], [], threading.Lock()
     listed = objects.listed
 
-    def late(path):
+    def late():
         time.sleep(rng.random() / 50)
-        found = listed(path)
+        found = listed()
         time.sleep(rng.random() / 50)
         return found
 
@@ -71,7 +71,7 @@ def test_no_two_writers_hold_it_at_once(objects, monkeypatch, seed):
 
 
 def test_the_claim_of_a_writer_that_was_killed_is_removed(objects, tmp_path):
-    objects.put(f"{objects.prefix}/{CLAIM}{'0' * 16}-other", b"x")
+    objects.put(f"{CLAIM}{'0' * 16}-other", b"x")
     dead = tmp_path / "RUN" / f"{CLAIM}{'0' * 16}-other"
 
     def never(_seconds):
@@ -86,14 +86,14 @@ def test_the_claim_of_a_writer_that_was_killed_is_removed(objects, tmp_path):
 
 
 def test_a_claim_that_is_alive_is_waited_for(objects, tmp_path):
-    objects.put(f"{objects.prefix}/{CLAIM}{'0' * 16}-other", b"x")
+    objects.put(f"{CLAIM}{'0' * 16}-other", b"x")
     waited = []
 
     def pause(seconds):
         waited.append(seconds)
         assert len(claims(objects, tmp_path)) == 1  # the own one was taken back: the other has the smaller name
         if len(waited) == 3:
-            objects.discard(f"{objects.prefix}/{CLAIM}{'0' * 16}-other")
+            objects.discard(f"{CLAIM}{'0' * 16}-other")
 
     with claimed(objects, "one", pause):
         assert len(waited) == 3

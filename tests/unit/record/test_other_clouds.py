@@ -215,8 +215,8 @@ def test_an_account_of_azure_that_cannot_be_right_is_refused_before_it_is_asked(
 def test_the_account_of_azure_comes_from_the_environment(monkeypatch, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
-    place = objects.located("az://bucket/runs/a%20b")
-    assert (place.system, place.path) == (expected, "bucket/runs/a b")
+    place = objects.Objects.at("az://bucket/runs/a%20b")
+    assert (place.system, place.prefix) == (expected, "bucket/runs/a b")
 
 
 def test_a_url_of_another_kind_for_azure_is_said():
