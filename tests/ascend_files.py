@@ -1,7 +1,5 @@
 """Small profiles of every generation, made here: sums that can be done in the head."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

@@ -1,7 +1,5 @@
 """What may come of an import of damaged files: an error in words, or a run that opens."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A real Dask cluster on this machine: a scheduler, and nodes that can be killed or come late. And tasks for them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Comparisons as `pipeprof compare --format json` prints them, for the tests of what shows them."""
 
-from __future__ import annotations
-
 import copy
 
 EXIT = {

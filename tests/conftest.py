@@ -1,7 +1,5 @@
 """Runs made of hand-written rows, for every room's tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Copies of what lies in the source tree, which their tests may change even where nobody may change the source."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small traces of DFTracer for tests."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """A document of each verb, from content as its JSON has it, for the tests of the formats that show it."""
 
-from __future__ import annotations
-
 from comparisons import comparison, metric
 
 from pipeprof.experiment.tune.patch import EXIT

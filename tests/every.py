@@ -1,7 +1,5 @@
 """A lint over many things is one test, which lists every offender."""
 
-from __future__ import annotations
-
 import inspect
 
 

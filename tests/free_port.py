@@ -1,7 +1,5 @@
 """A port for a server that a test starts in another process."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -1,7 +1,5 @@
 """A git repository whose commits depend on nothing but their content."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """Names that something obeys, and what must hold for texts that they were put into."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

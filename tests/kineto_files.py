@@ -1,7 +1,5 @@
 """Small chrome traces for tests, and importing them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

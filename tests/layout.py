@@ -1,7 +1,5 @@
 """What of a page is cut off, broken, empty, or on top of something else, as the browser laid it out; what no key reaches."""
 
-from __future__ import annotations
-
 _FAULTS = """
 () => {
   const faults = [], room = document.documentElement.clientWidth;

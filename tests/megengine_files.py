@@ -1,7 +1,5 @@
 """Small files as MegEngine's profilers write them, for tests."""
 
-from __future__ import annotations
-
 import json
 
 GPU = 'CompNode("gpu0:0" from "xpux:0")'

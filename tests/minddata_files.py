@@ -1,7 +1,5 @@
 """Folders as MindSpore's dataset profiling writes them, made by hand: generator (3 rows a batch) -> map -> batch."""
 
-from __future__ import annotations
-
 import json
 
 MS = 1_000_000

@@ -1,7 +1,5 @@
 """The classes of MindSpore's datasets that read something."""
 
-from __future__ import annotations
-
 
 def source_classes():
     """Each by its name, without those that others are derived from."""

@@ -1,7 +1,5 @@
 """A package `mindspore` of a few lines, with the classes that the probe hooks: their Python side, and nothing behind it."""
 
-from __future__ import annotations
-
 FILES = {
     "mindspore/__init__.py": """
         __version__ = "2.10.0"

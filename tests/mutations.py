@@ -7,8 +7,6 @@ STUCK_S of time, needs more than MOST_MIB, or when something is written, made or
 write to. A case is drawn from its seed and number alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import faulthandler

@@ -3,8 +3,6 @@
 A tick is a tenth of a microsecond: the files have times with one digit behind the point.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from random import Random

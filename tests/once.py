@@ -1,7 +1,5 @@
 """What takes long to make and is the same for many tests, made once."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

@@ -1,7 +1,5 @@
 """The CPU time that Chromium takes from the opening of a page to its first paint, from its own trace of its work."""
 
-from __future__ import annotations
-
 import json
 
 CATEGORIES = ("devtools.timeline", "disabled-by-default-devtools.timeline", "blink.user_timing")

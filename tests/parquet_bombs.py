@@ -3,8 +3,6 @@
 They are larger than SMALL MiB, which tests set as the limit: real ones of gigabytes take long to make.
 """
 
-from __future__ import annotations
-
 import io
 
 import pyarrow as pa

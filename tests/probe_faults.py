@@ -4,8 +4,6 @@
 place of the call where the site's turn has come (PIPEPROF_FAULTS), and notes in a file which sites were reached.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Rows of rank/phase_diff from a table of times, without SQL: a second implementation, and a source of noise."""
 
-from __future__ import annotations
-
 import numpy as np
 from typed_rows import of_dicts
 

@@ -1,7 +1,5 @@
 """Small JSON of rocprofv3 for tests."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

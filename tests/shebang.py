@@ -1,7 +1,5 @@
 """The first line of a program in Python that a test writes, wherever this Python lies."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 

@@ -1,7 +1,5 @@
 """What an import stored, as tests look at it."""
 
-from __future__ import annotations
-
 from pipeprof.record import store
 
 

@@ -1,7 +1,5 @@
 """Reads tables back from what a terminal shows, to tell whether every cell of a row is whole."""
 
-from __future__ import annotations
-
 import re
 
 from rich.cells import cell_len

@@ -3,8 +3,6 @@
 Format: "Trace Event Format" (the document of chrome://tracing); Perfetto adds that slices of a thread must nest.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

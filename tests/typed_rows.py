@@ -1,7 +1,5 @@
 """Rows of queries for tests of what judges them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from functools import wraps

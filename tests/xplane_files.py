@@ -1,7 +1,5 @@
 """Small profiles of XLA for tests: an XSpace, written by hand."""
 
-from __future__ import annotations
-
 
 def varint(value):
     """A number; negative ones as of 64 bits."""

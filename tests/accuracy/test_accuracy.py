@@ -1,7 +1,5 @@
 """The diagnosis against the labels of all stored captures. The targets are those that docs/accuracy.md is measured by."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A report agrees with itself: what it states in two places is the same number, on stored captures of real trainings."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from html import unescape

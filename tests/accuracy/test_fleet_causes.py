@@ -1,7 +1,5 @@
 """Causes across ranks on drawn trainings whose cause is known: tables written, read, judged and worded."""
 
-from __future__ import annotations
-
 import re
 
 import fleet_score

@@ -1,7 +1,5 @@
 """Labels of pipelines whose loads can be added up in the head, and the parts of the scorer."""
 
-from __future__ import annotations
-
 import tarfile
 
 import pytest

@@ -1,7 +1,5 @@
 """One run, one verdict: every screen says what the verdict does, on every stored capture."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

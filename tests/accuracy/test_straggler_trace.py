@@ -1,7 +1,5 @@
 """Traces as published: what the example makes of one has the slow-down of the job that the trace is of."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections import Counter
 from pathlib import Path

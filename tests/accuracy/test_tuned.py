@@ -1,7 +1,5 @@
 """What `tune` would try first, on the recordings whose changes were measured; and how its bench counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 pytest tests/benchmarks/test_bench_compare.py --benchmark-enable
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from run_files import write

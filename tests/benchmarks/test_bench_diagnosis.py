@@ -3,8 +3,6 @@
 pytest tests/benchmarks/test_bench_diagnosis.py --benchmark-enable
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import numpy as np

@@ -3,8 +3,6 @@
 pytest tests/benchmarks/test_bench_host_sample.py --benchmark-enable --benchmark-timer=time.process_time
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -3,8 +3,6 @@
 pytest tests/benchmarks/test_bench_import.py --benchmark-enable
 """
 
-from __future__ import annotations
-
 from import_bench import write_profile
 
 from pipeprof.query.engine import Engine

@@ -3,8 +3,6 @@
 pytest tests/benchmarks/test_bench_ranks.py --benchmark-enable
 """
 
-from __future__ import annotations
-
 import resource
 
 import pytest

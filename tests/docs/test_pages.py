@@ -1,7 +1,5 @@
 """Every command of the README and of docs/ runs, or is at least understood; every output shown is today's."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from blocks import blocks, commands

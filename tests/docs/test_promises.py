@@ -1,7 +1,5 @@
 """Every sentence of the pages about security names a test that is there, and the limits are those of the program."""
 
-from __future__ import annotations
-
 from every import every
 from play import ROOT
 from promises import PAGES, Held, held, missing, names_of_tests, sentences

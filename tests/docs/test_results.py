@@ -1,7 +1,5 @@
 """The page of results and the README: no figure without its source, no claim without its figure, no link to nowhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

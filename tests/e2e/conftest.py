@@ -1,7 +1,5 @@
 """Runs the installed `pipeprof` as a user does, on scripts in `workloads/`, and opens what it recorded."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@
 a real one, whose losses are written, too. A script that ends while a process of its own goes on leaves `last` behind.
 """
 
-from __future__ import annotations
-
 import textwrap
 
 BEGIN = """

@@ -1,7 +1,5 @@
 """`pipeprof ab` on real trainings: two revisions of a small repository, and the same one twice."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The examples of the API run as they are printed, notebook included."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

@@ -1,7 +1,5 @@
 """PyNative CNNs: from where each operator was launched, and when the backward pass of every step ended."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What cannot be recorded is refused in one line that says what to do, before or after the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Repetitions, op windows and switches of `collect`."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

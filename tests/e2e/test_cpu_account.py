@@ -1,7 +1,5 @@
 """A process beside the training that takes its CPU is named, with the line that started it; dataset workers are not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

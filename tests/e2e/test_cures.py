@@ -1,7 +1,5 @@
 """MindSpore and NumPy as `pip install 'pipeprof[mindspore]'` gives them, and trainings that end for a lack whose cure is known."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

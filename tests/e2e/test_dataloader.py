@@ -1,7 +1,5 @@
 """DataLoaders of MindSpore and PyTorch: batches, random numbers and errors as without a recorder, and its stages in the run."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

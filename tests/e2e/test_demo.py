@@ -1,7 +1,5 @@
 """`pipeprof demo` on real trainings: what it says is what it measured."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The trainings of the tutorial, as it says them, and the story that it tells about them."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

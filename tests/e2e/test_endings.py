@@ -1,7 +1,5 @@
 """However a recording ends, the run opens, says how it ended, and holds what happened before."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """No error of the probe reaches the training: each call of the standard library in the probe raises once."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A training that is ended while it hangs: its report names the place, however it was ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

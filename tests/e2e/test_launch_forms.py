@@ -1,7 +1,5 @@
 """Whatever starts the training, it is found; where it cannot be, the run says so."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """`pipeprof status` on trainings that hang: every place is named while the training stands there."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """An iterator that lives for long: what MindSpore remembers of it stays small, and nothing of it is lost."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """However the training loop is written, table `step` has its steps, at the times at which they ran."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

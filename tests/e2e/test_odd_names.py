@@ -1,7 +1,5 @@
 """Arguments, folders, variables and names that are bytes and no text: the training runs, and nothing ends in a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Scripts that do odd things write the same files, print the same and end alike, with and without a recording."""
 
-from __future__ import annotations
-
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A training that no dataset of MindSpore's feeds: its wait is found in its own loop, or said not to be known."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

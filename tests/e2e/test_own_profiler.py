@@ -1,7 +1,5 @@
 """A script that profiles itself keeps its profile whole, and the run takes its operators from there."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

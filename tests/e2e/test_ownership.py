@@ -1,7 +1,5 @@
 """A folder has one recording: what is live is not replaced, what was replaced is not claimed, kills cost what is said."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

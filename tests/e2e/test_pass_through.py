@@ -1,7 +1,5 @@
 """The command cannot tell that it is recorded, and neither can whoever started it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

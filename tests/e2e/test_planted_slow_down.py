@@ -1,7 +1,5 @@
 """The slow-down that `pipeprof qualify` plants makes the steps of a real training longer by its share."""
 
-from __future__ import annotations
-
 import os
 from statistics import median
 

@@ -1,7 +1,5 @@
 """`pipeprof.profile` on real MindSpore: what is recorded in which step, and what a callback is given."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@
 `make races` does it RACES=30 times; a race is drawn from its seed and number, and what must hold depends on no moment.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

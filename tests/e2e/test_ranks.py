@@ -1,7 +1,5 @@
 """A job of several processes is one run with one rank per process."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

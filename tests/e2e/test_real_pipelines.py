@@ -1,7 +1,5 @@
 """Every training of the catalogue runs, and its operators can be told apart and replaced."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

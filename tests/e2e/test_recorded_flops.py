@@ -1,7 +1,5 @@
 """Operations of one's own training of ResNet-50 on an image of 224 x 224: the published figure, in a graph and in PyNative."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

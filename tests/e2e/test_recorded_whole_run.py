@@ -1,7 +1,5 @@
 """What interrupts a training is named in the first sentence, and the parts of a run add up to its wall time."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A replaced operator gives as many rows as before, of the same shapes and types, and does no more work."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

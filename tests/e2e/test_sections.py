@@ -1,7 +1,5 @@
 """PyNative steps are divided as the script itself timed them: one process that runs several loops, told apart by theirs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from statistics import median

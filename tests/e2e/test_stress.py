@@ -1,7 +1,5 @@
 """Recording never makes a training crash that does not crash by itself."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]

@@ -1,7 +1,5 @@
 """`pipeprof sweep` on a real training: a good option, a harmful one, and one without effect."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

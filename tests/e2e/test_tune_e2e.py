@@ -1,7 +1,5 @@
 """A real training is tuned; the patch applies, and the patched script has the settings that were proven."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

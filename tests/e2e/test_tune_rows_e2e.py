@@ -1,7 +1,5 @@
 """Whole epochs of real trainings: which changes keep the order of the rows, which only the rows, and which neither."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError

@@ -1,7 +1,5 @@
 """Predictions are measured on real trainings; the bound of headspace keeps the training as it was."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Noisy bisection over 64 commits with one of +5 %: how often it names the right one, a wrong one, and after how many runs."""
 
-from __future__ import annotations
-
 import gate_measured
 import numpy as np
 import pytest

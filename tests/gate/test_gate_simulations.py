@@ -1,7 +1,5 @@
 """The goals of docs/gate-numbers.md, by the program that writes the page; seeds are fixed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import gate_measured

@@ -5,8 +5,6 @@ Real series, shuffled so that nothing but their values is left: steps of stored 
 ../shared/data/gate/public where they are there.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

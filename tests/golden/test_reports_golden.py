@@ -5,8 +5,6 @@ The stored texts are contracts. After an intended change, write them anew and re
     PIPEPROF_UPDATE_GOLDEN=1 python -m pytest tests/golden && git diff tests/golden
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What no person should read on any screen: every text of the stored captures, and of a document of each verb."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

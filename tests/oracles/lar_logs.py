@@ -1,7 +1,5 @@
 """Logs in the three forms that load_and_run has had, with drawn times; mean, deviation and ends are computed here."""
 
-from __future__ import annotations
-
 import statistics
 from random import Random
 

@@ -1,7 +1,5 @@
 """profile_analyze's printed tables as cells, and our rows in the same form."""
 
-from __future__ import annotations
-
 import re
 
 INFO = "operator info"

@@ -1,7 +1,5 @@
 """Record tables from a folder of MindSpore's dataset profiling: every sample of it, as other programs read it."""
 
-from __future__ import annotations
-
 from pipeprof.read.minddata import read_folder
 
 

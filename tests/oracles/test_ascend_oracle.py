@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - the texts are put together from constants of this file
 
-from __future__ import annotations
-
 import csv
 import json
 from statistics import mean, median

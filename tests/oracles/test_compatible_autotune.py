@@ -1,7 +1,5 @@
 """diagnose/autotune against MindSpore's own AutoTune, executed: what it logs that it saw leads to the same changes."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

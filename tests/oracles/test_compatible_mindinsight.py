@@ -1,7 +1,5 @@
 """diagnose/mindinsight and its advice against MindInsight 2.3.1's recorded answers on the same data."""
 
-from __future__ import annotations
-
 import json
 
 from captured import outside, own

@@ -1,7 +1,5 @@
 """diagnose/mindspore against MindSpore's own analysis of the same folders, executed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

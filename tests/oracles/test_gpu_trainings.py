@@ -3,8 +3,6 @@
 `lab/real/gpu/record.py --stored` recorded both, on the GPU that truth.json names.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operator tables of imported traces against what the profiler itself said of the same traces."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

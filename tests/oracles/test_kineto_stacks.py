@@ -3,8 +3,6 @@
 Two are stored; where torch is installed (`make test-torch`), it records a third.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

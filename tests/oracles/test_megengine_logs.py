@@ -1,7 +1,5 @@
 """load_and_run's logs and tables: what we compute against what they print."""
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

@@ -3,8 +3,6 @@
 Profiles of the project's own are MegEngine's, recorded with it; those beside a checkout are more and larger ones.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

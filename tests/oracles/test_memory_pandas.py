@@ -1,7 +1,5 @@
 """The memory report of real recordings against pandas on the same files: curves, peaks, what was alive, growth."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from decimal import Decimal

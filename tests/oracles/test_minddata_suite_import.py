@@ -1,7 +1,5 @@
 """Imported rows against the raw files themselves, read here in the plainest way, and against the consumers' own clocks."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import json

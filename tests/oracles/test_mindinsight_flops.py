@@ -4,8 +4,6 @@ Each answer was given by its ParallelProposer for a folder with a `flops_summary
 an `ascend_cluster_analyse_*` file; the files that its other rules need were empty.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A second, plain implementation of the parts of a step: nanosecond by nanosecond."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """Ranks, communication and operator totals against second, plain implementations and other programs' answers."""
 
-from __future__ import annotations
-
 import csv
 import json
 

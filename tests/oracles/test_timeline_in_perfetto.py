@@ -1,7 +1,5 @@
 """Perfetto's trace processor reads our timeline of a foreign trace as it reads the foreign trace itself."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Traces of real trainings, drawn by us and read again: every operator has the count, time and own time it had."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

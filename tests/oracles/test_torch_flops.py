@@ -3,8 +3,6 @@
 What torch 2.13 counted is stored; `make test-torch` asks the torch that is installed, too.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

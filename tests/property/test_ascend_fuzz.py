@@ -1,7 +1,5 @@
 """Damaged Ascend profiles: one error in words, or a run that opens. No traceback, no hang, nothing outside of RUN."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """Names and links that lead elsewhere, and columns in another order."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

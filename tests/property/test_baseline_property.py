@@ -1,7 +1,5 @@
 """Whatever is saved as a baseline comes back, and no changed byte is taken for what was saved."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Damaged folders: an import is refused in words, or makes a run that a report opens. Nothing else ever happens."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

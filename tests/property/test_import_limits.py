@@ -1,7 +1,5 @@
 """Files that are large, or made to take all memory or all time: each is read or refused within bounds."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import resource

@@ -1,7 +1,5 @@
 """Adversarial traces: an import is refused in words, or makes a run whose tables can be read. Nothing else ever happens."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Calls of drawn traces against the rules of key_averages, written down event by event."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Damaged and adversarial files of MegEngine: an import is refused in words, or makes a run that tables open."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 `make mutations` runs thousands of cases; here a few with a fixed seed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The parts of a step add up to it, and the verdict holds together, whatever the rows."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

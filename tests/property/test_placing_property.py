@@ -1,7 +1,5 @@
 """Operator executions and steps: nothing is lost, nothing is in two places."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

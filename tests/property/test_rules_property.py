@@ -1,7 +1,5 @@
 """Whatever was measured of a pipeline, the rules name one stage, and more waiting never clears the data."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typed_rows import of_dicts

@@ -1,7 +1,5 @@
 """Steps of hand-written loops, however rows, calls and updates are mixed."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from unittest import mock
 

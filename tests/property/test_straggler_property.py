@@ -1,7 +1,5 @@
 """The verdict on ranks does not depend on their numbers, on what they have in common, or on the unit of time."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

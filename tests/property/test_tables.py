@@ -1,7 +1,5 @@
 """Every table of every verb shows whole cells at any width; and a table of any cells does."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

@@ -1,7 +1,5 @@
 """`ask(name, tables, give="a b", **params)`: hand-made rows in, the query's rows out."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from itertools import count
 

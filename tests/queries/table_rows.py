@@ -1,7 +1,5 @@
 """Rows of tables as most queries want them; what a test is about it gives itself."""
 
-from __future__ import annotations
-
 
 def step(number, start, end, kind="train", **more):
     """A step outside of op windows."""

@@ -1,7 +1,5 @@
 """Copies of the captures, converted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

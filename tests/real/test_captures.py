@@ -1,7 +1,5 @@
 """What real recordings of several MindSpore versions hold, see PROVENANCE.md."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Perfetto's trace processor finds in our timeline of a capture all that is in the run, on the threads it is on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a stranger reads first: the first screen of real recordings."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

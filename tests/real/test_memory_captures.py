@@ -1,7 +1,5 @@
 """The memory report of every capture: curves and growth from samples, and nothing that was not measured."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the network diagnosis says of real recordings, see PROVENANCE.md."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every capture gives a trace of the documented form that holds all of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

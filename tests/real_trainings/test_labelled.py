@@ -1,7 +1,5 @@
 """The diagnosis against what interventions measured on the stored real trainings. Targets: docs/accuracy.md."""
 
-from __future__ import annotations
-
 import pytest
 from catalogue import CASES, EVERY, FRESH, LAST, LATER, NEXT
 from real_score import CAPTURES, report, score_all

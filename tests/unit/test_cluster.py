@@ -1,7 +1,5 @@
 """A real cluster of two nodes on this machine gives the answers of one machine, also when nodes are lost or come late."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

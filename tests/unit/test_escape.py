@@ -1,7 +1,5 @@
 """The one door for text that is not ours, one kind of output at a time."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Each module can be the first of the package that is imported: verbs import what they need when it is needed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

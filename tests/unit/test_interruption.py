@@ -1,7 +1,5 @@
 """Ctrl-C while DuckDB works is an interruption, not a defect."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Hints for misspelt names."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import MOST_NAMES, did_you_mean, near_names

@@ -1,7 +1,5 @@
 """What two modules share has a public name."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

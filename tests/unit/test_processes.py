@@ -1,7 +1,5 @@
 """Processes of this machine that share work: what a part raises reaches whoever asked, and nobody waits for ever."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

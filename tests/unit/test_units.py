@@ -1,7 +1,5 @@
 """Text to integer nanoseconds and numbers to text for people."""
 
-from __future__ import annotations
-
 import ast
 import time
 from decimal import ROUND_HALF_UP, Decimal

@@ -1,7 +1,5 @@
 """Which functions the training's own thread was seen in."""
 
-from __future__ import annotations
-
 import pytest
 
 MAIN = "train.py(3): main"

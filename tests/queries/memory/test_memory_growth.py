@@ -1,7 +1,5 @@
 """The slope of the floor: by hand, against another program's, and how often it errs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

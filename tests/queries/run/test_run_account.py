@@ -1,7 +1,5 @@
 """The whole run in parts, from the parts that were recorded."""
 
-from __future__ import annotations
-
 
 def test_parts_have_their_share_of_the_rank_and_null_is_empty(ask):
     rows = [

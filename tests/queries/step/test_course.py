@@ -1,7 +1,5 @@
 """The course of the steps over the run, block by block, with what changed beside them."""
 
-from __future__ import annotations
-
 from table_rows import step
 
 GIVE = "block first_step steps dur_ns wait_ns compiled compile_ns neighbour_cores throttled_share floor_bytes"

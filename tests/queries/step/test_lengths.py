@@ -1,7 +1,5 @@
 """How many steps took how long, and what the machine did meanwhile."""
 
-from __future__ import annotations
-
 MS = 1_000_000
 
 

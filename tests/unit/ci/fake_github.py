@@ -1,7 +1,5 @@
 """The few paths of GitHub's REST interface that ci/comment.py and ci/alerts.py ask, with stores of comments and issues."""
 
-from __future__ import annotations
-
 import io
 import json
 import threading

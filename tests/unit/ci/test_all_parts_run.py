@@ -1,7 +1,5 @@
 """One failure hides no other: `.ci/run` runs its parts, and `make test` its halves, whatever became of those before."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What no test may do makes a test fail: each kind is done by a small test, in a session of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

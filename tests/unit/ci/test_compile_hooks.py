@@ -1,7 +1,5 @@
 """What is compiled for a wheel: one file for all Pythons, or nothing, with a line that says why."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """What CI and the comment's job install is fixed by hashes, fits pyproject.toml, and names no place to get it from."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """What the bare machine is made of, and what it finds afterwards. Its functions run here without root."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

@@ -1,7 +1,5 @@
 """The composite action, step by step, with a `pipeprof` that says what it is told to."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

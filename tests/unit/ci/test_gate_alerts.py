@@ -1,7 +1,5 @@
 """ci/alerts.py: one issue for each alert, changed and closed as the alert is; against a GitHub of our own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The whole check on a pull request that edits the policy, the baseline and the workflow: red, and it says why."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

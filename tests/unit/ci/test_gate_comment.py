@@ -1,7 +1,5 @@
 """The one comment on a pull request: created, kept up to date, left alone, and never a stranger's words."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

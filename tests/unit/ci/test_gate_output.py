@@ -1,7 +1,5 @@
 """What the code under test says is passed on up to the guard that gives the log its commands back, never behind it."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import threading

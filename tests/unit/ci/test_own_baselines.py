@@ -1,7 +1,5 @@
 """Our own workloads: what records them, what the workflow compares, and the stored baselines agree with each other."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """What `make` looks at before it downloads anything, and how big what it installs is."""
 
-from __future__ import annotations
-
 import ast
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """What must not become more is counted, and a limit is only lowered."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

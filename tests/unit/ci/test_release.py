@@ -1,7 +1,5 @@
 """What keeps a folder of files from being a release, and what the release workflow may do."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """A skip that is not on the list, or that this machine gives no reason for, makes a session fail."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """actionlint and zizmor have nothing to say about our workflows, the examples and the action."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The workflows of examples/github in a fresh repository: from nothing to green, and red with the cause."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`pipeprof baseline`: what its verbs print, and how they end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Options that choose among what a run does not have are refused, with what there is."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

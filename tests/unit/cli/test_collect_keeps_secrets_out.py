@@ -1,7 +1,5 @@
 """A recording holds no secret, also not in its spool, and nobody may read it whom the umask leaves out."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """The verb `collect`: what it refuses, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """`pipeprof compact`: what every verb says about a run is the same before and after."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

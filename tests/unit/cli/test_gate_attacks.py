@@ -1,7 +1,5 @@
 """A change cannot configure the gate that judges it: what it brings is told, and counts once it is merged."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

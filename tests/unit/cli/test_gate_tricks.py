@@ -5,8 +5,6 @@ surroundings are what it tries. Each trick gets the repository on its branch; wh
 comparison, or None.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What `--help` says: every option explained, with its unit and its default, in lines of 80 columns; examples that are taken."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from operator import itemgetter

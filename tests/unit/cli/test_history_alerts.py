@@ -1,7 +1,5 @@
 """`pipeprof history --alerts`: the right commit and file, its owner, and nobody is told twice."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`pipeprof history`: a change is dated to commits, has its cause from the record, and no change of machine makes one."""
 
-from __future__ import annotations
-
 import json
 import re
 

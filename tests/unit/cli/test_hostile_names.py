@@ -1,7 +1,5 @@
 """Names that a terminal, a log, a renderer or a spreadsheet would obey, through every verb in every format it has."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

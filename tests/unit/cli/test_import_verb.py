@@ -1,7 +1,5 @@
 """`pipeprof import`: what it prints, and how it ends."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

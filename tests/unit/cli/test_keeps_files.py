@@ -1,7 +1,5 @@
 """No verb replaces a file that the user names, unless told so."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Options and arguments that name a path on this machine: a URL is refused before anything runs."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

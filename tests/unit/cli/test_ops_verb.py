@@ -1,7 +1,5 @@
 """`pipeprof ops`: options, formats, foreign files, and how it ends when it cannot."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

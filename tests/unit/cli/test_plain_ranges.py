@@ -1,7 +1,5 @@
 """Numbers that a command line refuses: the bound is said as people say it."""
 
-from __future__ import annotations
-
 import click
 import pytest
 

@@ -1,7 +1,5 @@
 """`pipeprof render`: every form from a saved comparison; what is damaged is refused."""
 
-from __future__ import annotations
-
 import errno
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pipeprof runs`, and the run that a verb takes when none is named."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A closed pipe and a full stdout, with real processes: never exit code 1 (`regressed`), never a traceback."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

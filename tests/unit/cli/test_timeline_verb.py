@@ -1,7 +1,5 @@
 """`pipeprof timeline` on the command line."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 from trace_format import check, load

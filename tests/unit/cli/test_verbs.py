@@ -1,7 +1,5 @@
 """What each verb prints, and how it ends when it cannot."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """`pipeprof verify`: every file as it was written, or which are not; and other verbs refuse a run that was rewritten."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The probe, loaded as it is in a recorded process, with a recorder that has no thread and a clock of its own."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from importlib import import_module, util

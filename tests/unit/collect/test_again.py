@@ -1,7 +1,5 @@
 """A DataLoader that hands out its first batch for ever: one set of workers is started, and ended behind that batch."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from itertools import count
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A DataLoader is made with other arguments where it is the one that is meant; the others, and what is refused, as written."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

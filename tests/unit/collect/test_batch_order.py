@@ -1,7 +1,5 @@
 """A batch goes in front of its maps in the copy that is executed, and its description says so."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

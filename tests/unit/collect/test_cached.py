@@ -1,7 +1,5 @@
 """An iterator that hands out its first batch for ever, and ends its epochs where they would have ended."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Timing the user's Python: with objects shaped like MindSpore's, and the clock of the fixtures (1 us a look)."""
 
-from __future__ import annotations
-
 import functools
 import pickle
 from importlib import import_module

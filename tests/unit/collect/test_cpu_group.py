@@ -1,7 +1,5 @@
 """The limits of a control group, from files as the kernel's two interfaces write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.collect.cgroup import cpu_group, kills_in, memory_events

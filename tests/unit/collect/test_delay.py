@@ -1,7 +1,5 @@
 """How long a thread had no core: with files as the kernel's, one for each thread."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a dataset is made of, read from objects shaped like MindSpore's."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

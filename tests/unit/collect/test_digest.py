@@ -1,7 +1,5 @@
 """Fingerprints of the first batches: equal for equal batches, different for anything that the network would see."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

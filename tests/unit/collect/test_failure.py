@@ -1,7 +1,5 @@
 """The exception that ends a watched process is recorded, and nothing else of its end changes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

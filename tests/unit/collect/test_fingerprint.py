@@ -1,7 +1,5 @@
 """What a run keeps of its machine and command: enough to compare, no secret."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

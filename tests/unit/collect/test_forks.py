@@ -1,7 +1,5 @@
 """Which line made a process: noted however Python makes it, and never in the way."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Which descriptions of compiled graphs are kept in the spool."""
 
-from __future__ import annotations
-
 import os
 import types
 from pathlib import Path

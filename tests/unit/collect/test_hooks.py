@@ -1,7 +1,5 @@
 """The hooks of a step, those in C and those in Python: what they record, and what the training sees of them, which is nothing."""
 
-from __future__ import annotations
-
 import _thread
 import copy
 import gc

@@ -1,7 +1,5 @@
 """What one look at the machine and the command's processes holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Counting the interpreter's instructions of the user's Python, by windows of the first calls."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

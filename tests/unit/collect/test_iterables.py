@@ -1,7 +1,5 @@
 """Looks at where a training waits that fetches from nothing with hooks: found in its own loop, whatever it iterates over."""
 
-from __future__ import annotations
-
 import queue
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Whether a jit function trains, told from its code without running it."""
 
-from __future__ import annotations
-
 import functools
 import types
 

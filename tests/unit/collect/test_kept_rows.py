@@ -1,7 +1,5 @@
 """Rows behind an operator are made once, in the order of the sampler; what cannot be kept is refused or made anew."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The command, and signals that come while it ends."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

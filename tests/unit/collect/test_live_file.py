@@ -1,7 +1,5 @@
 """The second process that keeps what `pipeprof top` shows in a file."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

@@ -1,7 +1,5 @@
 """Any loader that is described: its iterator, its fetches and the times of its stages, in the training and in its workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

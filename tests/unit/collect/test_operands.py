@@ -1,7 +1,5 @@
 """What Python calls operators with, in one step: recorded once, and the classes are as before afterwards."""
 
-from __future__ import annotations
-
 import sys
 import types
 

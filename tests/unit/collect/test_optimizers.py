@@ -1,7 +1,5 @@
 """Updates by optimizers of PyTorch, here of a stand-in that wraps `step` as PyTorch does."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

@@ -1,7 +1,5 @@
 """The executed copy gets other settings, the user's objects never do; nothing that goes wrong reaches the training."""
 
-from __future__ import annotations
-
 import copy
 import json
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The recorder's descriptors, when the program closes all of them and opens files of its own under their numbers."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

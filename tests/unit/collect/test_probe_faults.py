@@ -3,8 +3,6 @@
 Quick, and so with many more rounds than trainings of MindSpore's allow (`tests/e2e/test_faults.py`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What one module of the probe asks of another one is there: the probe would catch the error, and lose what it records."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How often the queue samples of a running pipeline are saved: what a kill can cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Which libraries of MindSpore's are touched: those whose machine code is known, where the user allows it."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The spool of one process: whole records, never in the way of the training."""
 
-from __future__ import annotations
-
 import _thread
 import errno
 import os

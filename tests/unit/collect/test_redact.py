@@ -1,7 +1,5 @@
 """What looks like a secret is not kept; what an ordinary training is given is."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

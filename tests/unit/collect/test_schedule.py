@@ -1,7 +1,5 @@
 """When op windows open and close: as torch.profiler.schedule, and never twice at once."""
 
-from __future__ import annotations
-
 import json
 import sys
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Which sections of a PyNative step are marked while an op window is open, and from which line operators come."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The run folder and the repetitions."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """How the probe enters a Python: quietly, first, and without displacing the user's own sitecustomize."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Bytes of the user's values: an answer or none, never an error, and never a long look."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The planted slow-down: the share of each step that it sleeps, and that nothing happens without it."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

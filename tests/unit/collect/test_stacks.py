@@ -1,7 +1,5 @@
 """Looks at the stack of the thread that trains: what is kept of it, and how long each look stands for."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Outputs are remembered and handed out in turn; sources count; nothing of the user's is changed."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that ends after so many training steps: it leaves as sys.exit() does, from the main thread only."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

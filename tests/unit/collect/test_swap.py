@@ -1,7 +1,5 @@
 """Looking at stderr during one call: what is ours goes, everything else arrives."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Which calls are marked as waiting for the network, with which line, and what they change: nothing."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import types

@@ -1,7 +1,5 @@
 """CPU time of threads from the kernel's files."""
 
-from __future__ import annotations
-
 import os
 import threading
 

@@ -1,7 +1,5 @@
 """Errors of the training that meet the probe: none is swallowed, and what goes on after one that was caught is counted."""
 
-from __future__ import annotations
-
 import types
 from importlib import import_module
 

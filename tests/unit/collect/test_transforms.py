@@ -1,7 +1,5 @@
 """The transforms that a dataset composes: each is a stage, whose time is not the dataset's."""
 
-from __future__ import annotations
-
 import _thread
 
 import pytest

@@ -1,7 +1,5 @@
 """The traceback of an error that passes hooks is the program's own."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Which batches are weighed: each of slow ones, some of fast ones, fewer where all are alike."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

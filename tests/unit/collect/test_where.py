@@ -1,7 +1,5 @@
 """Looking at the frames of all threads, and the names of functions, in a process that is not the recorder's own."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import subprocess

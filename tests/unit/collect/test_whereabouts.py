@@ -1,7 +1,5 @@
 """Where the process is: written once a second, with all threads when nothing moves."""
 
-from __future__ import annotations
-
 import _thread
 import json
 import threading

@@ -1,7 +1,5 @@
 """What ends a window early: an evaluation, a validation loop, a loop that is left, and a profile of the script's own."""
 
-from __future__ import annotations
-
 import _thread
 import threading
 import types

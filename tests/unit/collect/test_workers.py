@@ -1,7 +1,5 @@
 """Worker processes and the training that reads what they count: with real forks, and pools shaped like MindSpore's."""
 
-from __future__ import annotations
-
 import os
 import time
 from importlib import import_module

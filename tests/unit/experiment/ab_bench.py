@@ -1,7 +1,5 @@
 """A bench without processes: a clock that repetitions move on, made-up step times, and deaths at chosen moments."""
 
-from __future__ import annotations
-
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.repetition import Bench
 from pipeprof.record.measures import Measures, Repetition

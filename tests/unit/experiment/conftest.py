@@ -1,7 +1,5 @@
 """A tuning on the bench of known response surfaces."""
 
-from __future__ import annotations
-
 import pytest
 from tune_fake import COMMAND
 

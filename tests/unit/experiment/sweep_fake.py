@@ -1,7 +1,5 @@
 """A bench without processes for sweeps: a clock that repetitions move on, made-up stages, deaths at chosen moments."""
 
-from __future__ import annotations
-
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.sweep.bench import SweepBench
 

@@ -1,7 +1,5 @@
 """What each arm of `pipeprof ab` runs: revisions in worktrees of a real, temporary repository."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

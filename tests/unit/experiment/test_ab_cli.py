@@ -1,7 +1,5 @@
 """The verbs `ab` and `qualify`: words in, room called, exit code out."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

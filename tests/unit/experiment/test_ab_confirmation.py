@@ -1,7 +1,5 @@
 """A regression by time alone that another runner confirms, or does not."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """`pipeprof ab` with a fake bench: order, discards, looks, budget, resuming after a kill, failing arms."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Where the gate's settings come from, and that a wrong key is named with its file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`pipeprof qualify` on made-up repetitions: rates, power, what is seen, and what is said about it."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """`pipeprof bisect` with a fake bench in a real repository: the commit, ranges, failures, budgets, kills."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

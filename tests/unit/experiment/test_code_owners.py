@@ -1,7 +1,5 @@
 """Who owns a file: rules as GitHub reads them, the last one that fits, else who wrote it."""
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 
 import pytest

@@ -1,7 +1,5 @@
 """Only the commands that the base revision names: all their words, and no other program of the same name."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

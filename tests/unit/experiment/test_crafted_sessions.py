@@ -1,7 +1,5 @@
 """A session that somebody wrote by hand names nothing outside its folder, and gives the command no code to load."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

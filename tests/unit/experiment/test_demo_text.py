@@ -1,7 +1,5 @@
 """What the demo says of two reports, without training."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

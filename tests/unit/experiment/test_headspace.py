@@ -1,7 +1,5 @@
 """Which iterators are the training's, and how long their epochs are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a history is made of: its measurements, the conditions they had, and the commits between them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

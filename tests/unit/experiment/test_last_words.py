@@ -1,7 +1,5 @@
 """What is said of a command that failed: its error, not what stands behind it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.experiment.trial import last_words

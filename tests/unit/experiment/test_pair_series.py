@@ -1,7 +1,5 @@
 """Pairs of runs of drawn speeds: how many are made, and what the JSON and the words say of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

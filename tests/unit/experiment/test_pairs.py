@@ -1,7 +1,5 @@
 """Order and number of the runs, rates of a run and of its parts, ratios of pairs."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.experiment.pairs.series import Plan, rates_of_parts, ratio_of, sides, starts_of, steady_rate

@@ -1,7 +1,5 @@
 """Which operator is meant, what the probe is told about it, and what the reader is told about the figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

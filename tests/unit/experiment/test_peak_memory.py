@@ -1,7 +1,5 @@
 """What processes hold together: their own memory, and not the files that the whole machine shares."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

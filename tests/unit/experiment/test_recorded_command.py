@@ -1,7 +1,5 @@
 """The command that a run has recorded: whoever made the run must not choose what is run here."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import UsageError

@@ -1,7 +1,5 @@
 """Which operator is meant, and the facts a prediction starts from."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a change edits of what judges it, and that `ab` judges by the base."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """A tuning of known response surfaces: what it accepts, what it never recommends, and what it proves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

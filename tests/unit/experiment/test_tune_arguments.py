@@ -1,7 +1,5 @@
 """The argument of the user's own call is found over the functions that hand it on, a library's or the user's."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.experiment.tune.patch import patch_of

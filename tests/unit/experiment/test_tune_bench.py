@@ -1,7 +1,5 @@
 """What a tuning reads from its runs, and of the machine."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 

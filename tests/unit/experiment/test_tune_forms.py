@@ -3,8 +3,6 @@
 Their dataset only notes how it was made, and by which lines, as the recording of a real one says.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

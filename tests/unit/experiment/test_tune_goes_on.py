@@ -1,7 +1,5 @@
 """A tuning that was stopped, lacked time or lost its ground: how it goes on, and when it refuses to."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

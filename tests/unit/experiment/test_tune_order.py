@@ -1,7 +1,5 @@
 """The diff puts a batch in front of its maps, and leaves everything else as it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.experiment.tune.patch import patch_of

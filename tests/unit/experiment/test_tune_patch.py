@@ -1,7 +1,5 @@
 """The diff applies, changes nothing but the keywords, and where there is doubt the line is named instead."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """When the proof of a tuning is judged, and which part of its chance of a false alarm each look has."""
 
-from __future__ import annotations
-
 from math import fsum
 
 import pytest

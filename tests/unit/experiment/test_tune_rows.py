@@ -1,7 +1,5 @@
 """What two runs handed out: the same, the same rows in another order, or something else; and what tune does with it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

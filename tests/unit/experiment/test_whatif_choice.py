@@ -1,7 +1,5 @@
 """Which change `whatif` tries where none is asked for."""
 
-from __future__ import annotations
-
 import pytest
 from cache_points import cache_point
 

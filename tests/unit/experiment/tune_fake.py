@@ -1,7 +1,5 @@
 """A bench whose runs follow a known response surface, on a clock of its own: tunings without trainings."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

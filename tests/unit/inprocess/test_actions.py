@@ -1,7 +1,5 @@
 """The schedule as a function of the step, beside the description of torch.profiler.schedule and a second rendering."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import pytest

@@ -1,7 +1,5 @@
 """Uses of `profile` and `record_function` that are no plain block: decorators of all kinds, and what goes wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

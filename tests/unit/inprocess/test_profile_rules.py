@@ -1,7 +1,5 @@
 """The rules of `profile` that need no training: who records, where runs go, how blocks end."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Where the pytest plugin puts the runs of a test."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The pytest plugin, in a pytest of its own."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.metadata import entry_points

@@ -4,8 +4,6 @@ Each attack is asked twice: as a user would, where the parse tree is looked at, 
 itself, which can open no file. The run is read from memory and from files.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import duckdb

@@ -1,7 +1,5 @@
 """What a run may cost whoever opens it: rows, memory, and files that are none."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

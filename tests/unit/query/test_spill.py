@@ -1,7 +1,5 @@
 """Where queries put what does not fit into the memory."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

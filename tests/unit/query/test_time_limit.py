@@ -1,7 +1,5 @@
 """A question has an end: in SQL of the user's, in our own queries, and where DuckDB cannot be interrupted."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Two traces whose difference is the wait for the data loader: it is named, whatever the trace files it as."""
 
-from __future__ import annotations
-
 import pytest
 from kineto_files import training, write_trace
 

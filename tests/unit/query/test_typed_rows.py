@@ -1,7 +1,5 @@
 """Types for the rows of queries, from their headers."""
 
-from __future__ import annotations
-
 import typing
 
 import pytest

@@ -1,7 +1,5 @@
 """Spools made by hand: what the launcher and the probe would have left, on a clock that starts at 1000."""
 
-from __future__ import annotations
-
 import json
 import struct
 

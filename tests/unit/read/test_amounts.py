@@ -1,7 +1,5 @@
 """Which figures the operators of a training get: from graphs that were compiled, from calls, from launches."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The captures that the cycles of a profiler's schedule leave: one process, one after the other."""
 
-from __future__ import annotations
-
 import ascend_files
 import pytest
 from ascend_files import write_cpu, write_output

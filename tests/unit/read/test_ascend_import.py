@@ -1,7 +1,5 @@
 """Imports of small profiles of every generation: what becomes of them, and what is said about them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

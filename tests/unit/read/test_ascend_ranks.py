@@ -1,7 +1,5 @@
 """Many ranks at once: files about all of them, whose is what, and several processes that read them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

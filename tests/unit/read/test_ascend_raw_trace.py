@@ -1,7 +1,5 @@
 """Raw step traces of the device, of a GPU, and what names their points: the same steps as the parser's CSV."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Which operators of a graph communicate."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.ascend.out import phase_of

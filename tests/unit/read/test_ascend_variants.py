@@ -1,7 +1,5 @@
 """The same profile in other dress: packed, with CRLF, with a mark in front, with other names and orders of columns."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

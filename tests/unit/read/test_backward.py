@@ -1,7 +1,5 @@
 """The end of the backward pass in steps without recorded operators: by what the loop called."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.spool.backward import SOURCES, UNKNOWN, backward_ends

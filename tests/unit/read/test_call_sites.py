@@ -1,7 +1,5 @@
 """Where operators come from in the program, and the calls of cells, from events of a process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

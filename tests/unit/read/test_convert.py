@@ -1,7 +1,5 @@
 """A spool becomes tables: ranks, points, steps, stages, and the same files every time."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

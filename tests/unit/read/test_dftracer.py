@@ -1,7 +1,5 @@
 """Traces of DFTracer: an event a line, in two conventions of names; steps are what lies between blocks of computing."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The state of a run after its recording, however it ended, and what was not measured."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Operations and bytes of operators, beside the figures that other programs print for the same layers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Which forward operator a backward operator belongs to, by types in the order in which PyNative launched them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

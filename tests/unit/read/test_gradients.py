@@ -3,8 +3,6 @@
 The launches are those of real PyNative trainings of the same networks, in their order.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of

@@ -1,7 +1,5 @@
 """The launcher's samples: shares of the machine, cores of each process, and who is who."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a process of a command that did not end well was in at its end: from its spool into the manifest."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

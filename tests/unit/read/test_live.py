@@ -1,7 +1,5 @@
 """What the spool of a running training says about where its processes are."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

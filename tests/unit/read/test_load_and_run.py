@@ -1,7 +1,5 @@
 """Logs of load_and_run in each generation, and tables of its options."""
 
-from __future__ import annotations
-
 import pytest
 from stored_rows import rows
 

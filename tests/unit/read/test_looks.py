@@ -1,7 +1,5 @@
 """Looks at where a training waits become fetches of its steps: shares of looks, taken of the time between updates."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.spool.blocks import LEAST, TOGETHER, called_first, with_sampled_fetches

@@ -1,7 +1,5 @@
 """JSON of many small values is refused before it becomes thirty times as large, and rows before they are kept."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from minddata_files import write_feed

@@ -1,7 +1,5 @@
 """Files of MegEngine that are gzipped, or have a byte order mark in front, are the same files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """Static-graph profiles of every generation, and the scanner below them."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MegEngine's chrome timelines and memory files, as rows."""
 
-from __future__ import annotations
-
 import pytest
 from megengine_files import write
 

@@ -1,7 +1,5 @@
 """Files of MindSpore's dataset profiling: what they really look like, traps included."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Operators of a dataset graph from MindSpore's two files of it, damaged ones included."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

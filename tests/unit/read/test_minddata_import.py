@@ -1,7 +1,5 @@
 """A folder that MindSpore's dataset profiling left, read into a run."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """CPU and memory from MindSpore's CPU file, with the zero twins of 2.10 and without."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Timing blocks in logs, and their clock."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of MindSpore's op recorder, as it writes them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import SourceError

@@ -1,7 +1,5 @@
 """Steps and intervals that the program names itself."""
 
-from __future__ import annotations
-
 from pipeprof.read.spool.finish import finish
 from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.steps import find_steps

@@ -1,7 +1,5 @@
 """Operator executions: their step, their phase, and the points FP and BP."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution

@@ -1,7 +1,5 @@
 """Chrome traces of any program: pairs of events, asynchronous ones, no categories; and steps as the user names them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """A process's dataset iterators: operators, queues, service times, and what to say when there are none."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

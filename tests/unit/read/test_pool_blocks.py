@@ -1,7 +1,5 @@
 """Blocks out of the levels of a pool, which is sampled behind an allocation and before a release."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from pipeprof.read.mindspore_ops import Execution, PoolSample

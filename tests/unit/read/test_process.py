@@ -1,7 +1,5 @@
 """What one process left in the spool, whole or cut off."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

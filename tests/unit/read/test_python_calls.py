@@ -1,7 +1,5 @@
 """Timed calls of the user's Python as service times of operators: of a map with several functions, their sum for a row."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Samples to the account of CPU time: every part has its own, and they add up to what the machine was busy."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pace of a live run, from the newest part of its spool."""
 
-from __future__ import annotations
-
 import json
 import struct
 

@@ -1,7 +1,5 @@
 """JSON of rocprofv3: kernels, copies, calls of HIP, ranges of roctx; several agents."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of other programs become no more rows than they may, whichever reader takes them."""
 
-from __future__ import annotations
-
 import pytest
 from ascend_files import write_graph
 from kineto_files import training, write_trace

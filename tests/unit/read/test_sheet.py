@@ -1,7 +1,5 @@
 """CSV files of others are closed when nobody needs them, whatever is wrong with them."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a PyNative step did when, from hand-made sections. `data 5` awaits a batch, `gap 3` is time between sections."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution

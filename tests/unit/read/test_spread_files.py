@@ -1,7 +1,5 @@
 """Files of several ranks of any source are read in several processes, with the tables that one process writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

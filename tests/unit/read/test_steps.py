@@ -1,7 +1,5 @@
 """Where steps begin and end: one hand-made recording per style of loop. Every interval lasts 10, one after the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.spool.marks import OTHER_THREAD, Kind, Mark

@@ -1,7 +1,5 @@
 """The parts of a whole run exclude each other and add up to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Profiles of XLA (`*.xplane.pb`): the host's threads, and a device's lines of steps and operators."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

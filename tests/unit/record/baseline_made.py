@@ -1,7 +1,5 @@
 """Measures to save, and where they went."""
 
-from __future__ import annotations
-
 from pipeprof.record.measures import Measures, Repetition
 
 FINGERPRINT = {

@@ -1,7 +1,5 @@
 """A local S3 server, what a process needs to reach it, and a run to be stored there."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

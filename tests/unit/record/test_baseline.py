@@ -1,7 +1,5 @@
 """Baselines in a folder: what is saved comes back, and what cannot be trusted is refused by name."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Old jobs leave a baseline."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.record.baseline import DAY_NS, without_old

@@ -1,7 +1,5 @@
 """The history beside a baseline: one line per write, keyed by machine and environment."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

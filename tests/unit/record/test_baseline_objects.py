@@ -1,7 +1,5 @@
 """Baselines in object storage: against a real local S3 server, with the pointer written last."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """The folder for what can be made again."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

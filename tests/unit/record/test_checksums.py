@@ -1,7 +1,5 @@
 """A file of a run that is not as it was written is found, and named: cheaply when the run is opened, wholly on request."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """One file for each table: the same rows as before, at every moment, and only of a run that is whole."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A name of several commits judges nothing: whoever may push a tag would choose the base."""
 
-from __future__ import annotations
-
 import pytest
 from git_repository import GitRepository
 

@@ -1,7 +1,5 @@
 """What a git revision holds is read from git, whatever the working tree has."""
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 
 import pytest

@@ -1,7 +1,5 @@
 """Nothing is written or removed through a link that leads out of a folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import RunError

@@ -1,7 +1,5 @@
 """The lock of a run: held as long as its process lives, and by nobody else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

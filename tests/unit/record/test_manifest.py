@@ -1,7 +1,5 @@
 """`run.json`: whole at every moment, refused by name when it cannot be read."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

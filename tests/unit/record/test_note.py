@@ -1,7 +1,5 @@
 """Notes are stored as codes with values and worded where they are shown; sentences of an older pipeprof stay."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The login of a storage is looked for in a process of its own, which loads nothing of the current folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.record import object_account

@@ -1,7 +1,5 @@
 """Of writers of different things below one prefix, one at a time writes."""
 
-from __future__ import annotations
-
 import os
 import random
 import threading

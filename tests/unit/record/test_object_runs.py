@@ -1,7 +1,5 @@
 """Many runs below a prefix of a real local S3 server: the verbs answer as for a folder, with few requests."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import urllib.request

@@ -1,7 +1,5 @@
 """Google's and Azure's storage: runs and baselines against local servers of their kinds, and what can go wrong."""
 
-from __future__ import annotations
-
 import pytest
 from baseline_made import made
 from click.testing import CliRunner

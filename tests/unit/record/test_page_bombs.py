@@ -1,7 +1,5 @@
 """Small Parquet files that stand for much more, honest and lying, wherever one is read."""
 
-from __future__ import annotations
-
 import io
 import resource
 

@@ -1,7 +1,5 @@
 """Files of others: regular ones alone, and no further than a limit."""
 
-from __future__ import annotations
-
 import ast
 import gzip
 import os

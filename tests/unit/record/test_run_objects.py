@@ -1,7 +1,5 @@
 """Runs in object storage: pushed to a real local S3 server, read back as verified copies, and what can go wrong."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

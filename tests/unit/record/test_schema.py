@@ -1,7 +1,5 @@
 """The one place that says what the tables are."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 from every import every

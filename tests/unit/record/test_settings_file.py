@@ -1,7 +1,5 @@
 """Settings as a file: read back as they were written, and refused with what is wrong."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

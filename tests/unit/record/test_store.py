@@ -1,7 +1,5 @@
 """Parquet files of a run: exactly the schema, whole or not at all."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

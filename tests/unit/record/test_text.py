@@ -1,7 +1,5 @@
 """Names that are bytes and no text: shown and stored with escapes, and reachable for libraries that take text only."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

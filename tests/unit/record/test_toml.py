@@ -1,7 +1,5 @@
 """TOML that takes minutes, or ends in an error of the parser's own, is refused as no TOML."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

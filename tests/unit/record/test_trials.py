@@ -1,7 +1,5 @@
 """What `whatif` and `tune` measured of a training before, from their results beside a run."""
 
-from __future__ import annotations
-
 import json
 import os
 

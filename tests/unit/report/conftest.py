@@ -1,7 +1,5 @@
 """Runs to report: nothing recorded, one rank, two ranks, and one full of characters that mean something."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.record.run import NotMeasured

@@ -1,7 +1,5 @@
 """The answer that a report opens with, from rows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from itertools import pairwise

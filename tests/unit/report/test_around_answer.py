@@ -1,7 +1,5 @@
 """The words for what interrupts a training, and for one that becomes slower."""
 
-from __future__ import annotations
-
 import pytest
 from run_verdicts import answered
 

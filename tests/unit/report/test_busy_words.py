@@ -1,7 +1,5 @@
 """How busy a device is, as users read it."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

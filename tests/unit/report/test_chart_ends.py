@@ -1,7 +1,5 @@
 """What charts looked wrong of: steps of microseconds, samples beside the steps, sizes, counts, and one value far out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The charts of a run's page: what is drawn from which facts, and what is said where there are none."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Code on a page: in colours, copied as it was; and the path of a tuning as a picture."""
 
-from __future__ import annotations
-
 import html
 import re
 

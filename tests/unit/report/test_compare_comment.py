@@ -1,7 +1,5 @@
 """The comment on a pull request: ten lines that a stranger can read, then a fold with everything."""
 
-from __future__ import annotations
-
 import pytest
 from comparisons import EXIT, HOSTILE, comparison, edit, hostile, metric, setting, trust
 

@@ -1,7 +1,5 @@
 """The forms of a comparison for people and for CI: the same numbers, and no text that turns into markup."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from functools import partial

@@ -1,7 +1,5 @@
 """Every form of a comparison says what it was judged by, and what the change does to that."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """The charts of a comparison's page: their data are the comparison's, and a browser draws them."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import partial

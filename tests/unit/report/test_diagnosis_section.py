@@ -1,7 +1,5 @@
 """The first lines of the report."""
 
-from __future__ import annotations
-
 import pytest
 from run_verdicts import with_verdict
 from typed_rows import of_dicts

@@ -1,7 +1,5 @@
 """A document says the same in every format that people read, and its page opens in Chromium without a complaint."""
 
-from __future__ import annotations
-
 import html
 import re
 from html.parser import HTMLParser

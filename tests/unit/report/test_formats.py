@@ -1,7 +1,5 @@
 """The report in its formats: for terminals of any width, for GitHub, for programs."""
 
-from __future__ import annotations
-
 import io
 import json
 from copy import deepcopy

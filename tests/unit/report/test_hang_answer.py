@@ -1,7 +1,5 @@
 """The first screen of a training that stood still before its end."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of a history in a browser."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs of load_and_run are of inference: nothing is said of a training, and numbers are the same everywhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.read.foreign import import_path

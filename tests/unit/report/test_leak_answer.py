@@ -1,7 +1,5 @@
 """A leak is said before anything else, if it may ever matter."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report.answer import LEAST_BYTES, leaking

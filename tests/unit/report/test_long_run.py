@@ -1,7 +1,5 @@
 """The page of a long run on several ranks: what is thinned keeps its extremes, and the page says that it is thinned."""
 
-from __future__ import annotations
-
 import page_cost
 import pytest
 from chart_values import values

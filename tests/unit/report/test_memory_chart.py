@@ -1,7 +1,5 @@
 """The charts of blocks, of stacks, and communication in the stack of steps: what is drawn from which rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report import charts, html

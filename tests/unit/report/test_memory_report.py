@@ -1,7 +1,5 @@
 """The memory report: tables, JSON, and the lifetime chart."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree as ET
 

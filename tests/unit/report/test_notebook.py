@@ -1,7 +1,5 @@
 """What runs, tables and comparisons look like at a Python prompt and in a notebook; and misspelt names there."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.resources import files

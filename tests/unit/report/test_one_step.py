@@ -1,7 +1,5 @@
 """Operators of one chosen training step, in the operator table and in the report."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import UsageError

@@ -1,7 +1,5 @@
 """`pipeprof ops` on runs whose source gives operators only in sum."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

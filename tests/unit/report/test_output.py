@@ -1,7 +1,5 @@
 """Where a report may be written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

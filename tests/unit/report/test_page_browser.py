@@ -1,7 +1,5 @@
 """The page of a run in a real browser: Chromium, of the system."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import zlib

@@ -1,7 +1,5 @@
 """The pages of a dozen kinds of run in Chromium, at three widths, light and dark: `opened` says what is wrong with one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import megengine_files

@@ -1,7 +1,5 @@
 """The picture beside the answer: what limits is marked, by its name in the user's code, and the numbers are the answer's."""
 
-from __future__ import annotations
-
 import io
 import re
 from html import unescape

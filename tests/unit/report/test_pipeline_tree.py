@@ -1,7 +1,5 @@
 """The dataset graph as the report draws it: each operator below what consumes its rows, whatever its number."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report import html, markdown

@@ -1,7 +1,5 @@
 """The words for a process that takes the CPU of the training."""
 
-from __future__ import annotations
-
 import pytest
 from run_verdicts import answered
 

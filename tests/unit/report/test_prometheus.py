@@ -1,7 +1,5 @@
 """The metrics of a look, as Prometheus reads them."""
 
-from __future__ import annotations
-
 import socket
 from urllib.error import HTTPError
 from urllib.parse import urlsplit

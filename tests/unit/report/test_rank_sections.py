@@ -1,7 +1,5 @@
 """What the report says of ranks, communication, pipeline stages, queues, and operators known only in sum."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

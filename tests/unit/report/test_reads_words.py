@@ -1,7 +1,5 @@
 """A script that only reads batches: no screen speaks of a training, and the pipeline's own pace is said."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.record.run import Rank, Rep

@@ -1,7 +1,5 @@
 """Several repetitions: one number for a step on every screen, details of the least disturbed one, operators added up."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

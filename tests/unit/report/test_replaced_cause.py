@@ -1,7 +1,5 @@
 """A stage that went and one that came in its place are one cause."""
 
-from __future__ import annotations
-
 from pipeprof.report.words.comparison import _replacement, _text
 
 

@@ -1,7 +1,5 @@
 """What was run, and its warnings."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report.sections.run import run_section

@@ -1,7 +1,5 @@
 """How the share of waiting is said."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report.words.training import data_wait

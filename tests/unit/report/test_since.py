@@ -1,7 +1,5 @@
 """Since when the steps take as long as they do: the row of a page's first screen, and the mark in its step chart."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

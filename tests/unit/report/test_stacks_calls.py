@@ -1,7 +1,5 @@
 """Chains of calls in bounded memory: the same as in plain Python, in whatever order the executions are stored."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

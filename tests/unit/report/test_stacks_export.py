@@ -1,7 +1,5 @@
 """Folded text and speedscope's JSON."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`status` in words: one sentence per rank, for every code that there is."""
 
-from __future__ import annotations
-
 import json
 
 from click.testing import CliRunner

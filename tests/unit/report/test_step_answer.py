@@ -1,7 +1,5 @@
 """The answer where the step itself limits, or a rank of it, from what the verdict found."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report.answer import shape, step

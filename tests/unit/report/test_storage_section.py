@@ -1,7 +1,5 @@
 """What the report says about reading and caches."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest

@@ -1,7 +1,5 @@
 """The reader of other programs' traces finds the same in our trace as in the run."""
 
-from __future__ import annotations
-
 import random
 import resource
 from pathlib import Path

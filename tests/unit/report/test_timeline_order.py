@@ -1,7 +1,5 @@
 """Order and memory: rows in any order come out by time, and little is held."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

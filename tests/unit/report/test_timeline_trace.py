@@ -1,7 +1,5 @@
 """The trace: form, clock, choice, and that nothing is lost."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections import Counter

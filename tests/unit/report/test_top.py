@@ -1,7 +1,5 @@
 """`top`: what a look shows, and when the next one is."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """The result of a tuning for people: what is proven, with figures, in 80 columns."""
 
-from __future__ import annotations
-
 import pytest
 from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content

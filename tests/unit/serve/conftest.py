@@ -1,7 +1,5 @@
 """A folder of runs that is served: its runs, the server, and one that is recorded while it is looked at."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import threading

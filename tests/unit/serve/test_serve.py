@@ -1,7 +1,5 @@
 """`pipeprof serve`: a real server on a real socket, asked over HTTP and in a browser."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

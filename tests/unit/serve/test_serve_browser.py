@@ -1,7 +1,5 @@
 """The site in Chromium: what is recorded follows by itself, filters stay in the address, two ticks are compared."""
 
-from __future__ import annotations
-
 import pytest
 from layout import faults
 

@@ -1,7 +1,5 @@
 """Which changes of level are alerts, which of them are one, and that none has two names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """When a batch is tried in front of its maps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Candidates that nothing predicts: large rows of worker processes, MindSpore's threads, one NUMA node."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which caches are tried, and when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which call of a data loader is named: the innermost hot one that a user could change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

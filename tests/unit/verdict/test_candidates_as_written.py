@@ -1,7 +1,5 @@
 """What one argument of the script sets is tried together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeprof.verdict.candidate import Recorded

@@ -1,7 +1,5 @@
 """Which part of a run costs much, and when it is the answer."""
 
-from __future__ import annotations
-
 import pytest
 from typed_rows import of_dicts
 

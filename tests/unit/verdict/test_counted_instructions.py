@@ -1,7 +1,5 @@
 """Counted instructions: exact where they do not vary, else with their own noise; they inform unless the policy says more."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.verdict import judge

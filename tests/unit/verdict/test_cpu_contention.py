@@ -1,7 +1,5 @@
 """When a process of the job is said to take the CPU that the training needs."""
 
-from __future__ import annotations
-
 import pytest
 from typed_rows import of_dicts
 

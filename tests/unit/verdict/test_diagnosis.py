@@ -1,7 +1,5 @@
 """The verdict on the data pipeline, put together from rows of the queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Slower as it runs: a step, a drift or nothing, and what changed with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from typed_rows import of_dicts

@@ -1,7 +1,5 @@
 """Whether a limit of CPU time ended a command."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

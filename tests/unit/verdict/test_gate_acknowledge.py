@@ -1,7 +1,5 @@
 """Accepted regressions: shown, passed until their day, never more than was accepted."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.errors import UsageError

@@ -1,7 +1,5 @@
 """Change points: planted steps are found where they are, and what is no change is not called one."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

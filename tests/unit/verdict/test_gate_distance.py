@@ -1,7 +1,5 @@
 """Sides that lie so far apart that no test is needed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.report.words import gate

@@ -1,7 +1,5 @@
 """Which word a metric gets, and the worst of the primary ones."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

@@ -1,7 +1,5 @@
 """The pages of the gate are written by hand: they must name every key, default, prefix and exit code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """In which settings a policy departs from the defaults, and whether that lets more pass."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.verdict.gate.policy import Policy, read_policy

@@ -1,7 +1,5 @@
 """Looks planned within a budget, and sessions that cannot decide any more."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What must hold for any repetitions, and a second, plain implementation of the numbers that decide."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

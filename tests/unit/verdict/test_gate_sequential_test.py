@@ -1,7 +1,5 @@
 """Planned looks: each on the first repetitions, each decision once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The gate's formulas against hand-made numbers and SciPy's own tests."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whether a training stood still before its end, from what each rank was in at that time."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeprof.record.run import Rank, Rep

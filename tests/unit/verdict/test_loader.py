@@ -1,7 +1,5 @@
 """What other settings of a DataLoader bring: its stages take turns, in the loop or in each worker."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The verdict on growth: what could not be told is never steady."""
 
-from __future__ import annotations
-
 import pytest
 from typed_rows import of_dicts
 

@@ -1,7 +1,5 @@
 """Whether the steps have two lengths: both frequent, far apart, and hardly anything between them."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec

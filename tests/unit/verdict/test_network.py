@@ -1,7 +1,5 @@
 """What limits a training that is not input-bound, from rows of the queries."""
 
-from __future__ import annotations
-
 import pytest
 from typed_rows import of_dicts
 

@@ -1,7 +1,5 @@
 """The changes of an operator's settings that reports, `whatif` and `tune` choose from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a change of the pipeline would buy: the formulas, their limits, and what must hold for any pipeline."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import replace
 

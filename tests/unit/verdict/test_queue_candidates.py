@@ -1,7 +1,5 @@
 """Where polls limit the threads of a source: shallow queues, and worker processes of a map behind it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

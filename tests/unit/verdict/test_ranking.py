@@ -1,7 +1,5 @@
 """Which cause leads a run: by what it costs, whatever kind it is of."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from typed_rows import of_dicts

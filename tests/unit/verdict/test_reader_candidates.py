@@ -1,7 +1,5 @@
 """More workers for MindSpore's own readers, and which of them hand rows out in another order then."""
 
-from __future__ import annotations
-
 import pytest
 from mindspore_sources import source_classes
 

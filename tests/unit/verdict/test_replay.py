@@ -1,7 +1,5 @@
 """A step executed again: who waits for whom, S and its parts by hand, and what cannot be replayed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Each rule, verdict, kind and doubt at its thresholds. The numbers stand here once more: a changed one is seen."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

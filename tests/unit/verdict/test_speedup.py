@@ -1,7 +1,5 @@
 """When pairs of runs decide, when they show two speeds, and how often they say the wrong thing."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """What caches bring: a source of 4 ms a row that waits for files, maps of 2 and 1 ms, batches of 4, a loop of 10 ms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which rank holds the others up: planted ones are found and named with their size, noise is not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rank_rows import rows_of, stragglers

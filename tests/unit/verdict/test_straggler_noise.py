@@ -1,7 +1,5 @@
 """Ranks that are all alike: how often one of them is named. At most one run in a hundred may be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rank_rows import rows_of, stragglers

@@ -1,7 +1,5 @@
 """What is suggested at the stage that limits."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

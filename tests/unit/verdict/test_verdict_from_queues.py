@@ -1,7 +1,5 @@
 """The verdict from the fill of the queues alone."""
 
-from __future__ import annotations
-
 import pytest
 from minddata_files import op, pipeline_json, write_feed
 from typed_rows import of_dicts

@@ -1,7 +1,5 @@
 """What a rank waits for, from stacks that are made by hand."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

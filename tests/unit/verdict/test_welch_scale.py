@@ -1,7 +1,5 @@
 """Welch's degrees of freedom do not depend on the unit of what is compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
