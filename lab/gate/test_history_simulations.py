@@ -20,7 +20,7 @@ from pipeprof.verdict.gate.changes import Point, change_points
 pytestmark = pytest.mark.slow
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "gate" / "public" / "gha"
-REPETITIONS = Path(__file__).with_name("repetitions.csv")
+REPETITIONS = Path(__file__).parents[2] / "tests" / "gate" / "repetitions.csv"
 GITHUB = [name for name in ("github-action-benchmark", "hyper", "safetensors") if (PUBLIC / f"{name}.csv.gz").exists()]
 FALSE_PER_1000 = 1.0
 AFTER, BEFORE, NEAR = 40, 60, 5

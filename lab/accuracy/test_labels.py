@@ -8,12 +8,14 @@ from designed import chain, designed, find, two
 from drawn import drawn
 from labels import label, loads, poll_floor_ms
 from pipelines import Batch, Branch, Consumer, Map, Source, from_json, py, sort, to_json, wait
+from run_files import write as write_table
 from score import Answer, Scored, answer_of, summary, wilson
 from sink import CASES, simulate, write
 from truncate import first_steps
 
 from pipeprof.read.minddata import read_folder
 from pipeprof.record import store
+from pipeprof.record.run import Manifest, Run
 
 
 def test_the_slowest_stage_per_batch_is_the_bottleneck():
@@ -134,25 +136,31 @@ def test_wilson_intervals():
     assert (round(low, 3), round(high, 3)) == (0.888, 0.978)
 
 
-def run_of(make_run, steps):
-    step = [
-        {"step": n, "kind": "train", "start_ns": 10 * n, "end_ns": 10 * n + 10, "pipeline_id": 0, "in_window": False}
-        for n in range(steps)
-    ]
-    return make_run(
-        {
-            "step": step,
-            "fetch": [{"pipeline_id": 0, "fetch": n, "start_ns": 10 * n, "wait_ns": 3} for n in range(steps)],
-            "pipeline": [{"pipeline_id": 0, "role": "train", "created_ns": 0, "closed_ns": 10 * steps}],
-            "pipeline_op": [{"pipeline_id": 0, "op_id": 0, "op_type": "BatchOp"}],
-            "queue": [{"pipeline_id": 0, "op_id": 0, "t_ns": 7 * n, "depth": 1, "capacity": 4} for n in range(steps)],
-            "stage": [{"stage": "steady", "start_ns": 10, "dur_ns": 10 * steps - 10}],
-        }
-    )
+@pytest.fixture
+def run_of(tmp_path):
+    """`run_of(steps)` writes a run of so many steps of 10 ns."""
+
+    def made(steps):
+        run = Run(tmp_path / "run", Manifest(run_id="x", started_at="2026-01-01T00:00:00Z", pipeprof_version="0"))
+        run.path.mkdir()
+        numbers = range(steps)
+        starts, ids = [10 * n for n in numbers], [0] * steps
+        write_table(run, "step", step=numbers, kind=["train"] * steps, start_ns=starts, end_ns=[at + 10 for at in starts],
+                    pipeline_id=ids, in_window=[False] * steps)  # fmt: skip
+        write_table(run, "fetch", pipeline_id=ids, fetch=numbers, start_ns=starts, wait_ns=[3] * steps)
+        write_table(run, "pipeline", pipeline_id=[0], role=["train"], created_ns=[0], closed_ns=[10 * steps])
+        write_table(run, "pipeline_op", pipeline_id=[0], op_id=[0], op_type=["BatchOp"])
+        write_table(run, "queue", pipeline_id=ids, op_id=ids, t_ns=[7 * n for n in numbers], depth=[1] * steps,
+                    capacity=[4] * steps)  # fmt: skip
+        write_table(run, "stage", stage=["steady"], start_ns=[10], dur_ns=[10 * steps - 10])
+        run.save()
+        return run
+
+    return made
 
 
-def test_first_steps_ends_every_table_there(make_run):
-    run = run_of(make_run, 20)
+def test_first_steps_ends_every_table_there(run_of):
+    run = run_of(20)
     first_steps(run, 10)
     rows = {table: store.read(run, table).to_pylist() for table in ("step", "fetch", "queue", "stage", "pipeline")}
     assert [len(rows[table]) for table in ("step", "fetch", "queue")] == [10, 10, 15]
@@ -161,14 +169,14 @@ def test_first_steps_ends_every_table_there(make_run):
     assert len(store.read(run, "pipeline_op")) == 1
 
 
-def test_first_steps_leaves_a_short_run_alone(make_run):
-    run = run_of(make_run, 10)
+def test_first_steps_leaves_a_short_run_alone(run_of):
+    run = run_of(10)
     first_steps(run, 10)
     assert len(store.read(run, "queue")) == 10
 
 
-def test_archives_are_the_same_bytes_and_hold_the_same_rows(make_run, tmp_path):
-    run = run_of(make_run, 20)
+def test_archives_are_the_same_bytes_and_hold_the_same_rows(run_of, tmp_path):
+    run = run_of(20)
     sizes = [pack(run.path, tmp_path / name) for name in ("a.tar.xz", "b.tar.xz")]
     assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()
     assert sizes[0] < 40 * 1024
