@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from pipeprof.experiment.pairs.facts import plan_line, standing_line
 from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, starts_of, steady_rate
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record.plain_file import replacing
 from pipeprof.record.text import printable_all
 from pipeprof.units import format_bytes
 from pipeprof.verdict.speedup import answer_of
@@ -195,10 +195,8 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file whole: to a temporary name, then renamed. Raises MeasureError when it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(json_text(content), encoding="utf-8")
-        temporary.replace(path)
+        with replacing(path) as temporary:
+            temporary.write_text(json_text(content), encoding="utf-8")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise MeasureError(f"cannot write `{path}`: {error.strerror}", "free some space; the runs are kept") from error

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.plain_file import read_file, remove
+from pipeprof.record.plain_file import read_file, remove, replacing
 
 Kept = TypeVar("Kept")
 
@@ -79,32 +78,21 @@ def recall(path: Path, kind: type[Kept], most_bytes: int) -> Kept | None:
 def remember(path: Path, value: Any) -> None:
     """Write a value as JSON, whole or not at all; where that fails it will be made again."""
     encoded = msgspec.json.encode(value)
-    write_whole(path, lambda temporary: temporary.write_bytes(encoded))
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Have a file of the cache written under another name, then give it its own; nothing is left where that fails."""
-    temporary = None
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            temporary = Path(file.name)
-        write(temporary)
-        temporary.replace(path)
-        return
-    if temporary is not None:
-        temporary.unlink(missing_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(encoded)
 
 
 def forget(folder: Path, most: float = math.inf, unused_s: float = math.inf) -> None:
     """Remove what lies in a folder of the cache but the `most` used last, and what nobody has used for `unused_s`.
 
-    What is being written has a name with a dot in front, or ends with `.tmp`: it counts as left after a day.
+    What is being written has a dot in front of its name: it counts as left after a day.
     """
     with contextlib.suppress(OSError):
         now = time.time()
         ages = {path: now - path.stat().st_mtime for path in folder.iterdir()}
-        unfinished = {path for path in ages if path.name.startswith(".") or path.suffix == ".tmp"}
+        unfinished = {path for path in ages if path.name.startswith(".")}
         whole = sorted(ages.keys() - unfinished, key=ages.__getitem__)
         old = [path for place, path in enumerate(whole) if place >= most or ages[path] > unused_s]
         for path in (*old, *(path for path in unfinished if ages[path] > _LEFT_S)):

@@ -9,7 +9,6 @@ behind that nothing reads any more, and the next one removes them.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,7 @@ from pipeprof.errors import RunError
 from pipeprof.record import checksums, limits, lock, store
 from pipeprof.record.document import COMPACT
 from pipeprof.record.lock import being_recorded
-from pipeprof.record.plain_file import sync
+from pipeprof.record.plain_file import replacing, sync
 from pipeprof.record.run import Share, is_compact, load
 from pipeprof.record.schema import BY_NAME, PARTITIONS, TABLES
 from pipeprof.record.text import reachable
@@ -114,24 +113,20 @@ def _write(run: Run, table: str, pieces: Iterable[pa.Table]) -> None:
     folder = run.path / table
     for left in folder.glob(f".{COMPACT}.*.tmp"):  # of a compaction that was killed
         left.unlink(missing_ok=True)
-    temporary = folder / f".{COMPACT}.{os.getpid()}.tmp"
     rows = 0
     try:
-        with pq.ParquetWriter(reachable(temporary), schema_of(table), compression="zstd") as writer:
-            for data in pieces:
-                writer.write_table(data, row_group_size=store.ROWS_PER_GROUP)
-                rows += data.num_rows
-        _refuse_other_number(run, table, rows, temporary.stat().st_size)
-        sync(temporary)
-        temporary.replace(folder / COMPACT)
+        with replacing(folder / COMPACT, durable=True) as temporary:
+            with pq.ParquetWriter(reachable(temporary), schema_of(table), compression="zstd") as writer:
+                for data in pieces:
+                    writer.write_table(data, row_group_size=store.ROWS_PER_GROUP)
+                    rows += data.num_rows
+            _refuse_other_number(run, table, rows, temporary.stat().st_size)
         sync(folder)
     except OSError as error:
         raise RunError(
             f"cannot write `{folder / COMPACT}`: {error.strerror or error}",
             "free some space, then run the same command again; the run was left as it is",
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _pieces(run: Run, table: str) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ from pipeprof.record.schema import BY_NAME
 
 _NAMED = 3  # foreign files in an error
 _SPOOLS = (SPOOL, f".{SPOOL}")  # the second one while it is removed; what MindSpore writes there has any name
-_OWN = re.compile(rf"{re.escape(MANIFEST)}|{LOCK}|\.{re.escape(MANIFEST)}\.\d+|\.claim-[0-9a-f-]+")
+_OWN = re.compile(rf"{re.escape(MANIFEST)}|{LOCK}|\.{re.escape(MANIFEST)}\.\d+\.tmp|\.claim-[0-9a-f-]+")
 _LEFT = re.compile(r"\..*\.tmp")  # of a table that was being written
 
 

@@ -13,6 +13,7 @@ import io
 import os
 import shutil
 import stat
+import threading
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -60,6 +61,24 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A name beside a file to write to, which becomes the file at the end; where that fails nothing is left of it.
+
+    `durable`: it is on the disk before it gets the name of the file.
+    """
+    temporary = path.with_name(f".{path.name}.{threading.get_native_id()}.tmp")
+    try:
+        yield temporary
+        if durable:
+            sync(temporary)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def refuse_outside(path: Path, folder: Path | None) -> None:

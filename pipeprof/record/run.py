@@ -17,7 +17,7 @@ from pipeprof.record import limits
 from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, COMPACT, PartName, Sha256, decode_document, is_rank_part, is_table_file
 from pipeprof.record.note import Note, sentence
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.plain_file import read_file, replacing
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
 from pipeprof.record.whereabouts import Last  # noqa: TC001 - read when the manifest is
@@ -309,15 +309,10 @@ class Run:
         except UnicodeEncodeError:  # a name that is bytes and no text
             encoded = msgspec.json.encode(printable_all(msgspec.to_builtins(self.manifest)))
         text = msgspec.json.format(encoded, indent=2)
-        temporary = self.path / f".{MANIFEST}.{os.getpid()}"
         try:
-            with temporary.open("wb") as file:
-                file.write(text + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / MANIFEST)
+            with replacing(self.path / MANIFEST, durable=True) as temporary:
+                temporary.write_bytes(text + b"\n")
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise RunError(
                 f"cannot write `{self.path / MANIFEST}`: {error.strerror}", "free some space, then open the run again"
             ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record import pages
+from pipeprof.record.plain_file import replacing
 from pipeprof.record.run import is_compact
 from pipeprof.record.schema import BY_NAME, PARTITIONS
 from pipeprof.record.text import printable_all, reachable
@@ -50,14 +50,11 @@ def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part:
     """As `write`, from an Arrow table that already has the table's schema."""
     folder = partition(run, table, rep, rank)
     final = folder / part_name(part)
-    temporary = folder / f".{final.stem}.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(data, reachable(temporary), compression="zstd", row_group_size=ROWS_PER_GROUP)
-        temporary.replace(final)
+        with replacing(final) as temporary:
+            pq.write_table(data, reachable(temporary), compression="zstd", row_group_size=ROWS_PER_GROUP)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise not_written(final, error) from error
     return int(data.num_rows)
 

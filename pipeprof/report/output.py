@@ -12,6 +12,7 @@ import click
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import line
+from pipeprof.record.plain_file import replacing
 
 PLAIN_WIDTH = 120  # columns of what no terminal shows
 _CHOSEN = {"colours": True}
@@ -39,13 +40,10 @@ def write_text(text: str, output: Path | None) -> None:
 @contextlib.contextmanager
 def written_whole(output: Path) -> Iterator[Path]:
     """A name beside the file to write to, which becomes the file at the end. Raises UsageError when that cannot be."""
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        yield temporary
-        temporary.replace(output)
+        with replacing(output) as temporary:
+            yield temporary
     except OSError as error:
-        with contextlib.suppress(OSError):  # where there is no such folder there is nothing to remove
-            temporary.unlink()
         raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error
 
 

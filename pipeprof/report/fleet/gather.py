@@ -25,13 +25,14 @@ import pyarrow.parquet as pq
 from pipeprof import cluster
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
-from pipeprof.record.cache import cache_folder, forget, write_whole
+from pipeprof.record.cache import cache_folder, forget
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
 from pipeprof.record.lock import is_running
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.object_runs import HALF, READERS, add_rollup, glimpsed, runs_below
 from pipeprof.record.objects import StorageError, below, escaped, without_secrets
+from pipeprof.record.plain_file import replacing
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import copied, storage_of
 from pipeprof.record.text import printable, reachable
@@ -312,10 +313,10 @@ def _write(parts: list[pa.Table], path: Path) -> None:
     """Write an index whole or not at all; where that fails its runs are asked again."""
     rows = pa.concat_tables(parts).replace_schema_metadata({_MARK: _mark()})
     rows = rows.filter(pc.is_valid(rows.column("seen")))
-    with contextlib.suppress(pa.ArrowException):
-        write_whole(
-            path, lambda new: pq.write_table(rows, reachable(new), compression="zstd", write_page_checksum=True)
-        )
+    with contextlib.suppress(OSError, pa.ArrowException):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            pq.write_table(rows, reachable(temporary), compression="zstd", write_page_checksum=True)
         forget(path.parent, MOST_INDEXES)
 
 

@@ -29,13 +29,21 @@ def test_what_is_damaged_counts_as_not_there(tmp_path, damaged):
 
 
 def test_what_was_used_last_stays_and_what_is_being_written_has_a_day(tmp_path):
-    ages_s = {"new": 10, "middle": 20, "old": 30, ".half": 3600, "half.tmp": 3600, ".left": 90_000, "left.tmp": 90_000}
+    ages_s = {
+        "new": 10,
+        "middle": 20,
+        "old": 30,
+        ".half": 3600,
+        ".half.tmp": 3600,
+        ".left": 90_000,
+        ".left.tmp": 90_000,
+    }
     now = time.time()
     for name, age_s in ages_s.items():
         path = tmp_path / name
         path.write_text("x", encoding="utf-8") if name.endswith(".tmp") else path.mkdir()
         os.utime(path, (now - age_s, now - age_s))
     forget(tmp_path, 2)
-    assert {path.name for path in tmp_path.iterdir()} == {"new", "middle", ".half", "half.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "middle", ".half", ".half.tmp"}
     forget(tmp_path, unused_s=15)
-    assert {path.name for path in tmp_path.iterdir()} == {"new", ".half", "half.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"new", ".half", ".half.tmp"}
