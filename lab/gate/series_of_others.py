@@ -3,10 +3,10 @@
     pip download --no-deps -d WHEELS markdown-it-py==VERSION   # each of them, and mdurl and attrs
     python lab/gate/series_of_others.py counts WHEELS series.json     # goes on where it stopped; on any machine
     python lab/gate/series_of_others.py times WHEELS series.json
-    python lab/gate/series_of_others.py judge series.json [--otava PYTHON]
+    python lab/gate/series_of_others.py judge series.json [--otava PYTHON] [--asv PYTHON]
 
 Two processes of each release count the instructions of the map for each row, as `ab` and `collect --reps` count them;
-five others time passes over all rows. No training runs around it. Each release is judged against the one before, by
+ten others time passes over all rows. What was measured is in series_of_others.json. No training runs around it. Each release is judged against the one before, by
 each tool's rule. SAID: releases whose changelog says that parsing became faster, written down
 before anything was measured. A release whose functions are all compiled to the same code is a false find for certain.
 """
@@ -24,13 +24,9 @@ import zipfile
 from pathlib import Path
 from statistics import median
 
-from scipy import stats
-
-from pipeprof.verdict import judge
-
 SAID = ("0.5.0", "1.0.0b1", "3.0.0", "4.0.0", "4.3.0")
 COUNTED = {"metrics": {"instructions": "decides"}}
-PROCESSES, PASSES = 5, 12
+PROCESSES, PASSES = 10, 12
 TEXTS = (
     "# Title {n}\n\nA *short* paragraph with `code` and a [link](https://example.org/{n}).\n",
     "- one {n}\n- two\n  - three\n\n1. first\n2. second & third\n",
@@ -68,7 +64,7 @@ def times():
         began = time.perf_counter()
         for row in ROWS:
             parser.parse(row)
-        found.append(time.perf_counter() - began)
+        found.append(round(time.perf_counter() - began, 6))
     return found
 
 
@@ -122,12 +118,14 @@ def measure(wheels, target, *, timed):
             found.append(json.loads(done.stdout))
         else:
             series.setdefault(version, {})[kind] = found
-            target.write_text(json.dumps(series))
+            target.write_text(json.dumps(series, separators=(",", ":")) + "\n")
             print(version, kind, flush=True)
 
 
 def on_counts(series, names):
     """Rule -> release -> ratio to the one before, where it says that it changed."""
+    from pipeprof.verdict import judge
+
     middle = {name: median(series[name]["counts"][0]["rows"]) for name in names}
     says = {}
     for before, version in itertools.pairwise(names):
@@ -142,15 +140,22 @@ def on_counts(series, names):
 
 def on_times(series, names):
     """The same of the rules of times."""
-    says = {name: {} for name in ("pipeprof, 5 runs, as if in one job", "github-action-benchmark: x 2.0, 1 run",
-                                  "asv: x 1.1 and Mann-Whitney .002, 2 runs", "benchstat: Mann-Whitney .05, 5 runs")}  # fmt: skip
-    ours, action, asv, benchstat = says.values()
+    from scipy import stats
+
+    from pipeprof.verdict import Samples, judge
+
+    says = {name: {} for name in ("pipeprof, 10 runs, each release a job of its own", "pipeprof, 10 runs, as if in one job", "github-action-benchmark: x 2.0, 1 run",
+                                  "asv: x 1.1 and Mann-Whitney .002, 2 runs", "benchstat: Mann-Whitney .05, 10 runs")}  # fmt: skip
+    across, ours, action, asv, benchstat = says.values()
     middle = {name: [median(one) for one in series[name]["times"]] for name in names}
     for before, version in itertools.pairwise(names):
         sides = [{"step_time_median": [1e9 * one for one in middle[name]]} for name in (before, version)]
-        verdict = judge(*sides).metric("step_time_median")
-        if verdict.verdict in ("regressed", "improved"):
-            ours[version] = verdict.ratio
+        jobs = [{name: Samples(values, jobs=[job] * len(values)) for name, values in side.items()}
+                for side, job in zip(sides, (before, version), strict=True)]  # fmt: skip
+        for said, two in ((ours, sides), (across, jobs)):
+            verdict = judge(*two).metric("step_time_median")
+            if verdict.verdict in ("regressed", "improved"):
+                said[version] = verdict.ratio
         if middle[version][0] > 2.0 * middle[before][0]:
             action[version] = middle[version][0] / middle[before][0]
         pooled = [[second for one in series[name]["times"][:2] for second in one] for name in (before, version)]
@@ -173,15 +178,27 @@ def by_otava(python, values, names):
     return {names[at]: values[names[at]] / values[names[at - 1]] for at in json.loads(done.stdout)}
 
 
-def told(series, otava):
+def by_asv(python, values, names):
+    """The steps that asv sees in a series of medians."""
+    script = (
+        "import json, sys; from asv.step_detect import detect_steps; "
+        "print(json.dumps([one[:3] for one in detect_steps(json.load(sys.stdin))]))"
+    )
+    given = json.dumps([values[name] for name in names])
+    done = subprocess.run([python, "-c", script], input=given, capture_output=True, text=True, check=True)
+    return {names[new[0]]: new[2] / old[2] for old, new in itertools.pairwise(json.loads(done.stdout))}
+
+
+def told(series, otava, asv):
     """Prints how each program does."""
     for kind, judged in (("counts", on_counts), ("times", on_times)):
         names = sorted((name for name, found in series.items() if kind in found and "counts" in found), key=order)
         if len(names) < 2:
             continue
         says, values = judged(series, names)
-        if otava:
-            says[f"Otava on these {kind}"] = by_otava(otava, values, names)
+        for program, python, find in (("Otava", otava, by_otava), ("asv's step detection", asv, by_asv)):
+            if python:
+                says[f"{program} on these {kind}"] = find(python, values, names)
         code = {name: series[name]["counts"][0]["code"] for name in names}
         same = {new for old, new in itertools.pairwise(names) if code[old] == code[new]}
         known = [name for name in SAID if name in names]
@@ -207,7 +224,7 @@ def told(series, otava):
         else:
             spread = [max(m) / min(m) for m in ([median(one) for one in series[name]["times"]] for name in names)]
             print(
-                f"\nSlowest of five processes of a release beside its fastest: median x{median(spread):.2f}, worst x{max(spread):.2f}"
+                f"\nSlowest of ten processes of a release beside its fastest: median x{median(spread):.2f}, worst x{max(spread):.2f}"
             )
 
 
@@ -225,9 +242,10 @@ def main():
     parser.add_argument("what", choices=["counts", "times", "judge"])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--otava", help="a Python that has apache-otava")
+    parser.add_argument("--asv", help="a Python that has asv")
     options = parser.parse_args()
     if options.what == "judge":
-        told(json.loads(options.files[0].read_text()), options.otava)
+        told(json.loads(options.files[0].read_text()), options.otava, options.asv)
     else:
         measure(*options.files, timed=options.what == "times")
 
