@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeprof import escape
+from pipeprof.collect import fingerprint
 from pipeprof.collect.cgroup import kills_in, memory_events
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
@@ -236,7 +237,11 @@ def _drain_signals(watched: set[signal.Signals]) -> bool:
 
 
 def _launch_facts(run_id: str | None) -> dict[str, object]:
-    return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns(), "pid": os.getpid(), "run_id": run_id}
+    calibration_ns = fingerprint.calibration_ns()  # before the repetition begins
+    return {
+        "monotonic": time.monotonic_ns(), "realtime": time.time_ns(), "pid": os.getpid(), "run_id": run_id,
+        "calibration_ns": calibration_ns,
+    }  # fmt: skip
 
 
 def _is_anothers(spool: Path, run_id: str | None) -> bool:

@@ -135,16 +135,22 @@ def _placed(entry: dict[str, Any], base: Measures, new: Measures) -> dict[str, A
 def _samples(side: Measures, name: str) -> dict[str, Samples]:
     """Every metric with places and jobs; a repetition whose job is not known is in a job of its own side.
 
+    A job's calibration is the fastest of its repetitions.
     Places count from 0 over all repetitions of the side: of two with the same `order` the one named first goes first.
     """
     places = {rep: at for at, rep in enumerate(sorted(side.reps, key=lambda rep: (side.reps[rep].order, rep)))}
     jobs = {rep: about.job or f"{NO_JOB} {name}" for rep, about in side.reps.items()}
+    fastest: dict[str, int] = {}  # calibration of each job
+    for rep, about in side.reps.items():
+        if about.calibration_ns:
+            fastest[jobs[rep]] = min(about.calibration_ns, fastest.get(jobs[rep], about.calibration_ns))
     samples = {}
     for metric, values in side.values.items():
         reps = sorted(values, key=places.__getitem__)
         samples[metric] = Samples(
-            tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps)
-        )
+            tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps),
+            tuple(fastest.get(jobs[rep]) for rep in reps),
+        )  # fmt: skip
     return samples
 
 

@@ -44,7 +44,10 @@ def measure(run: Run) -> Measures:
     measures = Measures(
         label=run.name, workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
         created_at=manifest.started_at, notes=_notes(run, len(ended_well)),
-        reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in ended_well.items()},
+        reps={
+            number: Repetition(order=rep.zero_realtime_ns, job=manifest.job, calibration_ns=rep.calibration_ns)
+            for number, rep in ended_well.items()
+        },
         command=list(manifest.command), run_ids=[manifest.run_id],
     )  # fmt: skip
     with Engine.open(run) as engine:

@@ -45,6 +45,7 @@ _SCHEMA = pa.schema(
         pa.field("value", pa.float64(), nullable=False),
     ]
 )
+_SPEED = pa.field("calibration_ns", pa.int64())  # a column that is there when any repetition has it
 
 
 class NoBaselineError(RunError):
@@ -229,13 +230,16 @@ def _check(measures: Measures) -> None:
 
 def _values_bytes(measures: Measures) -> bytes:
     rows = [
-        (metric, rep, measures.reps[rep].order, measures.reps[rep].job, float(values[rep]))
+        (metric, rep, about.order, about.job, float(values[rep]), about.calibration_ns)
         for metric, values in sorted(measures.values.items())
-        for rep in sorted(values)
+        for rep, about in sorted(measures.reps.items())
+        if rep in values
     ]
     columns = zip(*rows, strict=True)
+    speeds = any(rep.calibration_ns is not None for rep in measures.reps.values())
+    schema = _SCHEMA.append(_SPEED) if speeds else _SCHEMA
     table = pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)], schema=schema
     )
     sink = io.BytesIO()
     pq.write_table(
@@ -258,14 +262,15 @@ def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int
     there = metadata.schema.to_arrow_schema()
     texts = [field.name for field in there if field.type == pa.string()]
     file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)  # a long text may be that of every row
-    table = file.read(use_threads=False).select(_SCHEMA.names)
-    for field, stored in zip(_SCHEMA, table.schema, strict=True):
+    schema = _SCHEMA.append(_SPEED) if _SPEED.name in there.names else _SCHEMA
+    table = file.read(use_threads=False).select(schema.names)
+    for field, stored in zip(schema, table.schema, strict=True):
         kind = stored.type.value_type if pa.types.is_dictionary(stored.type) else stored.type
         if kind != field.type or (not field.nullable and table.column(field.name).null_count):
             raise ValueError(f"column `{field.name}` of `{VALUES}` holds {kind}, or nothing, expected {field.type}")
-    columns = [_unpacked(table.column(name)) for name in _SCHEMA.names]
-    for metric, rep, order, job, value in zip(*columns, strict=True):
-        reps.setdefault(rep, Repetition(order=order, job=job))
+    columns = [_unpacked(table.column(name)) for name in schema.names]
+    for metric, rep, order, job, value, *speed in zip(*columns, strict=True):
+        reps.setdefault(rep, Repetition(order=order, job=job, calibration_ns=speed[0] if speed else None))
         values.setdefault(metric, {})[rep] = value
     return dict(sorted(reps.items())), values
 

@@ -19,11 +19,12 @@ class Repetition(msgspec.Struct, kw_only=True):
     """Where and when one repetition was measured.
 
     `order`: position in time, over both sides when they were interleaved. `job`: one host between two boots, or one CI
-    job; None when not known.
+    job; None when not known. `calibration_ns`: CPU time of a fixed loop on that machine; None when not known.
     """
 
     order: int
     job: str | None = None
+    calibration_ns: int | None = None
 
 
 class Measures(msgspec.Struct, kw_only=True):

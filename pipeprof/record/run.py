@@ -97,6 +97,7 @@ class Rep(msgspec.Struct, kw_only=True):
     `oom_kills`: processes that the kernel ended for lack of memory meanwhile, of the job's control group where that
     tells, else of the machine; None: it does not tell. `cpu_s`: CPU time that the command and those that it waited for
     had used; `cpu_limit_s`: how much a process was allowed (`ulimit -t`); None: no limit.
+    `calibration_ns`: how fast the machine was just before (`fingerprint.calibration_ns`).
     """
 
     rep: Number
@@ -108,6 +109,7 @@ class Rep(msgspec.Struct, kw_only=True):
     oom_kills: Count | None = None
     cpu_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
     cpu_limit_s: Count | None = None
+    calibration_ns: Count | None = None
     ranks: list[Rank] = []
 
 

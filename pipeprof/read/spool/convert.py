@@ -84,6 +84,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=over - zero, exit_code=ended.get("status"),
         oom_kills=ended.get("oom_kills"), cpu_s=ended.get("cpu_s"), cpu_limit_s=ended.get("cpu_limit_s"),
+        calibration_ns=launch.get("calibration_ns"),
     )  # fmt: skip
     if entry.exit_code:
         entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)

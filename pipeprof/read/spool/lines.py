@@ -301,7 +301,7 @@ _LAUNCH = _record(
     {
         "monotonic": At | None, "realtime": At | None, "run_id": str | None, "status": Status | None,
         "problem": str | None, "reason": str | None, "oom_kills": Count | None,
-        "cpu_s": Spent | None, "cpu_limit_s": Count | None,
+        "cpu_s": Spent | None, "cpu_limit_s": Count | None, "calibration_ns": Count | None,
     },
 )  # fmt: skip
 # The exception that ended a process.

@@ -27,7 +27,10 @@ SAID = {
     "regressed": "worse", "improved": "better", "unchanged": "same", "acknowledged": "worse, accepted",
     "inconclusive": "too noisy to tell", "incomparable": "not comparable", "missing": "not measured",
 }  # fmt: skip
-OPEN = {"few_jobs": "too early to tell", "few_repetitions": "too few repetitions", "few_left": "too few repetitions"}
+OPEN = {
+    "few_jobs": "too early to tell", "few_repetitions": "too few repetitions", "few_left": "too few repetitions",
+    "other_speed": "another machine speed",
+}  # fmt: skip
 HEAD = ("measured", "before", "with this change", "difference", "")
 FINE = ("unchanged", "improved", "acknowledged")
 
@@ -158,10 +161,10 @@ def _said(metric: Metric) -> str:
     return why_open or SAID.get(metric["verdict"], plain(metric["verdict"]))
 
 
-def _warm_up(metric: Metric) -> Mapping[str, Any] | None:
-    """The jobs that a stored baseline has and needs, while they are too few to know how far jobs differ."""
+def _across_jobs(metric: Metric) -> Mapping[str, Any] | None:
+    """Why only large changes count against a stored baseline: too few jobs, or none on a machine of this speed."""
     facts = metric.get("reason_facts") or []
-    return next((fact for fact in facts if fact.get("code") == "few_jobs"), None)
+    return next((fact for fact in facts if fact.get("code") in ("few_jobs", "other_speed")), None)
 
 
 def _cause(content: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -237,7 +240,12 @@ def _undecided(content: Mapping[str, Any]) -> str:
         )
     if rows.undecided_and_red(content):
         return f"measure it again, with more {more_of} or on a quieter machine: `fail-on` names inconclusive here."
-    facts = next(filter(None, map(_warm_up, content["metrics"])), None)
+    facts = next(filter(None, map(_across_jobs, content["metrics"])), None)
+    if facts and facts["code"] == "other_speed":
+        return (
+            f"nothing. A calibration loop took {facts.get('ratio'):.2f}x as long on this runner as in the jobs of the "
+            f"baseline, none of which is of this speed: only changes above {_percent(facts.get('limit'))} fail."
+        )
     if facts:
         return (
             f"nothing. {facts.get('jobs')} of {facts.get('needed')} jobs are collected; until then only changes above "

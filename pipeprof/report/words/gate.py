@@ -91,6 +91,14 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"base and new are from different CI jobs, so the change is compared with the spread of the {facts['jobs']} "
         "jobs of base"
     ),
+    "other_speed": lambda facts: (
+        f"the calibration loop took {facts['ratio']:.2f}x as long as in the jobs of base, so the machines "
+        f"differ in speed: only changes above {facts['limit'] * 100:.0f} % count"
+    ),
+    "other_speed_left_out": lambda facts: (
+        f"{format_count(facts['jobs'], 'job')} of base on machines of another speed "
+        f"{'is' if facts['jobs'] == 1 else 'are'} left out"
+    ),
     "other_jobs_left_out": lambda facts: (
         f"{format_count(facts['left_out'], 'repetition')} of other CI jobs {'is' if facts['left_out'] == 1 else 'are'} "
         "left out"

@@ -20,23 +20,29 @@ if TYPE_CHECKING:
 
 WARM_UP = 0.30  # a change that counts while there are too few past jobs
 JOB_SPREAD = 0.06  # standard deviation of the logarithm from job to job that is assumed meanwhile
+SAME_SPEED = 1.15  # machines whose calibration loops differ by at most this factor are of one class
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Which repetitions of each side are compared, and how: `reasons` say why none are, when `how` is None."""
+    """Which repetitions of each side are compared, and how: `reasons` say why none are, when `how` is None.
+
+    `limit`: the least change that counts with "few_jobs".
+    """
 
     base: NDArray[np.bool_]
     new: NDArray[np.bool_]
     how: str | None
     reasons: tuple[Note, ...] = ()
+    limit: float = WARM_UP
 
 
-def compared(base: Samples, new: Samples, policy: Policy) -> Compared:
+def compared(base: Samples, new: Samples, policy: Policy, *, timed: bool = False) -> Compared:
     """Repetitions that can be compared: those of jobs that both sides share; without such, all, if past jobs suffice.
 
     `how`: "job" (one job, or jobs unknown on both sides), "blocks" (several shared jobs), "jobs" (different ones),
-    "few_jobs" (different ones, too few to know how far jobs differ: only very large changes count).
+    "few_jobs" (different ones, too few to know how far jobs differ: only very large changes count). A `timed` metric
+    of different jobs is compared with those on machines as fast as that of new.
     """
     every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
     if min(len(base.values), len(new.values)) < policy.least_reps:
@@ -47,10 +53,31 @@ def compared(base: Samples, new: Samples, policy: Policy) -> Compared:
         return Compared(*every, "job")
     if set(base.jobs) & set(new.jobs):
         return _shared(base, new, policy)
-    past = len(set(base.jobs))
+    return _across(base, new, policy, _ratios(base, new) if timed else np.ones(len(base.values)))
+
+
+def _ratios(base: Samples, new: Samples) -> NDArray[np.float64]:
+    """Calibration of new / that of each repetition of base; 1 where either is not known."""
+    known = [one for one in new.calibration if one]
+    now = float(np.median(known)) if known else 0.0
+    return np.array([now / one if one and now else 1.0 for one in base.calibration or (None,) * len(base.values)])
+
+
+def _across(base: Samples, new: Samples, policy: Policy, ratios: NDArray[np.float64]) -> Compared:
+    """Of different jobs. `ratios`: how many times as long the calibration loop takes in new, for each one of base."""
+    of_class, all_new = np.maximum(ratios, 1 / ratios) <= SAME_SPEED, np.ones(len(new.values), dtype=bool)
+    jobs = np.asarray(base.jobs)
+    if of_class.sum() < policy.least_reps:
+        ratio = float(np.median(ratios))
+        limit = (1 + WARM_UP) * max(ratio, 1 / ratio) - 1
+        reasons = (note("other_speed", ratio=ratio, limit=limit),)
+        return Compared(np.ones(len(jobs), dtype=bool), all_new, "few_jobs", reasons, limit)
+    past, left_out = len(set(jobs[of_class].tolist())), len(set(jobs[~of_class].tolist()))
+    others = (note("other_speed_left_out", jobs=left_out),) if left_out else ()
     if past < policy.least_jobs:
-        return Compared(*every, "few_jobs", (note("few_jobs", jobs=past, needed=policy.least_jobs, limit=WARM_UP),))
-    return Compared(*every, "jobs", (note("across_jobs", jobs=past),))
+        few = note("few_jobs", jobs=past, needed=policy.least_jobs, limit=WARM_UP)
+        return Compared(of_class, all_new, "few_jobs", (few, *others))
+    return Compared(of_class, all_new, "jobs", (note("across_jobs", jobs=past), *others))
 
 
 def _shared(base: Samples, new: Samples, policy: Policy) -> Compared:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.jobs import WARM_UP, change_between, compared, weights
+from pipeprof.verdict.gate.jobs import change_between, compared, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval, with_least
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.power import chances
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Sides = tuple[Samples, Samples]
 _FIRST = ("primary", "informing")
+TIMES = ("ns", "s")  # units of what a faster machine makes shorter
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _position(policy: Policy, name: str) -> tuple[int, int, str]:
 def _case(
     name: str, rule: Rule, sides: Sides, policy: Policy, centred: tuple[Array, Array] | None
 ) -> _Case | MetricVerdict:
-    chosen = compared(*sides, policy)
+    chosen = compared(*sides, policy, timed=rule.unit in TIMES)
     if chosen.how is None:
         few = min(len(side.values) for side in sides) < policy.least_reps
         needed = policy.least_reps if few else None
@@ -147,7 +148,7 @@ def _case(
     base, new = base[chosen.base], new[chosen.new]
     on = scaled(base, new, rule)
     if chosen.how == "few_jobs":  # nothing is surely the same, and only what is very large is a change
-        on = replace(on, least=np.maximum(on.least, _on(on.kind, WARM_UP)), margin=np.zeros_like(on.margin))
+        on = replace(on, least=np.maximum(on.least, _on(on.kind, chosen.limit)), margin=np.zeros_like(on.margin))
     change = change_between(on.base, on.new, sides, chosen)
     counts = weights(sides, chosen)
     shift = rule.floor if on.kind == "shifted" else 0.0

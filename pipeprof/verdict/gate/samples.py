@@ -13,28 +13,30 @@ from pipeprof.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HINT = "give a sequence of numbers, or pipeprof.verdict.Samples(values, order, jobs)"
+HINT = "give a sequence of numbers, or pipeprof.verdict.Samples(values, order, jobs, calibration)"
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Values of one metric, one per repetition. `order` and `jobs` are as long as `values`, or empty: not known.
+    """Values of one metric, one per repetition. `order`, `jobs` and `calibration` are as long as `values`, or empty.
 
     Any sequences will do; they become tuples. Raises UsageError when the lengths differ, a job has no name, or two
     repetitions of one job have the same place.
 
     `order` is the position of the repetition in the experiment, which sequential looks go by; `jobs` names the host
-    between two boots, or the CI job, in which each was measured.
+    between two boots, or the CI job, in which each was measured; `calibration` how long a fixed loop took on that
+    machine, None where it is not known.
     """
 
     values: tuple[float, ...]
     order: tuple[int, ...] = ()
     jobs: tuple[str, ...] = ()
+    calibration: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("values", "order", "jobs"):
+        for name in ("values", "order", "jobs", "calibration"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # frozen
-        for name, other in (("order", self.order), ("jobs", self.jobs)):
+        for name, other in (("order", self.order), ("jobs", self.jobs), ("calibration", self.calibration)):
             if other and len(other) != len(self.values):
                 raise UsageError(f"{len(self.values)} values but {len(other)} entries of `{name}`")
         if None in self.jobs:
@@ -55,6 +57,7 @@ class Samples:
             tuple(self.values[at] for at in ranks),
             tuple(self.order[at] for at in ranks) if self.order else (),
             tuple(self.jobs[at] for at in ranks) if self.jobs else (),
+            tuple(self.calibration[at] for at in ranks) if self.calibration else (),
         )
 
 

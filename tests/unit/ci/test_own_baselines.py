@@ -79,6 +79,36 @@ def test_the_workflow_compares_what_is_recorded(recorder):
     assert compared == recorder.TRAININGS | {recorder.BENCHMARK: recorder.BENCHMARKS}
 
 
+@pytest.mark.parametrize("stored", ["amd-2c", "intel-2c", None])
+@pytest.mark.parametrize("workload", ["demo", "import"])
+def test_a_job_that_has_no_baseline_to_compare_with_is_red(tmp_path, monkeypatch, workload, stored):
+    """The script of the workflow on a machine of the class `amd-2c`; only a baseline that is in the base's commit counts."""
+    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
+    step, *later = content["jobs"]["baseline"]["steps"][3:]
+    assert "There has to be a baseline" in step["name"]
+    assert not any("always()" in str(one.get("if")) for one in later)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("pipeprof", "amd-2c"), ("jq", "amd-2c"), ("python", "")):
+        programs.joinpath(name).write_text(f"#!/bin/sh\necho {text}\n")
+        programs.joinpath(name).chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    benchmark = "bench.py" if workload == "import" else ""
+    for name, value in (("WORKLOAD", workload), ("BENCHMARK", benchmark), ("BASE", "HEAD"), ("RUNNER_TEMP", ".")):
+        monkeypatch.setenv(name, value)
+    if stored:
+        folder = tmp_path / "baselines" / workload / stored
+        folder.mkdir(parents=True)
+        folder.joinpath("baseline.json").write_text("{}")
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
+    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "base"]):
+        subprocess.run(["git", *words], check=True)
+    done = subprocess.run(["bash", "-e", "-c", step["run"]], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is (stored == "amd-2c")
+    assert ("not judged by a baseline" in done.stdout) is (stored != "amd-2c")
+
+
 def timed(folder, seconds):
     """Five files of pytest-benchmark, as of a job of its own."""
     folder.mkdir(parents=True)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pipeprof.collect import launch
+from pipeprof.collect import fingerprint, launch
 from pipeprof.collect.launch import ProbeOptions, run_command
 from pipeprof.errors import UsageError
 
@@ -43,6 +43,12 @@ def test_it_is_counted_what_the_kernel_ended_for_lack_of_memory_meanwhile(tmp_pa
     monkeypatch.setattr(launch, "memory_events", lambda _pid: None)
     run_command(["sh", "-c", f"printf 'pgfault 9\\n{after!s}' > {counts}"], tmp_path, ProbeOptions(), 1.0)
     assert json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))["oom_kills"] == kills
+
+
+def test_how_fast_the_machine_is_is_measured_before_each_repetition(tmp_path):
+    run_command(["true"], tmp_path, ProbeOptions(), 1.0)
+    told = json.loads(tmp_path.joinpath("launch.json").read_text(encoding="utf-8"))["calibration_ns"]
+    assert 0 < told < fingerprint.calibration_ns() * 100
 
 
 @pytest.mark.parametrize("how", ["ulimit -t 7", "prlimit"])

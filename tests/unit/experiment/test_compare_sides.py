@@ -73,6 +73,19 @@ def test_another_job_is_inconclusive_without_a_measured_job_effect():
     assert {"code": "other_job"} in content["note_facts"]
 
 
+def test_the_speed_of_a_job_is_that_of_its_fastest_repetition():
+    """A repetition that shared its core while the loop ran says nothing of the machine."""
+
+    def of(speeds, job):
+        return {rep: Repetition(order=rep, job=job, calibration_ns=ns) for rep, ns in enumerate(speeds)}
+
+    base = side(reps=of([300] * 7 + [200], "ci:1"))
+    near, far = (side(12.0, reps=of([400] * 7 + [fastest], "ci:2")) for fastest in (210, 300))
+    said = [by_name(compare_sides(base, new))["step_time_median"]["reason_facts"][0] for new in (near, far)]
+    assert [one["code"] for one in said] == ["few_jobs", "other_speed"]
+    assert said[1]["ratio"] == 1.5
+
+
 def test_unknown_jobs_are_not_taken_for_the_same():
     assert compare_sides(side(job=None), side(12.0, job=None))["verdict"] == "inconclusive"
 

@@ -58,6 +58,13 @@ def test_step_metrics_of_every_repetition(recorded):
     assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
 
 
+def test_how_fast_the_machine_was_is_kept_of_each_repetition(recorded):
+    run = recorded({"step": steps() + steps(1)}, (0, 0))
+    run.manifest.reps[1].calibration_ns = 200_000
+    run.save()
+    assert [measure(run).reps[rep].calibration_ns for rep in (0, 1)] == [None, 200_000]
+
+
 def test_what_is_the_same_in_every_repetition_is_counted(recorded):
     pipeline = {"pipeline_id": 0, "pipeline_key": "a", "role": "train"}
     there = {

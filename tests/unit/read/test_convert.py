@@ -268,6 +268,15 @@ def test_a_training_that_outlives_the_command_counts_to_its_end(spooled):
     assert {"first_steps", "training"} <= {row["part"] for row in parts}
 
 
+def test_how_fast_the_machine_was_is_noted_with_the_repetition(spooled):
+    folder = spooled.rep()
+    spooled.process()
+    launch = json.loads(folder.joinpath("launch.json").read_text())
+    folder.joinpath("launch.json").write_text(json.dumps(launch | {"calibration_ns": 200_000}))
+    convert_rep(spooled.run, 0)
+    assert [rep.calibration_ns for rep in spooled.run.manifest.reps] == [200_000]
+
+
 def pool(spooled, folder, number, begin, times):
     """Samples of the pool in an op window, whose level is their time within it."""
     realtime = json.loads(spooled.run.spool.joinpath("rep=0", "launch.json").read_text())["realtime"]

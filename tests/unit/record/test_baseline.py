@@ -22,6 +22,7 @@ from pipeprof.record.baseline_files import (
     NewerBaselineError,
     NoBaselineError,
 )
+from pipeprof.record.measures import Repetition
 
 
 @pytest.fixture
@@ -38,6 +39,15 @@ def test_what_is_saved_comes_back(root):
     assert sorted(path.name for path in only_folder(root).iterdir()) == [
         "baseline.json", "facts.json", "history.jsonl", "measures.parquet", "summary.md",
     ]  # fmt: skip
+
+
+def test_how_fast_the_machine_was_comes_back_beside_jobs_of_which_it_is_not_known(root):
+    fast = {rep: Repetition(order=rep, job="j2", calibration_ns=200_000) for rep in range(3)}
+    for job in (made(), made("j2", reps=3, first=11e6)):
+        job.reps = fast if "j2" in job.jobs else job.reps
+        saved = baseline.save(job, str(root), "demo", append=True)
+    found = baseline.load(saved.where).reps.values()
+    assert [(rep.job, rep.calibration_ns) for rep in found] == [("j1", None)] * 3 + [("j2", 200_000)] * 3
 
 
 def test_a_baseline_says_which_runs_it_holds_and_their_digests(root):

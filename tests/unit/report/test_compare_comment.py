@@ -198,6 +198,13 @@ def test_warm_up_of_a_baseline_is_said_with_its_count():
     assert lines[2].endswith("**too early to tell** |")
 
 
+def test_a_runner_of_another_speed_is_said_to_be_one():
+    facts = [{"code": "other_speed", "ratio": 1.5, "limit": 0.95}]
+    lines = shown(comparison("inconclusive", metrics=three("inconclusive", reason_facts=facts)))
+    assert any("took 1.50x as long on this runner" in line and "changes above 95 % fail" in line for line in lines)
+    assert lines[2].endswith("**another machine speed** |")
+
+
 def test_other_conditions_are_named():
     other = {"same": False, "differences": [{"name": "mindspore", "base": "2.3", "new": "2.10", "hard": True}]}
     lines = shown(comparison("incomparable", metrics=three("incomparable"), fingerprint=other))

@@ -229,6 +229,8 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
     ("code", "facts", "words"),
     [
         ("few_jobs", {"jobs": 1, "needed": 8, "limit": 0.3}, "the sides are not known to share a job, and base has 1 of the 8 that are needed to compare across jobs: with fewer only changes above 30 % count"),
+        ("other_speed", {"ratio": 1.5, "limit": 0.95}, "the calibration loop took 1.50x as long as in the jobs of base, so the machines differ in speed: only changes above 95 % count"),
+        ("other_speed_left_out", {"jobs": 1}, "1 job of base on machines of another speed is left out"),
         ("other_jobs_left_out", {"left_out": 1}, "1 repetition of other CI jobs is left out"),
         ("other_jobs_left_out", {"left_out": 8}, "8 repetitions of other CI jobs are left out"),
         ("share", {"prefix": "op/", "ratio": 0.8}, "relative to all `op/` metrics together: -20.0 %"),

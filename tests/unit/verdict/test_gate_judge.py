@@ -338,6 +338,50 @@ def test_another_job_is_held_against_the_spread_of_the_past_ones():
     assert large.reasons == (note("across_jobs", jobs=8),)
 
 
+def of_speed(values, speeds):
+    """Eight repetitions in each of some jobs, on machines with these calibrations."""
+    names = [f"{number}" for number in range(len(speeds)) for _ in BASE]
+    return Samples(tuple(values), jobs=names, calibration=[speed for speed in speeds for _ in BASE])
+
+
+def on_machines(base_speeds, new_speed, factor=1.0, metric=STEP):
+    """The verdict on times that follow the machine's speed, of code `factor` times as slow."""
+    base = [value * (speed or 100) for speed in base_speeds for value in BASE]
+    new = Samples([value * (new_speed or 100) * factor for value in BASE], jobs="z" * 8, calibration=[new_speed] * 8)
+    return judge({metric: of_speed(base, base_speeds)}, {metric: new}).metrics[0]
+
+
+def test_the_time_of_a_slower_machine_is_no_regression_and_that_of_a_faster_one_hides_none():
+    for speed in (150, 60):
+        same, slower = (on_machines([100, 101, 99] * 3, speed, factor) for factor in (1.0, 1.25))
+        assert (same.verdict, slower.verdict) == ("inconclusive", "inconclusive")
+        assert codes(same) == ["other_speed"]
+    limit = same.reasons[0]["limit"]
+    assert limit == pytest.approx(1.3 / 0.6 - 1)
+    assert on_machines([100] * 8, 150, 2.0).verdict == "regressed"
+
+
+def test_jobs_on_machines_of_another_speed_are_left_out():
+    mixed = [100, 100.5, 99.5, 100, 100.5, 99.5, 100, 100, 160, 158]
+    same, slower = (on_machines(mixed, 100, factor) for factor in (1.0, 1.1))
+    assert (same.verdict, slower.verdict) == ("unchanged", "regressed")
+    assert slower.reasons == (note("across_jobs", jobs=8), note("other_speed_left_out", jobs=2))
+    few = on_machines(mixed, 160)
+    assert (few.verdict, few.reasons[0]["jobs"], codes(few)) == (
+        "inconclusive", 2, ["few_jobs", "other_speed_left_out"],
+    )  # fmt: skip
+
+
+def test_a_speed_that_is_not_known_leaves_nothing_out():
+    for base_speeds, new_speed in (([None] * 8, 160), ([100, None] * 4, None), ([100, None] * 4, 100)):
+        found = on_machines(base_speeds, new_speed, 100 / (new_speed or 100))
+        assert (found.verdict, codes(found)) == ("unchanged", ["across_jobs"])
+
+
+def test_only_times_depend_on_the_speed_of_the_machine():
+    assert "other_speed" not in codes(on_machines([100] * 8, 150, metric="peak_memory"))
+
+
 def test_a_shared_job_is_compared_alone():
     base = Samples((*BASE, *times(9)), jobs=("now",) * 8 + ("past",) * 8)
     one = judge({STEP: base}, {STEP: jobs(BASE, "now")}).metrics[0]
