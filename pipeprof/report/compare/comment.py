@@ -241,7 +241,7 @@ def _undecided(content: Mapping[str, Any]) -> str:
     if rows.undecided_and_red(content):
         return f"measure it again, with more {more_of} or on a quieter machine: `fail-on` names inconclusive here."
     facts = next(filter(None, map(_across_jobs, content["metrics"])), None)
-    if facts and facts["code"] == "other_speed":
+    if facts and facts.get("code") == "other_speed":
         return (
             f"nothing. A calibration loop took {facts.get('ratio'):.2f}x as long on this runner as in the jobs of the "
             f"baseline, none of which is of this speed: only changes above {_percent(facts.get('limit'))} fail."

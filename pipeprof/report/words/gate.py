@@ -80,6 +80,18 @@ def _times(ratio: float) -> str:
     return f"{math.floor(ratio * 10) / 10:.1f}x" if ratio < MANY_TIMES else f"{math.floor(ratio):,}x"
 
 
+def _other_speed(ratio: float, limit: float, **_: object) -> str:
+    """How far the machines differ, and what counts all the same."""
+    return (
+        f"the calibration loop took {ratio:.2f}x as long as in the jobs of base, so the machines differ in speed: only "
+        f"changes above {limit * 100:.0f} % count"
+    )
+
+
+def _other_speed_left_out(jobs: int, **_: object) -> str:
+    return f"{format_count(jobs, 'job')} of base on machines of another speed {'is' if jobs == 1 else 'are'} left out"
+
+
 WORDS: dict[str, Callable[[Facts], str]] = {
     "few_repetitions": lambda facts: f"at least {facts['needed']} repetitions per side are needed",
     "job_not_known": lambda facts: f"it is not known in which CI job {facts['side']} was measured",
@@ -91,14 +103,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"base and new are from different CI jobs, so the change is compared with the spread of the {facts['jobs']} "
         "jobs of base"
     ),
-    "other_speed": lambda facts: (
-        f"the calibration loop took {facts['ratio']:.2f}x as long as in the jobs of base, so the machines "
-        f"differ in speed: only changes above {facts['limit'] * 100:.0f} % count"
-    ),
-    "other_speed_left_out": lambda facts: (
-        f"{format_count(facts['jobs'], 'job')} of base on machines of another speed "
-        f"{'is' if facts['jobs'] == 1 else 'are'} left out"
-    ),
+    "other_speed": lambda facts: _other_speed(**facts),
+    "other_speed_left_out": lambda facts: _other_speed_left_out(**facts),
     "other_jobs_left_out": lambda facts: (
         f"{format_count(facts['left_out'], 'repetition')} of other CI jobs {'is' if facts['left_out'] == 1 else 'are'} "
         "left out"
