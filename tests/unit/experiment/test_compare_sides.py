@@ -7,6 +7,8 @@ import pytest
 from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.report.compare import content as compare_content
+from pipeprof.report.compare import github as compare_github
 from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.policy import Acknowledgement, Policy
 
@@ -46,6 +48,24 @@ def test_a_slower_side_fails_and_says_why():
     assert content["headline"].startswith("Regressed: step time +20.0 %")
     assert "decode" in content["headline"]
     assert by_name(content)["step_time_median"]["ratio"] == pytest.approx(1.2)
+
+
+def test_the_comment_on_a_saved_comparison_names_the_line_whose_instructions_grew():
+    def of(count):
+        made = side(places={"stage tokenize": "data.py:9"})
+        for name in ("instructions", "instructions/tokenize"):
+            made.values[name] = dict.fromkeys(range(len(SPREAD)), float(count))
+        return made
+
+    content = compare_sides(of(10_000), of(10_300), {"metrics": {"instructions": "decides"}})
+    saved = compare_content.read(json.dumps(content).encode(), "compare.json")
+    assert [
+        set(entry) - set(kept) for entry, kept in zip(content["explanation"], saved["explanation"], strict=True)
+    ] == [set()]
+    assert compare_github.comment(saved).splitlines()[1] == (
+        "### Performance of `train`: worse than before: Python instructions per row +3.0 %, "
+        "because Python instructions of `tokenize` per row grew by 3.0 % (`data.py:9`)"
+    )
 
 
 def test_a_faster_side_passes():
