@@ -130,7 +130,7 @@ def format_ratio(ratio: float | None) -> str:
     return "<0.1 %" if ratio > 0 and text == "0.0" else f"{text} %"
 
 
-def format_change(ratio: float | None, digits: int = 1) -> str:
+def format_change(ratio: float | None) -> str:
     """How far new / base is from 1, for people: 1.083 is `+8.3 %`, 258 is `258x`, what rounds to nothing `0.0 %`.
 
     `-` for None.
@@ -139,7 +139,7 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
         return "-"
     if ratio >= MANY_TIMES:
         return f"{ratio:,.0f}x" if ratio < 1e6 else f"{ratio:.2g}x"
-    text = f"{(ratio - 1) * 100:+.{digits}f}"
+    text = f"{(ratio - 1) * 100:+.1f}"
     return f"{text if text.strip('+-0.') else text[1:]} %"
 
 

@@ -59,7 +59,7 @@ def compare_places(
 def compare_sides(
     base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *,
     plan: Sequence[Look] | None = None, allow_cross_machine: bool = False, today: str | None = None,
-    trust: Mapping[str, Any] | None = None, workload: str = "",
+    trust: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The content of `pipeprof compare --format json`.
 
@@ -67,8 +67,8 @@ def compare_sides(
     (machine, versions) make everything incomparable, unless `allow_cross_machine`: then the verdict informs and the
     exit code is 0. `policy` may be a table, as in a policy file. `today` (ISO) decides which acknowledgements hold.
     `trust` is the result's member of that name (`trust_of`): with a base revision in it the change is judged by rules
-    that are not its own, and a baseline of another command is one of other conditions. `workload`: what it is called;
-    else the baseline's name, or the script's. Raises as `check_sides`.
+    that are not its own, and a baseline of another command is one of other conditions. The workload is called as the
+    baseline is, or the script. Raises as `check_sides`.
     """
     check_sides(base, new)
     given, policy = policy is not None, usable(policy)
@@ -103,10 +103,10 @@ def compare_sides(
         "pipelines": {"base": base.stages, "new": new.stages},
         "fingerprint": {"same": not differing, "differences": differing},
         "notes": list(dict.fromkeys(said)),
-        "note_facts": [*verdict.notes, *(one for one in sides_say if isinstance(one, dict)), *about],
+        "note_facts": [*verdict.notes, *sides_say, *about],
         "informational": informational,
         "trust": dict(trust),
-        "workload": workload or (base if base.kind == "baseline" else new).workload,
+        "workload": (base if base.kind == "baseline" else new).workload,
         "base": _about(base),
         "new": _about(new),
         "looks": list(verdict.looks),

@@ -273,12 +273,11 @@ def fingerprint_of(manifest: Manifest) -> dict[str, Any]:
     return {**manifest.fingerprint, "ranks": ranks, "recording": json.dumps(options, sort_keys=True)}
 
 
-def _notes(run: Run, ended_well: int) -> list[Note | str]:
+def _notes(run: Run, ended_well: int) -> list[Note]:
     manifest, where, reps = run.manifest, str(run.path), len(run.manifest.reps)
-    notes: list[Note | str] = []
+    notes: list[Note] = []
     if manifest.state != "complete":
-        why = manifest.reason_facts or manifest.stored_reason
-        notes.append(note("run_state", run=where, state=manifest.state, reason=why))
+        notes.append(note("run_state", run=where, state=manifest.state, reason=manifest.reason_facts))
     if ended_well < reps:
         notes.append(note("failed_left_out", run=where, failed=reps - ended_well, reps=reps))
     return notes

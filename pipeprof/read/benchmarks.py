@@ -94,10 +94,10 @@ def _medians(file: _File, path: Path) -> dict[str, float]:
     return medians
 
 
-def _copies(files: Sequence[tuple[_File, Path]]) -> list[Note | str]:
+def _copies(files: Sequence[tuple[_File, Path]]) -> list[Note]:
     """A note for each file that says the same as one before it, of the same moment: they are one repetition."""
     first_with: dict[str, Path] = {}
-    notes: list[Note | str] = []
+    notes: list[Note] = []
     for file, path in files:
         content = _digest(file)
         if first_with.setdefault(content, path) is not path:

@@ -70,7 +70,7 @@ class Part(msgspec.Struct, kw_only=True):
 class Document(msgspec.Struct, kw_only=True):
     """What `baseline.json` holds. `created_at`: when it was measured; `dropped`: what was left out on request.
 
-    `note_facts`: notes as codes with values; `notes`: those that an older pipeprof stored as sentences.
+    `note_facts`: notes as codes with values.
 
     `command`, `run_ids` and `digests` are those of the measures; empty in a baseline of before they were written.
     """
@@ -87,7 +87,6 @@ class Document(msgspec.Struct, kw_only=True):
     metrics: int
     fingerprint_hash: str
     fingerprint: dict[str, Any]
-    notes: list[str] = []
     note_facts: list[Note] = []
     command: list[str] = []
     run_ids: list[str] = []
@@ -133,8 +132,7 @@ def described(measures: Measures, dropped: Sequence[str] = ()) -> Document:
         created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
         jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
         fingerprint_hash=fingerprint_hash(measures.fingerprint),
-        notes=[one for one in measures.notes if isinstance(one, str)],
-        note_facts=[one for one in measures.notes if not isinstance(one, str)],
+        note_facts=measures.notes,
         command=measures.command, run_ids=measures.run_ids, digests=measures.digests,
         places=measures.places,
     )  # fmt: skip
@@ -187,7 +185,7 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
     return Measures(
         label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,
         fingerprint=document.fingerprint, git=document.git, created_at=document.created_at,
-        notes=[*document.notes, *document.note_facts], command=document.command, run_ids=document.run_ids,
+        notes=document.note_facts, command=document.command, run_ids=document.run_ids,
         digests=document.digests,
         places=document.places,
     )  # fmt: skip

@@ -74,16 +74,17 @@ def is_mine(folder: Path, run_id: str) -> bool:
 
 
 @contextlib.contextmanager
-def deciding(folder: Path) -> Iterator[None]:
+def deciding(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Keep other processes from taking the folder, while this one looks whether it may.
 
-    Raises RunError when another one is at it. A file system that cannot lock folders is left with `take` alone, which
-    refuses a folder that another process took meanwhile, unless both replace the same dead lock.
+    Raises RunError when another one is at it, unless it is to `wait`. A file system that cannot lock folders is left
+    with `take` alone, which refuses a folder that another process took meanwhile, unless both replace the same dead
+    lock.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise RunError(f"another pipeprof is opening `{folder}` at this moment", "try again") from error
         except OSError:  # network file systems that lock no folders

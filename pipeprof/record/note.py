@@ -1,7 +1,4 @@
-"""What is to be noted about what was recorded and measured: stored as codes with values, and worded where it is shown.
-
-What an older pipeprof stored is a sentence, and stays one.
-"""
+"""What is to be noted about what was recorded and measured: stored as codes with values, worded where it is shown."""
 
 from __future__ import annotations
 
@@ -17,10 +14,8 @@ def note(code: str, **values: Any) -> Note:
     return {"code": code, **values}
 
 
-def sentence(stored: Note | str) -> str:
+def sentence(stored: Note) -> str:
     """A stored note in words; of a code that only a newer pipeprof knows, the code and its values."""
-    if isinstance(stored, str):
-        return stored
     try:
         words = WORDS.get(stored.get("code", ""))
         return words(stored) + _missing(stored) if words is not None else _unknown(stored)
@@ -28,9 +23,9 @@ def sentence(stored: Note | str) -> str:
         return _unknown(stored)
 
 
-def unique(notes: Iterable[Note | str]) -> list[Note | str]:
+def unique(notes: Iterable[Note]) -> list[Note]:
     """Each note once, in their order."""
-    once: list[Note | str] = []
+    once: list[Note] = []
     for one in notes:
         if one not in once:
             once.append(one)

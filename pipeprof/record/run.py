@@ -125,7 +125,6 @@ class Earlier(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a run held before its last repetition was added to it."""
 
     state: State = "complete"
-    stored_reason: str | None = None
     reason_facts: Note | None = None
     tables: dict[str, Count] = {}
     warnings: list[Warn] = []
@@ -134,13 +133,12 @@ class Earlier(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Manifest(msgspec.Struct, kw_only=True):
     """What `run.json` holds. `parts`: the files of all tables by name; None in runs of an older pipeprof.
 
-    `reason_facts` says why it is partial or failed, as a code with values; an older pipeprof stored `reason`, in words.
+    `reason_facts` says why it is partial or failed, as a code with values.
     """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
     state: State = "running"
-    stored_reason: str | None = msgspec.field(default=None, name="reason")
     reason_facts: Note | None = None
     source: str = "collect"
     command: list[str] = []
@@ -164,17 +162,16 @@ class Manifest(msgspec.Struct, kw_only=True):
     @property
     def reason(self) -> str | None:
         """Why it is partial or failed, in words."""
-        return self.stored_reason if self.reason_facts is None else sentence(self.reason_facts)
+        return None if self.reason_facts is None else sentence(self.reason_facts)
 
     def decide(self, state: State, why: Note | None = None) -> None:
         """Set the state with its reason."""
-        self.state, self.stored_reason, self.reason_facts = state, None, why
+        self.state, self.reason_facts = state, why
 
     def begin_again(self) -> None:
         """A repetition is being added: keep what there was before it."""
         self.earlier = Earlier(
-            state=self.state, stored_reason=self.stored_reason, reason_facts=self.reason_facts,
-            tables=dict(self.tables), warnings=list(self.warnings),
+            state=self.state, reason_facts=self.reason_facts, tables=dict(self.tables), warnings=list(self.warnings),
         )  # fmt: skip
         self.decide("running")
 
@@ -186,7 +183,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     def take_state(self, before: Earlier) -> None:
         """The state of earlier repetitions counts."""
-        self.state, self.stored_reason, self.reason_facts = before.state, before.stored_reason, before.reason_facts
+        self.decide(before.state, before.reason_facts)
 
     def warn(self, code: str, message: str, *, rep: int | None = None, rank: int | None = None) -> None:
         """Add a warning once."""

@@ -7,7 +7,6 @@ A copy is made in a folder of its own and gets its name when every checksum of i
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
 from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, forget, remember
+from pipeprof.record.lock import deciding
 from pipeprof.record.object_account import words
 from pipeprof.record.objects import Objects, StorageError, claimed, names_user, object_name, without_secrets
 from pipeprof.record.place import SCHEME
@@ -260,7 +260,7 @@ def _make(objects: Objects, url: str, path: Path, manifest: bytes, progress: Cal
         with called(copy, objects.shown):
             _fill(objects, load(copy), progress)
         remember(fresh / ORIGIN, url)
-        with _alone(home):
+        with deciding(home, wait=True):  # what one has just put there is not whole to another
             if not _is_whole(path):  # no other process has made it meanwhile
                 shutil.rmtree(path.parent, ignore_errors=True)
                 with contextlib.suppress(OSError):  # another one was faster after all
@@ -269,18 +269,6 @@ def _make(objects: Objects, url: str, path: Path, manifest: bytes, progress: Cal
         shutil.rmtree(fresh, ignore_errors=True)
     if not _is_whole(path):
         raise RunError(f"the copy of `{objects.shown}` was changed while it was made", "run the same command again")
-
-
-@contextlib.contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """Keep others from putting a copy into its place meanwhile: what one has just put there is not whole to another."""
-    handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # network file systems that lock no folders
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:

@@ -177,9 +177,9 @@ def apart(one: Sequence[float], other: Sequence[float]) -> bool:
     return bool(low > 0 or high < 0)
 
 
-def beyond_noise(ratio: float, noise: float, *, higher_is_better: bool = False) -> Word:
+def beyond_noise(ratio: float, noise: float) -> Word:
     """The word for a ratio without repetitions: within noise from 1/(1 + noise) to 1 + noise, ends included."""
     slack = 1e-12
     if 1 / (1 + noise) - slack <= ratio <= 1 + noise + slack:
         return "within noise"
-    return "worse" if (ratio > 1) != higher_is_better else "better"
+    return "worse" if ratio > 1 else "better"

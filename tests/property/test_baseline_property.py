@@ -37,7 +37,7 @@ def measures(draw):
         fingerprint={"cpu_model": draw(TEXT), "cpu_cores": draw(st.none() | st.integers(1, 99)), "environment": {}},
         git=draw(st.none() | st.just({"revision": "r", "dirty": None})),
         created_at=draw(st.none() | TEXT),
-        notes=draw(st.lists(TEXT, max_size=2)),
+        notes=draw(st.lists(st.fixed_dictionaries({"code": TEXT}), max_size=2)),
     )
 
 

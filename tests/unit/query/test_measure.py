@@ -97,7 +97,11 @@ def test_without_communication_there_is_no_metric_of_it(recorded):
 
 
 def test_a_failed_repetition_is_left_out_and_said_so(recorded):
-    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", stored_reason="exit code 1"))
+    found = measure(
+        recorded(
+            {"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason_facts={"code": "exit_code", "exit_code": 1}
+        )
+    )
     assert found.values["step_time_median"] == {0: 10.0}
     assert len(found.notes) == 2
 

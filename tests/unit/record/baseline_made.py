@@ -30,7 +30,7 @@ def made(job="j1", reps=3, first=10e6, **other):
         "fingerprint": dict(FINGERPRINT),
         "git": {"revision": "a" * 40, "dirty": False},
         "created_at": "2026-11-21T10:00:00+00:00",
-        "notes": ["one | note"],
+        "notes": [{"code": "one | note"}],
     }
     return Measures(**(given | other))
 

@@ -1,4 +1,4 @@
-"""Notes are stored as codes with values and worded where they are shown; sentences of an older pipeprof stay."""
+"""Notes are stored as codes with values and worded where they are shown."""
 
 import json
 import re
@@ -36,9 +36,7 @@ def test_every_code_that_is_stored_has_words_and_every_word_a_code():
          "all queue samples")),
         (note("run_state", run="r", state="failed", reason=note("signal", signal="SIGKILL")),
          "`r` is failed: the command was ended by SIGKILL"),
-        (note("run_state", run="r", state="partial", reason="of old"), "`r` is partial: of old"),
         (note("run_state", run="r", state="partial", reason=None), "`r` is partial: no reason is known"),
-        ("a sentence of an older pipeprof", "a sentence of an older pipeprof"),
         (note("from_tomorrow", size=3), "from_tomorrow: size 3"),
         (note("exit_code"), "exit_code"),
         (note(["x"]), "['x']"),
@@ -51,28 +49,26 @@ def test_a_note_in_words(stored, said):
 
 
 def test_the_same_note_is_kept_once():
-    assert unique(["a", note("slowed_down"), "a", note("slowed_down")]) == ["a", note("slowed_down")]
+    first, second = note("slowed_down"), note("several_revisions")
+    assert unique([first, second, first, second]) == [first, second]
 
 
-def test_a_baseline_stores_codes_and_shows_old_sentences_too(tmp_path):
+def test_a_baseline_stores_codes_and_shows_sentences(tmp_path):
     measures = made()
-    measures.notes = ["of old", note("failed_left_out", failed=1, reps=3, run="r")]
+    measures.notes = [note("failed_left_out", failed=1, reps=3, run="r")]
     saved = baseline.save(measures, str(tmp_path), "w")
     stored = json.loads(Path(saved.where, POINTER).read_text())
-    assert (stored["notes"], stored["note_facts"]) == (["of old"], measures.notes[1:])
+    assert stored["note_facts"] == measures.notes
     document, again = baseline.load_whole(saved.where)
     assert again.notes == measures.notes
-    assert one(document, again)["notes"] == ["of old", "1 of 3 repetitions of `r` failed: left out"]
+    assert one(document, again)["notes"] == ["1 of 3 repetitions of `r` failed: left out"]
     assert "note: 1 of 3 repetitions" in Path(saved.where, "summary.md").read_text()
 
 
-def test_a_run_stores_why_as_a_code_and_an_older_one_keeps_its_sentence(make_run):
+def test_a_run_stores_why_as_a_code(make_run):
     run = make_run({"step": []})
     run.manifest.decide("failed", note("exit_code", exit_code=3))
     run.save()
     stored = json.loads((run.path / "run.json").read_text())
-    assert (stored.get("reason"), stored["reason_facts"]) == (None, {"code": "exit_code", "exit_code": 3})
+    assert stored["reason_facts"] == {"code": "exit_code", "exit_code": 3}
     assert load(run.path).manifest.reason == "the command exited with code 3"
-    old = {**stored, "reason": "it was killed", "reason_facts": None}
-    (run.path / "run.json").write_text(json.dumps(old))
-    assert load(run.path).manifest.reason == "it was killed"
