@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 # The parts of the page, in their order, and the charts of each.
 PARTS: dict[str, tuple[str, ...]] = {
-    "pipeline": ("chart-pipeline",), "queues": (), "storage": (), "steps": ("chart-time",), "profiler-steps": (),
+    "pipeline": ("chart-pipeline",), "queues": (), "storage": (),
+    "steps": ("chart-time", "chart-step", "chart-slowest"), "profiler-steps": (),
     "operators": ("chart-operators", "chart-flame"), "communication": (), "whole-run": ("chart-run",),
     "resources": ("chart-memory",), "cpu": (), "ranks": ("chart-ranks",), "causes": (), "stragglers": (),
     "diagnosis": (), "run": (), "not-measured": (),

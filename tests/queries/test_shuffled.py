@@ -14,7 +14,8 @@ VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
     "rep": -1, "rank": -1, "library": "^torch/", "training": "train", "network": "net", "waits": "wait", "every": True,
-    "bounded": False, "ascending": False, "made_of": "it", "most_bytes": 1000,
+    "bounded": False, "ascending": False, "made_of": "it", "most_bytes": 1000, "pipeline_id": 1, "first_ns": 10,
+    "last_ns": 100,
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def can_draw() -> bool:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
-    from pipeprof.report.charts import flame, memory, ranks, steps
+    from pipeprof.report.charts import flame, lanes, memory, ranks, steps
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
@@ -51,6 +51,7 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
     note = reconstructed(facts.evidence)
     return [
         _over_time(facts, content, origin),
+        *lanes.charts(facts.shown, _stage_names(content)),
         _stages(content, facts, origin),
         steps.chart(_of(account, rep, rank)),
         _operators(content, facts, _of(content["ops"], rep, rank)),
@@ -88,7 +89,6 @@ def _operators(content: dict[str, Any], facts: Facts, rows: Rows) -> Chart:
 
 
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
-    from pipeprof.report.answer.shape import stage_names
     from pipeprof.report.answer.since import course_of
     from pipeprof.report.charts import overtime, samples, steps
     from pipeprof.report.ops.groups import OWN
@@ -98,12 +98,7 @@ def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
     shown = (course.get("rep"), course.get("rank")) == focus_of(content) and course["at_ns"] is not None
     slower_ns = course["at_ns"] - facts.origin_ns if shown else None
     parts = {} if content["run"]["source"] in OWN else steps.curves(facts.steps, facts.communication)
-    names = {
-        (row["pipeline_key"], op_id): name
-        for row in _of(content["pipeline"]["pipelines"], *focus_of(content))
-        for op_id, name in stage_names(row["ops"]).items()
-    }
-    queues = partial(samples.queues, names=names)
+    queues = partial(samples.queues, names=_stage_names(content))
     panels = {
         "Steps": steps.panel(facts.steps, facts.communication, slower_ns),
         **parts,
@@ -132,6 +127,18 @@ def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
         if panels[name] is None and (facts.steps or what != "fetch" or what in why):
             absent.append(f"{said[:-1]}: {why[what]}." if what in why else said)
     return overtime.chart(panels, facts.steps, absent, origin)
+
+
+def _stage_names(content: dict[str, Any]) -> dict[tuple[str, int], str]:
+    """What each operator of the pipelines of the rank in focus is called, by the pipeline's key and the op_id."""
+    from pipeprof.report.answer.shape import stage_names
+    from pipeprof.report.sections.block import focus_of
+
+    return {
+        (row["pipeline_key"], op_id): name
+        for row in _of(content["pipeline"]["pipelines"], *focus_of(content))
+        for op_id, name in stage_names(row["ops"]).items()
+    }
 
 
 def _of(rows: Rows, rep: int, rank: int) -> Rows:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
-from pipeprof.report.charts import memory, operators, ranks, samples, steps
+from pipeprof.report.charts import lanes, memory, operators, ranks, samples, steps
 from pipeprof.report.pictures.panels import BINS
 from pipeprof.report.sections.block import focus_of
 from pipeprof.report.words.training import FROM_BOOT_NS
@@ -38,6 +38,7 @@ class Facts(NamedTuple):
     blocks: Rows
     evidence: Rows
     cells: Rows
+    shown: Rows  # of `lanes.shown_steps`; their times are the recording's own
 
 
 def facts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> Facts:
@@ -46,11 +47,12 @@ def facts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) 
     with Engine.open(run, lazily=True, part=Part.of_rank(rep, rank)) as engine:
         engine.answers = answers
         rows = _of_rank(engine, content["run"]["tables"], {"rep": rep, "rank": rank})
+        shown = lanes.shown_steps(engine, rep, rank)
     begin = min((row["start_ns"] for row in rows["steps"]), default=0)
     origin = begin if begin > FROM_BOOT_NS else 0
     if origin:
         rows = {name: [_since(origin, row) for row in table] for name, table in rows.items()}
-    return Facts(origin, **rows, cells=_cells(run, content, rep, answers))
+    return Facts(origin, **rows, cells=_cells(run, content, rep, answers), shown=shown)
 
 
 def _of_rank(engine: Engine, tables: dict[str, int], at: dict[str, int]) -> dict[str, Rows]:

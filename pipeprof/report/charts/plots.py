@@ -36,6 +36,14 @@ class Plots:
         """Every step as a stack of its phases; below it waits, queues, CPU and memory, on one axis of time."""
         return self._drawn("chart-time")
 
+    def step(self) -> alt.TopLevelMixin:
+        """A usual step as a timeline: its parts, batches, queues, operators and communication."""
+        return self._drawn("chart-step")
+
+    def slowest_step(self) -> alt.TopLevelMixin:
+        """The slowest step as a timeline, where it took much longer than a usual one."""
+        return self._drawn("chart-slowest")
+
     def whole_run(self) -> alt.TopLevelMixin:
         """What the time from the launch to the end was spent on."""
         return self._drawn("chart-run")
@@ -63,9 +71,10 @@ class Plots:
             from pipeprof.report.build import build
 
             self._charts = {chart.name: chart for chart in charts_of(self._run, build(self._run))}
-        chart = self._charts[name]
-        if chart.drawn is None:
-            raise MeasureError(f"`{self._run.path}` has nothing for this chart: {chart.caption}")
+        chart = self._charts.get(name)
+        if chart is None or chart.drawn is None:
+            why = "no step took much longer than a usual one" if chart is None else chart.caption
+            raise MeasureError(f"`{self._run.path}` has nothing for this chart: {why}")
         kind = getattr(_altair(), next((kind for name, kind in _KINDS.items() if name in chart.drawn), "Chart"))
         return cast("alt.TopLevelMixin", kind.from_dict(deepcopy(chart.drawn), validate=False))
 

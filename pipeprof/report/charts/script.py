@@ -22,6 +22,8 @@ _MARGINS = {
     "chart-variants": 190,
     "chart-pipelines": 30,
     "chart-flame": 30,
+    "chart-step": 30,
+    "chart-slowest": 30,
 }  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
 _KEPT = 4  # scripts, of as many versions

@@ -12,7 +12,8 @@ from pipeprof.report.build import build
 from pipeprof.report.charts import overtime, ranks, samples, script, steps
 
 MB = 1_000_000
-NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-flame", "chart-memory", "chart-ranks"]
+NAMES = ["chart-time", "chart-step", "chart-pipeline", "chart-run", "chart-operators", "chart-flame", "chart-memory",
+         "chart-ranks"]  # fmt: skip
 
 
 def drawn(run):
@@ -90,6 +91,7 @@ def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
 def test_each_chart_is_drawn_or_says_what_was_not_measured(normal, ranks, empty, unfetched):
     assert [name for name, chart in drawn(normal).items() if chart.drawn] == [
         "chart-time",
+        "chart-step",
         "chart-operators",
     ]
     assert drawn(ranks)["chart-ranks"].drawn

@@ -123,6 +123,32 @@ def test_frames_are_reached_by_keyboard(make_run, opened):
     page.wait_for_function(f"(wide) => ({width})() < wide", arg=seen[0] * 0.8)
 
 
+def test_a_switch_turns_the_flame_graph_round_and_keys_reach_it_there_too(make_run, opened):
+    run = make_run(TABLES)
+    page = opened(html.of_run(run, build(run)))
+    boxes = page.locator("#chart-flame g.mark-rect.role-mark path")
+    whole = boxes.nth(0).bounding_box()["width"]
+    page.locator("#chart-flame").get_by_label("turned round").check()
+    page.wait_for_function("document.querySelectorAll('#chart-flame g.mark-rect.role-mark path').length === 5")
+    drawn = {
+        (box.get_attribute("aria-label").partition(":")[0], round(box.bounding_box()["width"] / whole, 2))
+        for box in boxes.all()
+    }
+    assert drawn == {("conv", 0.67), ("net", 0.67), ("net", 0.22), ("relu", 0.11), ("net", 0.11)}
+    boxes.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "button"
+    assert page.evaluate("document.activeElement.ariaLabel").startswith("net: 60")
+
+
+def test_what_took_the_time_has_its_callers_below():
+    profile = [Stack(("net", "conv", "pad"), 3), Stack(("net", "pad"), 1), Stack(("net", "conv"), 2)]
+    turned, _ = flame.frames_of([Stack(one.frames[::-1], one.weight) for one in profile])
+    assert [(one["depth"], one["name"], one["total"]) for one in sorted(turned, key=lambda one: (one["depth"], one["left"]))] == [
+        (0, "pad", 4), (0, "conv", 2), (1, "conv", 3), (1, "net", 1), (1, "net", 2), (2, "net", 3),
+    ]  # fmt: skip
+
+
 def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_height():
     row = {f"{phase}_ns": 0.0 for phase in steps.PHASES} | {"point": 0, "start_ns": 0, "end_ns": 10 * MB}
     row |= {"data_wait_ns": 1.0 * MB, "forward_backward_ns": 6.0 * MB, "tail_ns": 3.0 * MB}

@@ -24,27 +24,29 @@ const unlabelled = (place) => {
     mark.setAttribute("aria-hidden", "true");
   }
 };
-const reachable = (place) => {
-  const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
+const frames = (place) => [...place.querySelectorAll("[aria-roledescription='frame']")];
+const reachable = (place) => frames(place).forEach((mark, at) => {
+  mark.setAttribute("role", "button");
+  mark.setAttribute("tabindex", at ? -1 : 0);
+});
+const byKeyboard = (place) => {
   const seen = (mark) => {
     const [box, all] = [mark, place.querySelector("path.background")].map((one) => one.getBoundingClientRect());
     return box.right > all.left + 1 && box.left < all.right - 1;
   };
   const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
-  marks.forEach((mark, at) => {
-    mark.setAttribute("role", "button");
-    mark.setAttribute("tabindex", at ? -1 : 0);
-    mark.addEventListener("keydown", (event) => {
-      const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
-      let next = marks[at + steps[event.key]];
-      while (next && !seen(next)) next = marks[marks.indexOf(next) + steps[event.key]];
-      if (!does && !next) return;
-      event.preventDefault();
-      if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));
-      mark.setAttribute("tabindex", -1);
-      next.setAttribute("tabindex", 0);
-      next.focus();
-    });
+  place.addEventListener("keydown", (event) => {
+    const marks = frames(place), mark = event.target;
+    if (!marks.includes(mark)) return;
+    const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
+    let next = marks[marks.indexOf(mark) + steps[event.key]];
+    while (next && !seen(next)) next = marks[marks.indexOf(next) + steps[event.key]];
+    if (!does && !next) return;
+    event.preventDefault();
+    if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));
+    mark.setAttribute("tabindex", -1);
+    next.setAttribute("tabindex", 0);
+    next.focus();
   });
 };
 const waiting = [...document.querySelectorAll("script[type='application/json']")];
@@ -59,12 +61,16 @@ const drawNext = () => {
     return vegaEmbed(place, spec, options);
   };
   const width = Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120);
-  return fitted(width).then(() => {
+  return fitted(width).then((drawn) => {
     const over = place.scrollWidth - place.clientWidth; // the labels of its axis are longer than usual
-    return over > 0 ? fitted(width - over) : null;
-  }).then(() => {
+    return over > 0 ? fitted(width - over) : drawn;
+  }).then(({view}) => {
     unlabelled(place);
-    reachable(place);
+    if (frames(place).length) {
+      reachable(place);
+      byKeyboard(place);
+      view.addSignalListener("turned", () => view.runAfter(() => reachable(place)));
+    }
     place.dataset.drawn = "yes";
   });
 };

@@ -1,0 +1,109 @@
+"""The timeline of single steps: which lanes there are, what stands in them, and when the slowest step has one."""
+
+from __future__ import annotations
+
+import pytest
+from chart_values import values
+
+from pipeprof.errors import MeasureError
+from pipeprof.report import charts
+from pipeprof.report.build import build
+from pipeprof.report.charts import lanes
+from pipeprof.report.charts.plots import Plots
+from tests.unit.report.conftest import tables
+
+MS = 1_000_000
+NAMES = {("abc", 1): "halve"}
+
+
+def event(start, length, kind="op", track="CPU", **more):
+    return {
+        "kind": kind,
+        "track": track,
+        "name": "conv",
+        "phase": "forward",
+        "start_ns": start * MS,
+        "dur_ns": length * MS,
+        **more,
+    }
+
+
+def shown(kind="usual", length=20, number=3, **more):
+    step = {"shown": kind, "step": number, "kind_step": number, "position": number, "pipeline_id": 0, "in_window": False,
+            "operators": True, "start_ns": 100 * MS, "dur_ns": length * MS, "middle_ns": 10.0 * MS}  # fmt: skip
+    parts = [
+        {"phase": "data_wait", "from_ns": 0, "until_ns": 4 * MS},
+        {"phase": "compute", "from_ns": 4 * MS, "until_ns": 20 * MS},
+    ]
+    return {"step": step, "parts": parts, "queues": [], "events": [], **more}
+
+
+def bars(chart):
+    titles = [one["name"] for one in values(chart.drawn) if "told" not in one]
+    return titles, {one["told"]: one for one in values(chart.drawn) if "told" in one}
+
+
+def test_a_step_has_its_parts_and_a_lane_for_each_track():
+    events = [
+        event(104, 10),
+        event(105, 4, name="mul"),
+        event(101, 3, "fetch", "iterator", name=None),
+        event(95, 8, "span", "callback", name="log"),
+    ]
+    [chart] = lanes.charts([shown(events=events)], NAMES)
+    titles, drawn = bars(chart)
+    assert titles == ["parts of the step", "batches that the loop waited for", "operators: CPU", "spans: callback"]
+    assert (drawn["waiting for data: 4.00 ms"]["left"], drawn["waiting for data: 4.00 ms"]["right"]) == (0, 4)
+    assert drawn["mul: 4.00 ms"]["top"] == drawn["conv: 10.0 ms"]["top"] + 1  # within it
+    assert (drawn["log: 8.00 ms"]["left"], drawn["log: 8.00 ms"]["right"]) == (0, 3)  # it began before the step
+
+
+def test_a_queue_is_as_high_as_it_is_full_from_one_sample_to_the_next():
+    queue = {"op_id": 1, "pipeline_key": "abc", "capacity": 8}
+    samples = [{**queue, "t_ns": at * MS, "depth": depth, "fill_ratio": depth / 8} for at, depth in ((90, 8), (110, 2))]
+    [chart] = lanes.charts([shown(queues=samples)], NAMES)
+    titles, drawn = bars(chart)
+    assert titles[1] == "queue behind halve"
+    full, low = (next(one for told, one in drawn.items() if told.startswith(said)) for said in ("8 of 8", "2 of 8"))
+    assert [(one["left"], one["right"]) for one in (full, low)] == [(0, 10), (10, 20)]
+    assert low["bottom"] - low["top"] == pytest.approx((full["bottom"] - full["top"]) / 4, abs=0.01)
+
+
+def test_the_slowest_step_has_a_timeline_where_it_is_much_longer():
+    usual, slow = shown(), shown("slowest", length=30, number=7)
+    assert [chart.name for chart in lanes.charts([slow, usual], NAMES)] == ["chart-step", "chart-slowest"]
+    [chart] = lanes.charts([shown("slowest", length=12, number=7), usual], NAMES)
+    assert "The slowest was step 7, 12.0 ms." in chart.caption
+
+
+def test_what_is_too_short_to_be_seen_is_counted():
+    short = event(105, 1) | {"dur_ns": 10}
+    [chart] = lanes.charts([shown(events=[event(104, 1), short, short])], NAMES)
+    assert "Not drawn: 2 events" in chart.caption
+
+
+def test_a_run_without_steps_says_so(empty):
+    [chart] = [one for one in charts.charts_of(empty, build(empty)) if one.name == "chart-step"]
+    assert (chart.drawn, chart.caption) == (None, lanes.NONE)
+
+
+def test_a_notebook_is_told_that_no_step_was_slow(normal):
+    assert Plots(normal).step()
+    with pytest.raises(MeasureError, match="no step took much longer"):
+        Plots(normal).slowest_step()
+
+
+@pytest.mark.slow
+def test_a_bar_widens_and_keys_reach_it(make_run, opened):
+    from pipeprof.report import html
+
+    run = make_run(tables(windowed=(2, 3)))
+    page = opened(html.of_run(run, build(run)), 400)
+    boxes = page.locator("#chart-step g.mark-rect.role-mark path")
+    before = boxes.nth(0).bounding_box()["width"]
+    boxes.nth(0).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "(wide) => document.querySelector('#chart-step g.mark-rect.role-mark path').getBoundingClientRect().width > wide",
+        arg=before + 9,
+    )
