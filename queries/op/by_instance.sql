@@ -29,6 +29,7 @@
 --   cumulative_share  double   0..1   share of this row and those above it
 --   flops             bigint   floating-point operations of one execution
 --   bytes             bigint   bytes  moved by one execution
+--   occupancy_ratio   double   0..1   of a kernel: mean of its executions by their time; null when not known
 --   site              varchar  where it is called from, such as file:line; null when that is not known
 WITH total AS (
   SELECT
@@ -47,7 +48,8 @@ WITH total AS (
     avg(dur_ns) AS mean_ns,
     max(dur_ns) AS max_ns,
     max(flops) AS flops,
-    max(bytes) AS bytes
+    max(bytes) AS bytes,
+    sum(occupancy_ratio * dur_ns) / nullif(sum(dur_ns) FILTER (occupancy_ratio IS NOT NULL), 0) AS occupancy_ratio
   FROM train_op
   GROUP BY ALL
 ),
@@ -75,7 +77,7 @@ SELECT
   summed.self_ns / nullif(summed.all_ns, 0) AS share,
   CAST(summed.running_ns AS BIGINT) AS cumulative_ns,
   summed.running_ns / nullif(summed.all_ns, 0) AS cumulative_share,
-  summed.flops, summed.bytes,
+  summed.flops, summed.bytes, summed.occupancy_ratio,
   regexp_replace(if(starts_with(stack.frame, 'mindspore/'), stack.site, stack.frame), '\((\d+)\): .*$', ':\1') AS site
 FROM summed
 LEFT JOIN op_info USING (rep, rank, op_id)

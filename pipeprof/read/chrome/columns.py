@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipeprof.read.chrome.events import Event, Loose
     from pipeprof.read.chrome.gather import Gathered
 
+MOST_PERCENT = 100
 _NO_ARGS = Args()
 _ELEMENT_BYTES = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "long": 8, "int": 4, "short": 2, "byte": 1, "char": 1, "bool": 1,
@@ -81,6 +82,14 @@ def _payload(args: Args) -> int:
     elements = int64(args.elements)
     width = _ELEMENT_BYTES.get(str(args.element_type).lower()) if elements is not None else None
     return elements * width if elements is not None and width and 0 <= elements < 2**56 else NONE
+
+
+def occupancies(args: Iterable[Args]) -> list[int]:
+    """Estimated occupancy of each kernel in percent, which the profiler rounds; NONE when it does not say."""
+    return [
+        NONE if one.occupancy is None or not 0 <= (number := number_of(one.occupancy)) <= MOST_PERCENT else number
+        for one in args
+    ]
 
 
 def is_backward(args: Args, name: str) -> bool:

@@ -50,6 +50,7 @@ class Args(msgspec.Struct, gc=False):
     element_type: Loose = msgspec.field(default=None, name="dtype")
     group: Loose = msgspec.field(default=None, name="Process Group Name")
     size: Loose = msgspec.field(default=None, name="size(Byte)")
+    occupancy: Loose = msgspec.field(default=None, name="est. achieved occupancy %")
     name: Loose = None
     labels: Loose = None
 

@@ -255,7 +255,7 @@ class BatchRows:
             "other",
             columns.stacked(
                 starts, durations, tracks, categories, names, links, correlations, columns.payloads(args),
-                columns.groups(gathered, args),
+                columns.groups(gathered, args), columns.occupancies(args),
             ),
         )  # fmt: skip
         numbers, which = np.unique(categories, return_inverse=True)

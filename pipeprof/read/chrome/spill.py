@@ -27,7 +27,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "call": (
         "kind", "start", "end", "track", "info", "link", "sequence", "backward", "delta", "address", "device",
     ),
-    "other": ("start", "dur", "track", "category", "name", "link", "correlation", "bytes", "group"),
+    "other": ("start", "dur", "track", "category", "name", "link", "correlation", "bytes", "group", "occupancy"),
     "flow": ("id", "id_text", "category", "name", "side", "t", "track"),
     "counter": ("t", "track", "name", "series", "value"),
     "reading": ("t", "device", "allocated", "reserved"),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeprof.read.chrome.columns import MOST_PERCENT
 from pipeprof.read.chrome.dialect import DEVICE, MEMORY, Info, Marks
 from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, Ops, Stacks, collective_by_pattern, is_communication
 from pipeprof.read.chrome.spill import NONE
@@ -276,6 +277,9 @@ class DeviceRows:
         launched = np.where(launched == NONE, self.gathered.flow_links.queued_at(rows), launched)
         wait = np.where((launched == NONE) | (launched > rows["start"]), NONE, rows["start"] - launched)
         columns |= {"device_total_ns": rows["dur"], "device_self_ns": rows["dur"], "wait_ns": optional(wait)}
+        if (rows["occupancy"] != NONE).any():
+            known = rows["occupancy"] != NONE
+            columns["occupancy_ratio"] = pa.array(rows["occupancy"] / MOST_PERCENT, mask=~known)
         file.rank.out["op"].add(columns | {"side": constant("device", count)})
         self._write_collectives(rows, steps, role)
 

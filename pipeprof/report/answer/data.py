@@ -44,6 +44,7 @@ ITS_OWN = "The training itself makes each batch (num_workers=0)"
 OWN_WORKERS = "Give the DataLoader worker processes (num_workers), which make batches while the training computes."
 # Code of the libraries themselves: no place where a user could change something.
 LIBRARIES = re.compile("/(?:site|dist)-packages/(?:mindspore|torch)/")
+_FRAME = re.compile(r"(\S+)\((\d+)\): ")
 UNPREDICTED = "What this change brings cannot be predicted from the recording"
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -60,6 +61,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     feeder = interruptions.feeder(content)
     if lead.stage is not None and lead.stage.op_id is None:
         given.cause, given.action = _called(diagnosis["fetch_call"])
+        given.place = line_of(diagnosis["fetch_call"]["name"])
     elif lead.stage is not None:
         given.place = _place(diagnosis)
         given.cause = _cause(
@@ -95,7 +97,7 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
     trace = any(kind in content["run"]["source"] for kind in ("kineto", "dftracer"))
     if not trace and any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
         return (
-            "A MindSpore dataset was seen, but neither times nor queues of its operators.",
+            "A MindSpore dataset was seen; what was recorded of its operators does not tell which is slow.",
             "Record more steps; what was not recorded, and why, stands in `--section not-measured`.",
         )
     call = diagnosis["fetch_call"]
@@ -109,6 +111,12 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
     kind = "import:kineto" if trace else content["run"]["source"]
     slow = "part of the DataLoader" if trace else "dataset operator"
     return f"Which {slow} is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])
+
+
+def line_of(frame: str) -> str:
+    """`file:line` of a frame `file(line): function`; nothing of a call that is named otherwise."""
+    found = _FRAME.match(frame)
+    return f"{found[1]}:{found[2]}" if found else ""
 
 
 def _called(call: dict[str, Any]) -> tuple[str, str]:

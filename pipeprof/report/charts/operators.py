@@ -19,14 +19,14 @@ Row = dict[str, Any]
 TITLE = "Operators by type"
 MOST = 20
 SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
-LETTERS = 22  # of a name in its legend, which a narrow page has room for
+LETTERS = 20  # of a name in its legend, which a narrow page has room for
 UNKNOWN = "not known"
 OTHERS = {"mixed": COLOUR_OF["compute"], "communication": COLOUR_OF["communication_exposed"]}
 INSTANCES = 500
 _WORDS = (("operator", "name"), ("type", "type"), ("phase", "phase"), ("shapes", "in_shapes"), ("called from", "site"))
 _NUMBERS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("executions", "count", str), ("own time", "self_ns", format_ns), ("mean", "mean_ns", format_ns),
-    ("share", "share", format_ratio),
+    ("share", "share", format_ratio), ("occupancy", "occupancy_ratio", format_ratio),
 )  # fmt: skip
 _MOST_LETTERS = 160  # of a cell
 _LETTERS_SAID = 60  # of a name in a sentence
@@ -95,14 +95,15 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     shown = [
         (title, field) for title, field in _WORDS if any(row[field] for row in rows) and (own_types or field != "type")
     ]
+    measured = [one for one in _NUMBERS if any(row[one[1]] is not None for row in rows)]
     cells = [
         [
             *(cut(line(row[field] or "-"), _MOST_LETTERS) for _, field in shown),
-            *(worded(row[field]) for _, field, worded in _NUMBERS),
+            *(worded(row[field]) for _, field, worded in measured),
         ]
         for row in rows
     ]
-    numbers = {title: [row[field] for row in rows] for title, field, _ in _NUMBERS}
+    numbers = {title: [row[field] for row in rows] for title, field, _ in measured}
     head = [*(title for title, _ in shown), *numbers]
     caption = f"The {INSTANCES} operators with the most own time" if len(rows) == INSTANCES else "Operators"
     return block_lines(Block(head, cells, frozenset(range(len(shown), len(head))), caption=[caption], numbers=numbers))

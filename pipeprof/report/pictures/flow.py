@@ -18,6 +18,7 @@ Row = dict[str, Any]
 
 MOST_STAGES = 8  # with the training
 MOST_LETTERS = 34  # of a name
+_OF_MINDSPORE = frozenset({"EpochCtrlOp"})  # counts epochs: not in the user's script, without work or a queue
 
 
 class Stage(NamedTuple):
@@ -54,8 +55,10 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
         return []
     ops, at = found["ops"], _key(found)
     loads = {row["op_id"]: row for row in content["pipeline"]["load"] if _key(row) == at}
-    limits, names = _limiting(content), stage_names(ops)
-    order = [op for op, _, before in below_consumers(ops) if not before][::-1]
+    limits = _limiting(content)
+    own = {op["op_id"] for op in ops if op["op_type"] not in _OF_MINDSPORE}
+    names = {op_id: name for op_id, name in stage_names(ops).items() if op_id in own}
+    order = [op for op, _, before in below_consumers(ops) if not before and op["op_id"] in names][::-1]
     following = [*(op["op_id"] for op in order[1:]), CONSUMER]
     stages = [
         _stage(op, loads.get(op["op_id"], {}), names, limits, reader)

@@ -7,12 +7,14 @@ from typing import Any
 
 from pipeprof.report.answer import command
 from pipeprof.report.answer.shape import capital
+from pipeprof.report.charts.chart import cut
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
 from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
 
 Row = dict[str, Any]
 
+MOST_LETTERS = 120  # of a name
 LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dataset": "of the dataset"}
 
 
@@ -31,7 +33,7 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     nested = any(row["self_ns"] not in (None, row["total_ns"]) for row in types)
     times = ("count", "total", "mean", "max", "own time", "share of own" if nested else "share")
     rows = [
-        [row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row, nested=nested)]
+        [_cut(row["type"]), row["phase"] or "-", str(row["count"]), *costs(row, nested=nested)]
         for row in types[: content["top"]]
     ]
     if rows:
@@ -41,24 +43,32 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     recorded = not content["run"]["source"].startswith("import:")
     instances = [
         [
-            short_name(row["name"]),
+            _cut(short_name(row["name"])),
             row["phase"] or "-",
             row["in_shapes"] or "-",
             _site(row["site"]) if recorded else "-",
             str(row["count"]),
             *costs(row, nested=nested),
+            format_ratio(row["occupancy_ratio"]),
         ]
         for row in rows_at(content["op_instances"], focus)
     ]
     if instances:
-        head = ("operator", "phase", "input shapes", "called from", *times)
+        head = ("operator", "phase", "input shapes", "called from", *times, "occupancy")
         section.blocks.append(filled(head, instances, words=(0, 1, 2, 3)))
+    if any(row["occupancy_ratio"] is not None for row in rows_at(content["op_instances"], focus)):
+        section.notes.append("occupancy: of the warps that the device could keep active, as the profiler estimates it")
     if nested:
         section.notes.append("own time: without the operators that an operator calls")
     add_devices(section, rows_at(content["op_devices"], focus))
     add_streams(section, rows_at(content["op_streams"], focus))
     _totals(section, content, focus)
     return section
+
+
+def _cut(name: str | None) -> str:
+    """A kernel's name in C++ can have a thousand letters; `pipeprof ops` and the JSON report have all of them."""
+    return cut(name or "-", MOST_LETTERS)
 
 
 def _site(site: str | None) -> str:

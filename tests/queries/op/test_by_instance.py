@@ -45,3 +45,9 @@ def test_top_is_for_each_rank_and_equals_go_by_id(ask):
         "op": [op(2, 0, 5), op(1, 5, 5), op(9, 0, 5, rank=1)],
     }
     assert ask("op/by_instance", tables, top=1, give="rank op_id") == [(0, 1), (1, 9)]
+
+
+def test_occupancy_is_the_mean_by_time_of_the_executions_that_have_it(ask):
+    kernels = [op(1, 0, 30, occupancy_ratio=1.0), op(1, 30, 10, occupancy_ratio=0.2), op(1, 40, 60), op(2, 99, 1)]
+    rows = ask("op/by_instance", {"step": STEPS, "op": kernels}, top=5, give="op_id occupancy_ratio")
+    assert rows == [(1, 0.8), (2, None)]

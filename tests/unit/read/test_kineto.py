@@ -499,3 +499,23 @@ def test_where_the_host_has_no_steps_those_of_the_device_are_steps(read, host, n
     run = read([*host, *marks, *work])
     assert [row["source_step"] for row in rows(run, "step")] == numbers
     assert [row["step"] for row in ops_by_name(run)["kernel"]] == at
+
+
+def test_a_kernel_has_the_occupancy_that_the_profiler_estimates(tmp_path):
+    said = {"whole": 100, "part": "31", "none": None, "odd": 900}
+    work = [
+        op(
+            name,
+            100 * n + 5,
+            60,
+            cat="kernel",
+            tid=7,
+            **({} if value is None else {"est. achieved occupancy %": value}),
+        )
+        for n, (name, value) in enumerate(said.items(), 1)
+    ]
+    run = imported(tmp_path / "run", write_trace(tmp_path / "t.json", [step(1, 0, 999), *work]))
+    found = {
+        name: [row["occupancy_ratio"] for row in rows_] for name, rows_ in ops_by_name(run).items() if name in said
+    }
+    assert found == {"whole": [1.0], "part": [0.31], "none": [None], "odd": [None]}

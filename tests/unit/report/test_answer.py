@@ -14,6 +14,7 @@ from pipeprof.report.answer.data import (
     _cause,
     _place,
     _reason,
+    line_of,
     sentence,
 )
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
@@ -280,6 +281,13 @@ def test_the_loader_of_a_trace_is_no_mindspore_dataset(make_run, source):
     assert "num_workers=0" in answered(given).cause
     given["diagnosis"]["fetch_call"] = {"name": None, "loader": WORKERS}
     assert "worker processes are too slow" in answered(given).cause
+
+
+@pytest.mark.parametrize(
+    ("frame", "place"), [("data/set.py(30): resize", "data/set.py:30"), ("NPZReader.open", ""), ("a b(3): c", "")]
+)
+def test_the_place_of_a_call_is_its_line_where_the_trace_has_one(frame, place):
+    assert line_of(frame) == place
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,16 @@ def test_the_stage_that_limits_and_the_training_are_shown_of_however_many(normal
     assert shown == [str(n) for n in range(20 - MOST_STAGES + 2, 20)] + ["slow", "training"]
 
 
+def test_what_mindspore_puts_behind_the_pipeline_is_no_stage_of_it(normal):
+    content = build(normal)
+    before = [(stage.name, stage.feeds) for stage in stages_of(content)]
+    [pipeline] = content["pipeline"]["pipelines"]
+    sink = {**pipeline["ops"][0], "op_id": 9, "op_type": "EpochCtrlOp", "name": None, "consumers": []}
+    batch = {**pipeline["ops"][0], "consumers": [9]}
+    pipeline["ops"] = [sink, batch, *pipeline["ops"][1:]]
+    assert [(stage.name, stage.feeds) for stage in stages_of(content)] == before
+
+
 def test_every_part_of_the_page_is_in_its_contents(normal):
     text = html.text(build(normal))
     assert re.findall(r'<a href="#([a-z-]+)">', text) == re.findall(r'<section id="([a-z-]+)">', text)

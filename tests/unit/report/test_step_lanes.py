@@ -10,6 +10,7 @@ from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.charts import lanes
 from pipeprof.report.charts.plots import Plots
+from pipeprof.report.sections.operators import MOST_LETTERS, operators_section
 from tests.unit.report.conftest import tables
 
 MS = 1_000_000
@@ -91,6 +92,20 @@ def test_a_notebook_is_told_that_no_step_was_slow(normal):
     assert Plots(normal).step()
     with pytest.raises(MeasureError, match="no step took much longer"):
         Plots(normal).slowest_step()
+
+
+def test_kernels_have_their_occupancy_and_names_that_a_table_has_room_for(make_run):
+    kernel = {"op_id": 0, "step": 0, "start_ns": 0, "dur_ns": 5, "self_ns": 5, "track": "GPU 0", "side": "device"}
+    run = make_run({
+        "step": [{"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 9}],
+        "op_info": [{"op_id": 0, "name": "void f<int>" + "x" * 900, "type": "kernel", "phase": "forward", "category": "kernel"}],
+        "op": [kernel | {"occupancy_ratio": 0.25}],
+    })  # fmt: skip
+    section = operators_section(build(run), (0, 0))
+    block = section.blocks[-1]
+    assert block.rows[0][list(block.head).index("occupancy")] == "25.0 %"
+    assert len(block.rows[0][0]) == MOST_LETTERS
+    assert any(note.startswith("occupancy:") for note in section.notes)
 
 
 @pytest.mark.slow
