@@ -65,7 +65,8 @@ def _chart(name: str, shown: Row, slowest: Row | None, names: Mapping[tuple[str,
         return Chart(name, NAME, NONE)
     which = "the slowest" if step["shown"] == SLOWEST else "a usual one"
     took, middle = format_ns(step["dur_ns"]), format_ns(step["middle_ns"])
-    said = f"step {step['position']}, {which}: {took}, beside a median of {middle}"
+    of = " of the steps with operators" if step["operators"] and step["shown"] == USUAL else ""
+    said = f"step {step['position']}, {which}: {took}, beside a median of {middle}{of}"
     notes = [sentence(said)]
     if step["in_window"]:
         notes.append("Operators were being recorded in it, which makes it longer.")
@@ -81,7 +82,7 @@ def _chart(name: str, shown: Row, slowest: Row | None, names: Mapping[tuple[str,
         how.append("A queue is drawn as high as it is full; what a stage was doing at which time is not recorded.")
     if left_out:
         how.append(f"Not drawn: {format_count(left_out, 'event')} too short to be seen, or of lanes with less time.")
-    params = [SEARCH, {"name": "turned", "value": False}]
+    params: list[Row] = [SEARCH, {"name": "turned", "value": False}]
     whole = step["dur_ns"] / NS_PER_MS
     drawn = framed(
         marks, dict(enumerate(map(_light, _PALETTE))), params, whole=whole, unit="milliseconds since the step began",
@@ -118,7 +119,10 @@ def _lanes(shown: Row, names: Mapping[tuple[str, int], str]) -> Iterator[tuple[s
     step = shown["step"]
     begin, end = step["start_ns"], step["start_ns"] + step["dur_ns"]
     parts = [(begin + one["from_ns"], begin + one["until_ns"], one["phase"]) for one in shown["parts"]]
-    yield "parts of the step", [_bar(*ends, _word(phase), PHASES.get(phase, _OTHER)) for *ends, phase in parts]
+    yield (
+        "parts of the step",
+        [_bar(start, until, _word(phase), PHASES.get(phase, _OTHER)) for start, until, phase in parts],
+    )
     events: dict[tuple[str, str], list[Row]] = {}
     for one in shown["events"]:
         events.setdefault((one["kind"], one["track"] or ""), []).append(one)
@@ -175,7 +179,7 @@ def _bar(
 
 
 def _named(one: Row) -> str:
-    return one["name"] or one["kind"]
+    return str(one["name"] or one["kind"])
 
 
 def _coloured(one: Row) -> str:
