@@ -17,3 +17,7 @@ def copy_file(source, target):
     path = Path(shutil.copy(source, target))
     path.chmod(path.stat().st_mode | 0o600)
     return path
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

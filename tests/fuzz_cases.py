@@ -16,3 +16,12 @@ def places(content, path=()):
     for key, value in items:
         yield (*path, key)
         yield from places(value, (*path, key))
+
+
+def leaves(found, path=()):
+    """Every value of a JSON document, with its place."""
+    if isinstance(found, dict | list):
+        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, found

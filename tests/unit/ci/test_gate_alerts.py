@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from action_steps import ROOT
-from fake_github import BOT, REPOSITORY, GitHub
+from fake_github import BOT, REPOSITORY
 
 from pipeprof.report.alerts import with_issues
 
@@ -23,13 +23,6 @@ def alert(state="new", commit=COMMIT, subject="larger pictures", **other):
         "over_since": None, "commit": {"revision": commit, "subject": subject, "author": "Bo", "certain": True},
         "file": "data/maps.py", "place": "data/maps.py:2", "owners": ["@data-team"], "owner_by": "codeowners",
     } | other  # fmt: skip
-
-
-@pytest.fixture
-def github():
-    found = GitHub()
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -9,17 +9,10 @@ import sys
 import pytest
 from action_steps import FAKE, ROOT
 from comparisons import HEADLINE, comparison, edit, hostile, metric, setting, trust
-from fake_github import BOT, HEAD, REPOSITORY, GitHub, packed
+from fake_github import BOT, HEAD, REPOSITORY, packed
 from shebang import SHEBANG
 
 MARK = "<!-- pipeprof-gate:demo -->"
-
-
-@pytest.fixture
-def github():
-    served = GitHub()
-    yield served
-    served.close()
 
 
 @pytest.fixture

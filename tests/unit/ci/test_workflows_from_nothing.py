@@ -4,7 +4,6 @@ import json
 
 import pytest
 import yaml
-from fake_github import GitHub
 from workflow_steps import TRAINING, WORKFLOWS, Forge
 
 pytestmark = pytest.mark.slow
@@ -18,13 +17,6 @@ FOLD = "<details>"
 @pytest.fixture
 def forge(tmp_path):
     return Forge(tmp_path)
-
-
-@pytest.fixture
-def github():
-    found = GitHub()
-    yield found
-    found.close()
 
 
 def above(job):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from copies import copy_tree
+from fuzz_cases import leaves
 
 from pipeprof.cli import cli
 from pipeprof.read.spool.finish import open_run
@@ -36,15 +37,6 @@ def ask(words):
     done = CliRunner().invoke(cli, words.split(" "), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
-
-
-def leaves(found, path=()):
-    """Every value of a JSON document, with its place."""
-    if isinstance(found, dict | list):
-        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
-            yield from leaves(value, (*path, key))
-    else:
-        yield path, found
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tune_fake import (
     COMMAND,
     SITE,
     FakeBench,
-    by_workers,
     epoch,
     final_word,
     pipeline,
@@ -32,8 +31,7 @@ from pipeprof.report import tune_text
 
 
 def test_the_slow_map_gets_the_workers_that_it_needs(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    state, said = tune(FakeBench(loop, by_workers(loop)))
+    state, said = tune(FakeBench(pipeline(6, 40, 6, consumer=100.0)))
     assert workers_of(state.settings, 1) >= 4
     assert is_proven(state)
     assert state.final.ratio == pytest.approx(4.0, rel=0.05)
@@ -43,8 +41,7 @@ def test_the_slow_map_gets_the_workers_that_it_needs(tune, tmp_path):
 
 
 def test_after_each_accepted_step_it_is_recorded_again(tune):
-    loop = pipeline(6, 40, 20, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 20, consumer=100.0))
     state, _ = tune(bench)
     accepted = [one for one in state.trials if one.verdict == "accepted"]
     assert len(bench.looks) == len(accepted) + 1 == len(state.seen)
@@ -63,8 +60,7 @@ def test_what_a_generator_would_gain_if_its_rows_had_numbers_is_said_and_not_tri
 
 
 def test_a_loop_that_limits_itself_has_nothing_to_gain(tune, tmp_path):
-    loop = pipeline(2, 3, 2, consumer=50.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(2, 3, 2, consumer=50.0))
     state, _ = tune(bench)
     assert (state.trials, state.final, state.ended) == ([], None, "loop_limits")
     assert bench.runs == []
@@ -73,8 +69,7 @@ def test_a_loop_that_limits_itself_has_nothing_to_gain(tune, tmp_path):
 
 
 def test_predictions_that_fail_are_shown_and_cost_no_wrong_advice(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    state, _ = tune(FakeBench(loop, lambda settings: 25.0 / workers_of(settings, 1)))
+    state, _ = tune(FakeBench(pipeline(6, 40, 6, consumer=100.0), lambda settings: 25.0 / workers_of(settings, 1)))
     assert state.trials
     assert {one.verdict for one in state.trials} <= {"slower", "no_gain"}
     assert any(one.predicted_wrong for one in state.trials)
@@ -203,8 +198,7 @@ def test_what_saves_nothing_is_not_taken(tune, tmp_path):
 
 
 def test_what_changes_the_batches_is_never_accepted(tune):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.handed = lambda settings, _number: ("one", "two") if settings.is_empty else ("two", "one")
     state, _ = tune(bench)
     assert state.trials
@@ -215,8 +209,7 @@ def test_what_changes_the_batches_is_never_accepted(tune):
 
 
 def test_a_step_whose_later_rows_are_others_is_taken_back_and_the_rest_is_proven(tune, tmp_path):
-    loop = pipeline(6, 40, 20, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 20, consumer=100.0))
     bench.whole = lambda settings, _number: [epoch("x", "others") if workers_of(settings, 2) > 1 else epoch()]
     state, said = tune(bench)
     steps = [(one.key, one.verdict) for one in state.trials if one.verdict in ("accepted", "other_data")]
@@ -228,12 +221,12 @@ def test_a_step_whose_later_rows_are_others_is_taken_back_and_the_rest_is_proven
 
 def test_batches_that_no_two_runs_share_are_not_taken_unasked(tune, tmp_path):
     loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     bench.handed = lambda _settings, number: (f"random {number}",)
     state, _ = tune(bench)
     assert state.trials[0].verdict == "unchecked"
     assert state.settings.is_empty
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     bench.handed = lambda _settings, number: (f"random {number}",)
     state, _ = tune(bench, folder="allowed", allow_unchecked=True)
     assert state.final.batches == "not_reproducible"
@@ -242,8 +235,7 @@ def test_batches_that_no_two_runs_share_are_not_taken_unasked(tune, tmp_path):
 
 
 def test_a_candidate_that_breaks_is_listed_and_the_next_is_tried(tune):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.breaks = lambda settings: any(one.workers == 4 for one in settings.operators)
     state, _ = tune(bench)
     broken = [one for one in state.trials if one.verdict == "failed"]
@@ -253,8 +245,7 @@ def test_a_candidate_that_breaks_is_listed_and_the_next_is_tried(tune):
 
 
 def test_an_unchanged_command_that_fails_ends_it(tune):
-    loop = pipeline(6, 40, 6)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6))
     bench.breaks = lambda settings: settings.is_empty
     with pytest.raises(WorkloadError):
         tune(bench)
@@ -276,8 +267,7 @@ def failing(bench, folder, *runs):
 
 @pytest.mark.parametrize(("folder", "name"), [("trial-0", ("a", 0)), ("trial-0", ("b", 1)), ("final", ("b", 0))])
 def test_a_run_that_fails_by_chance_is_made_again_and_told(tune, tmp_path, folder, name):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    state, said = tune(failing(FakeBench(loop, by_workers(loop)), folder, name))
+    state, said = tune(failing(FakeBench(pipeline(6, 40, 6, consumer=100.0)), folder, name))
     assert (final_word(state, tmp_path), verdicts(state)[0][1]) == ("proven", "accepted")
     assert [(one.folder, one.side, one.error) for one in state.failed_runs] == [(folder, name[0], "signal 9")]
     assert "  a run failed, and is made again: signal 9" in said
@@ -285,16 +275,15 @@ def test_a_run_that_fails_by_chance_is_made_again_and_told(tune, tmp_path, folde
 
 def test_a_set_that_fails_more_often_than_the_original_is_not_recommended_until_it_does_not(tune, tmp_path):
     loop = pipeline(6, 40, 6, consumer=100.0)
-    state, _ = tune(failing(FakeBench(loop, by_workers(loop)), "final", ("b", 0), ("b", 2)))
+    state, _ = tune(failing(FakeBench(loop), "final", ("b", 0), ("b", 2)))
     assert (final_word(state, tmp_path), state.final.error) == ("not_judged", "signal 9")
     assert content_of(state, tmp_path, allow_unchecked=False)["lacks_time"]  # which says how to go on
-    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    state, _ = tune(FakeBench(loop))
     assert (final_word(state, tmp_path), [one.side for one in state.failed_runs]) == ("proven", ["b", "b"])
 
 
 def test_a_set_that_cannot_be_recorded_is_proven_all_the_same(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     look = bench.look
 
     def without_memory(settings, path, longest_s=None):
@@ -309,8 +298,7 @@ def test_a_set_that_cannot_be_recorded_is_proven_all_the_same(tune, tmp_path):
 
 
 def test_runs_that_vary_too_much_are_no_proof_that_nothing_is_to_be_gained(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    state, _ = tune(FakeBench(loop, lambda _settings: 20.0, noise=0.4, seed=3))
+    state, _ = tune(FakeBench(pipeline(6, 40, 6, consumer=100.0), lambda _settings: 20.0, noise=0.4, seed=3))
     assert "undecided" in {one.verdict for one in state.trials}
     assert state.settings.is_empty
     assert final_word(state, tmp_path) == "undecided"
@@ -319,22 +307,20 @@ def test_runs_that_vary_too_much_are_no_proof_that_nothing_is_to_be_gained(tune,
 def test_both_sides_show_the_batches_of_the_trainings_own_iterator(tune):
     """A loop that validates with an iterator of its own hands out those, too."""
     loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     tune(bench)
     assert {settings.site for _, _, settings in bench.runs} == {SITE}
 
 
 def test_an_end_after_many_trials_does_not_say_that_nothing_is_left(tune, monkeypatch):
     monkeypatch.setattr(search, "MOST_TRIALS", 1)
-    loop = pipeline(6, 40, 20, consumer=100.0)
-    state, _ = tune(FakeBench(loop, lambda _settings: 20.0))
+    state, _ = tune(FakeBench(pipeline(6, 40, 20, consumer=100.0), lambda _settings: 20.0))
     assert (len(state.trials), state.ended) == (1, "trials")
 
 
 def test_a_source_whose_workers_change_stays_in_threads_where_it_ran_in_threads(tune):
     """MindSpore's default for a source of several workers is processes."""
-    loop = pipeline(6, 6, 40, consumer=100.0)
-    state, _ = tune(FakeBench(loop, lambda _settings: 20.0))
+    state, _ = tune(FakeBench(pipeline(6, 6, 40, consumer=100.0), lambda _settings: 20.0))
     of_workers = [one for one in state.trials if one.key.startswith("2:workers=") and "processes" not in one.key]
     assert of_workers
     assert {one.processes for trial in of_workers for one in trial.settings.operators} == {False}
@@ -396,7 +382,7 @@ def test_it_never_recommends_a_slower_set_and_stays_in_its_budget(tmp_path_facto
 def test_a_tuning_keeps_no_secret_of_the_command(tmp_path):
     loop = pipeline(6, 40, 6, consumer=100.0)
     command = (*COMMAND, "--token", "c0ffee-do-not-keep")
-    state, folder = run_tune(TuneWish(command, tmp_path, tmp_path / "tuned"), FakeBench(loop, by_workers(loop)), print)
+    state, folder = run_tune(TuneWish(command, tmp_path, tmp_path / "tuned"), FakeBench(loop), print)
     content = content_of(state, tmp_path, allow_unchecked=False)
     assert content["command"] == [*COMMAND, "--token", "***"]
     assert "c0ffee" not in (folder / SESSION).read_text() + tune_text.pull_request(content)
@@ -404,11 +390,11 @@ def test_a_tuning_keeps_no_secret_of_the_command(tmp_path):
 
 def test_runs_of_a_training_whose_recording_was_ended_take_a_quarter_of_its_steps(tune):
     loop = pipeline(6, 40, 20, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     bench.ended_after, bench.interrupt_after = 410, 5
     with pytest.raises(KeyboardInterrupt):
         tune(bench)
-    again = FakeBench(loop, by_workers(loop))
+    again = FakeBench(loop)
     again.ended_after = 408  # of the recordings with what was accepted, which are as long as 102 steps want them
     state, said = tune(again)
     assert set(bench.steps_of_runs + again.steps_of_runs) == {102} == {state.stop_after}
@@ -418,8 +404,7 @@ def test_runs_of_a_training_whose_recording_was_ended_take_a_quarter_of_its_step
 
 @pytest.mark.parametrize("asked", [50, "all"])
 def test_steps_that_the_user_chose_stay(tune, asked):
-    loop = pipeline(6, 40, 20, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 20, consumer=100.0))
     bench.ended_after = 200 if asked == 50 else None
     state, _ = tune(bench, stop_after=asked)
     assert set(bench.steps_of_runs) == {None if asked == "all" else 50} == {state.stop_after}
@@ -437,7 +422,7 @@ def test_the_first_run_is_expected_to_take_what_its_steps_leave_of_the_recording
 
 def test_a_proof_ends_where_the_batches_turn_out_to_be_others(tune, tmp_path):
     loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     bench.handed = lambda settings, _number: ("x",) if bench.runs[-1][0] == "final" and settings.operators else ("one",)
     state, _ = tune(bench)
     assert (state.final.batches, len(state.final.a)) == ("other", 2)
@@ -445,8 +430,7 @@ def test_a_proof_ends_where_the_batches_turn_out_to_be_others(tune, tmp_path):
 
 
 def test_where_every_change_failed_nothing_is_said_of_what_could_be_gained(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.breaks = lambda settings: bool(settings.operators)
     state, _ = tune(bench)
     assert {one.verdict for one in state.trials} == {"failed"}
@@ -454,8 +438,7 @@ def test_where_every_change_failed_nothing_is_said_of_what_could_be_gained(tune,
 
 
 def test_a_file_that_cannot_be_replaced_is_an_error(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    state, _ = tune(FakeBench(pipeline(6, 40, 6, consumer=100.0)))
     (tmp_path / "tuned" / "patch.diff").mkdir()
     with pytest.raises(MeasureError, match="cannot write into"):
         write_files(tmp_path / "tuned", content_of(state, tmp_path, allow_unchecked=False), "why")
@@ -474,7 +457,7 @@ def test_a_file_that_cannot_be_replaced_is_an_error(tune, tmp_path):
 )
 def test_what_was_no_gain_while_another_operator_limited_is_tried_again(tmp_path, verdicts_before, goal, again):
     loop = idle_pipeline() if goal == "memory" else pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(loop)
     state = new_state(TuneWish(COMMAND, tmp_path, goal=goal))
     seen = bench._seen(Settings())
     tuning = search.Tuning(TuneWish(COMMAND, tmp_path, goal=goal), bench, tmp_path, state, print)
@@ -491,8 +474,7 @@ def test_what_was_no_gain_while_another_operator_limited_is_tried_again(tmp_path
 
 def test_operators_are_known_by_their_places_in_the_users_graph(tune, tmp_path):
     """An accepted batch in front of its map has the map's op_id: what was tried of the map is not tried of it."""
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     state, _ = tune(bench, 1.0)
     seen = bench._seen(state.settings)
     moved = replace(seen, ops=[row | {"node": 7} if row["op_id"] == 1 else row for row in seen.ops])

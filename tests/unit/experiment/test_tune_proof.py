@@ -5,7 +5,7 @@ from math import fsum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tune_fake import FakeBench, by_workers, pipeline
+from tune_fake import FakeBench, pipeline
 
 from pipeprof.experiment.tune.goal import LOOKS, policy_of, proof_plan, sides_of
 from pipeprof.experiment.tune.search import TuneWish, run_tune
@@ -40,7 +40,7 @@ def test_however_often_more_time_is_given_false_alarms_are_no_more_likely(mosts)
 
 def tuned(folder, budget_s):
     loop = pipeline(6, 12, 6, consumer=110.0)  # two workers for the second stage: x1.3
-    bench = FakeBench(loop, by_workers(loop), seed=3)
+    bench = FakeBench(loop, seed=3)
     bench.proof_noise = 0.07
     state, _ = run_tune(TuneWish(("python", "train.py"), folder, folder / "tuned", budget_s), bench, lambda _line: None)
     return state

@@ -289,8 +289,7 @@ def test_an_epoch_that_nobody_read_to_its_end_proves_nothing_of_its_rows(tune):
 
 def test_rows_that_differ_late_are_found_although_the_first_batches_are_the_same(tune, tmp_path):
     """The last, short batch, or the third epoch of a source that changes."""
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.whole = lambda settings, _number: [epoch(), epoch("x", "other") if settings.operators else epoch()]
     state = tune(bench)
     assert [one.verdict for one in state.trials][:1] == ["accepted"]
@@ -300,8 +299,7 @@ def test_rows_that_differ_late_are_found_although_the_first_batches_are_the_same
 
 
 def test_another_order_that_only_whole_epochs_show_needs_leave(tune, tmp_path):
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.whole = lambda settings, _number: [epoch("late" if settings.operators else "in order")]
     state = tune(bench)
     assert state.final.batches == "permuted"
@@ -324,8 +322,7 @@ def test_a_run_that_fails_while_rows_are_compared_is_a_candidate_that_failed(tun
 
 def drawing():
     """A map in C++ whose random numbers depend on how many workers it has."""
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.handed = lambda settings, _number: (f"drawn by {workers_of(settings, 1)}",)
     bench.whole = lambda settings, _number: [augmented(f"drawn by {workers_of(settings, 1)}")]
     bench.reseeded = lambda _settings: [augmented("seeded")]
@@ -407,8 +404,7 @@ def test_leave_makes_it_another_tuning(tune):
 
 def test_of_epochs_that_nobody_read_to_their_end_more_than_the_first_batches_is_compared(tune, tmp_path):
     """A training of so many steps: rows that come late are other ones, though the epoch has more."""
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench = FakeBench(loop, by_workers(loop))
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0))
     bench.whole = lambda settings, _number: [
         epoch("x", "other", whole=False) if settings.operators else epoch(whole=False)
     ]
@@ -424,8 +420,7 @@ def test_with_leave_for_another_order_such_epochs_say_nothing():
 
 def test_a_run_that_fingerprints_all_rows_may_take_as_long_as_the_originals(tune):
     """Which many small rows take far longer for than a run that is timed."""
-    loop = pipeline(6, 40, 6, consumer=100.0)
-    bench, limits = FakeBench(loop, by_workers(loop)), []
+    bench, limits = FakeBench(pipeline(6, 40, 6, consumer=100.0)), []
     rows = bench.rows
 
     def slow(settings, folder, longest_s, **more):
@@ -441,13 +436,13 @@ def test_a_run_that_fingerprints_all_rows_may_take_as_long_as_the_originals(tune
 
 def test_nothing_is_proven_without_time_to_compare_all_rows(tune, tmp_path):
     loop = pipeline(6, 40, 6, consumer=100.0)
-    state = tune(FakeBench(loop, by_workers(loop)))
+    state = tune(FakeBench(loop))
     path = tmp_path / "tuned" / SESSION
     path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "open", "final": None, "rows_s": 500.0}))
     budget_s = state.spent_s + 900.0
-    state = tune(FakeBench(loop, by_workers(loop)), budget_s=budget_s)
+    state = tune(FakeBench(loop), budget_s=budget_s)
     assert state.final.a == []
     content = content_of(state, tmp_path, allow_unchecked=False)
     assert (content["verdict"], content["lacks_time"]) == ("undecided", True)
     assert content["next_budget_s"] > budget_s
-    assert verdict(tune(FakeBench(loop, by_workers(loop)), budget_s=content["next_budget_s"]), tmp_path) == "proven"
+    assert verdict(tune(FakeBench(loop), budget_s=content["next_budget_s"]), tmp_path) == "proven"

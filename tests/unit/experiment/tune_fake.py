@@ -41,14 +41,14 @@ def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python
 
 
 class FakeBench:
-    """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
+    """`truth(settings)` is the speed in steps/s, by default `by_workers`; the recording shows `loop`, with the settings that were accepted.
 
     `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared, `reseeded(settings)`: with other seeds. `breaks`:
     settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `interrupt_after`: a run after which the process is interrupted, as by Ctrl-C. `ended_after`: steps after which a recording was ended.
     """
 
-    def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
-        self.loop, self.truth, self.noise, self.run_s = loop, truth, noise, run_s
+    def __init__(self, loop, truth=None, noise=0.005, seed=1, run_s=5.0):
+        self.loop, self.truth, self.noise, self.run_s = loop, truth or by_workers(loop), noise, run_s
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self.clock, self.runs, self.looks, self.longest_looks = 0.0, [], [], []
         self.handed = lambda _settings, _number: ("one", "two")

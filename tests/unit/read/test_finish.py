@@ -22,28 +22,35 @@ from pipeprof.record import lock, store
 from pipeprof.record.lock import QUIET_S
 from pipeprof.record.run import load
 
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV)
+
+
+@pytest.fixture
+def trained(spooled):
+    """One repetition that ended well, with one process that trained three steps."""
+    spooled.rep()
+    spooled.process()
+    return spooled
+
 
 def state(run):
     return run.manifest.state, run.manifest.reason
 
 
-def test_exit_code_zero_is_complete(spooled):
-    spooled.rep(status=0)
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param(0, ("complete", None), id="exit code zero"),
+        pytest.param(3, ("failed", "the command exited with code 3"), id="an exit code"),
+        *((-one, ("partial", f"the command was ended by {one.name}")) for one in SIGNALS),
+        pytest.param(-63, ("partial", "the command was ended by signal 63"), id="a signal without a name"),
+        pytest.param(None, ("partial", "the launcher was killed; what had been written was recovered"), id="no exit code"),
+    ],
+)  # fmt: skip
+def test_how_the_command_ended_is_the_state_and_the_reason(spooled, status, expected):
+    spooled.rep(status=status)
     spooled.process()
-    assert state(finish(spooled.run)) == ("complete", None)
-
-
-def test_an_exit_code_is_failed_and_named(spooled):
-    spooled.rep(status=3)
-    spooled.process()
-    assert state(finish(spooled.run)) == ("failed", "the command exited with code 3")
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_a_signal_is_partial_and_named(spooled, number):
-    spooled.rep(status=-number)
-    spooled.process()
-    assert state(finish(spooled.run)) == ("partial", f"the command was ended by {number.name}")
+    assert state(finish(spooled.run)) == expected
 
 
 def test_after_a_full_disk_the_hint_names_what_works(tmp_path):
@@ -61,18 +68,6 @@ def test_after_a_full_disk_the_hint_names_what_works(tmp_path):
     again = subprocess.run([*ours, *hint.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert load(tmp_path / "run").manifest.tables["step"]
-
-
-def test_a_signal_without_a_name_is_numbered(spooled):
-    spooled.rep(status=-63)
-    spooled.process()
-    assert finish(spooled.run).manifest.reason == "the command was ended by signal 63"
-
-
-def test_a_launcher_that_was_killed_leaves_a_partial_run(spooled):
-    spooled.rep(status=None)
-    spooled.process()
-    assert state(finish(spooled.run)) == ("partial", "the launcher was killed; what had been written was recovered")
 
 
 def test_a_process_that_vanished_makes_the_run_partial_and_bounds_what_is_missing(spooled):
@@ -121,19 +116,15 @@ def test_the_worst_repetition_decides(spooled):
     assert [rep.exit_code for rep in done.manifest.reps] == [0, 4]
 
 
-def test_the_spool_goes_once_the_tables_are_there(spooled):
-    spooled.rep()
-    spooled.process()
-    finish(spooled.run)
-    assert not spooled.run.spool.exists()
-    assert load(spooled.run.path).manifest.tables["step"] == 3
+def test_the_spool_goes_once_the_tables_are_there(trained):
+    finish(trained.run)
+    assert not trained.run.spool.exists()
+    assert load(trained.run.path).manifest.tables["step"] == 3
 
 
-def test_the_spool_stays_when_asked_to(spooled):
-    spooled.rep()
-    spooled.process()
-    finish(spooled.run, keep_spool=True)
-    assert spooled.run.spool.is_dir()
+def test_the_spool_stays_when_asked_to(trained):
+    finish(trained.run, keep_spool=True)
+    assert trained.run.spool.is_dir()
 
 
 def test_what_a_limit_left_out_is_kept_and_read_once_more_is_allowed(spooled, monkeypatch):
@@ -148,11 +139,9 @@ def test_what_a_limit_left_out_is_kept_and_read_once_more_is_allowed(spooled, mo
     assert (state(done), done.manifest.tables["step"], done.spool.is_dir()) == (("complete", None), 3, False)
 
 
-def test_the_spool_stays_while_a_recorded_process_still_runs(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
+def test_the_spool_stays_while_a_recorded_process_still_runs(trained, monkeypatch):
     monkeypatch.setattr(finishing, "processes_alive", lambda _run: [77])
-    done = finish(spooled.run)
+    done = finish(trained.run)
     assert state(done) == ("partial", "process 77 was still running when the command ended")
     assert done.spool.is_dir()
 
@@ -187,32 +176,28 @@ def test_where_a_training_was_recorded_other_pythons_may_run_on(spooled, backgro
     assert state(finish(spooled.run)) == ("complete", None)
 
 
-def test_the_spool_stays_when_the_tables_cannot_be_written(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
+def test_the_spool_stays_when_the_tables_cannot_be_written(trained, monkeypatch):
 
     def refuse(*_words):
         raise RunError("no space")
 
     monkeypatch.setattr(store, "write_arrow", refuse)
     with pytest.raises(RunError):
-        finish(spooled.run)
-    assert spooled.run.spool.is_dir()
-    assert state(load(spooled.run.path)) == ("partial", "its tables could not be written: no space")
+        finish(trained.run)
+    assert trained.run.spool.is_dir()
+    assert state(load(trained.run.path)) == ("partial", "its tables could not be written: no space")
     monkeypatch.undo()
-    assert open_run(spooled.run.path).manifest.state == "complete"
+    assert open_run(trained.run.path).manifest.state == "complete"
 
 
-def test_a_disk_without_room_for_the_folder_of_a_table_leaves_a_partial_run(spooled):
-    spooled.rep()
-    spooled.process()
-    blocked = spooled.run.path / "step"
+def test_a_disk_without_room_for_the_folder_of_a_table_leaves_a_partial_run(trained):
+    blocked = trained.run.path / "step"
     blocked.write_text("no folder can be made here", encoding="utf-8")
     with pytest.raises(RunError, match="cannot write"):
-        finish(spooled.run)
-    assert load(spooled.run.path).manifest.state == "partial"
+        finish(trained.run)
+    assert load(trained.run.path).manifest.state == "partial"
     blocked.unlink()
-    assert open_run(spooled.run.path).manifest.state == "complete"
+    assert open_run(trained.run.path).manifest.state == "complete"
 
 
 def test_opening_a_run_whose_launcher_died_recovers_it(spooled):
@@ -245,12 +230,10 @@ def test_a_run_that_is_still_being_recorded_is_refused(spooled):
     assert load(spooled.run.path).manifest.state == "running"
 
 
-def test_another_process_with_the_launchers_number_is_not_the_launcher(spooled):
-    spooled.rep()
-    spooled.process()
-    spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = os.getpid(), 12345.0
-    spooled.run.save()
-    assert open_run(spooled.run.path).manifest.state == "complete"
+def test_another_process_with_the_launchers_number_is_not_the_launcher(trained):
+    trained.run.manifest.launcher_pid, trained.run.manifest.launcher_start = os.getpid(), 12345.0
+    trained.run.save()
+    assert open_run(trained.run.path).manifest.state == "complete"
 
 
 @pytest.mark.parametrize(("age", "alive"), [(0.0, True), (2 * QUIET_S, False)])
@@ -269,74 +252,55 @@ def test_a_run_of_another_host_is_being_recorded_as_long_as_its_spool_is_written
         assert open_run(spooled.run.path).manifest.state == "complete"
 
 
-def test_a_launcher_that_ended_but_was_never_reaped_records_nothing(spooled):
-    spooled.rep()
-    spooled.process()
+def test_a_launcher_that_ended_but_was_never_reaped_records_nothing(trained):
     launcher = subprocess.Popen(["true"])
     started = psutil.Process(launcher.pid).create_time()
     os.waitid(os.P_PID, launcher.pid, os.WEXITED | os.WNOWAIT)
     try:
-        spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = launcher.pid, started
-        spooled.run.save()
-        assert open_run(spooled.run.path).manifest.state == "complete"
+        trained.run.manifest.launcher_pid, trained.run.manifest.launcher_start = launcher.pid, started
+        trained.run.save()
+        assert open_run(trained.run.path).manifest.state == "complete"
     finally:
         launcher.wait()
 
 
-def test_the_lock_says_whether_a_run_is_being_recorded(spooled):
-    spooled.rep()
-    spooled.process()
-    lock.take(spooled.run.path, spooled.run.manifest.run_id)
+def test_the_lock_says_whether_a_run_is_being_recorded(trained):
+    lock.take(trained.run.path, trained.run.manifest.run_id)
     with pytest.raises(RunError, match="is still being recorded"):
-        open_run(spooled.run.path)
-    finish(spooled.run)
-    assert not spooled.run.path.joinpath(lock.LOCK).exists()
-    assert open_run(spooled.run.path).manifest.state == "complete"
+        open_run(trained.run.path)
+    finish(trained.run)
+    assert not trained.run.path.joinpath(lock.LOCK).exists()
+    assert open_run(trained.run.path).manifest.state == "complete"
 
 
-def test_the_lock_of_a_launcher_that_was_killed_is_taken_over_and_removed(spooled):
-    spooled.rep()
-    spooled.process()
+def test_the_lock_of_a_launcher_that_was_killed_is_taken_over_and_removed(trained):
     holder = subprocess.Popen(["true"])
     holder.wait()
     mine = {"run_id": "x", "pid": holder.pid, "start_ticks": 1, "place": lock._place()}
-    spooled.run.path.joinpath(lock.LOCK).write_text(json.dumps(mine), encoding="utf-8")
-    assert open_run(spooled.run.path).manifest.state == "complete"
-    assert not spooled.run.path.joinpath(lock.LOCK).exists()
+    trained.run.path.joinpath(lock.LOCK).write_text(json.dumps(mine), encoding="utf-8")
+    assert open_run(trained.run.path).manifest.state == "complete"
+    assert not trained.run.path.joinpath(lock.LOCK).exists()
 
 
-def test_a_run_that_another_process_recovered_meanwhile_is_taken_as_it_is(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
-    other = load(spooled.run.path)
+def test_a_run_that_another_process_recovered_meanwhile_is_taken_as_it_is(trained, monkeypatch):
+    other = load(trained.run.path)
 
     def first(run):
         monkeypatch.undo()
         finish(other)
 
     monkeypatch.setattr(finishing, "_refuse_recorded", first)
-    assert state(open_run(spooled.run.path)) == ("complete", None)
+    assert state(open_run(trained.run.path)) == ("complete", None)
 
 
-def test_a_folder_that_was_deleted_under_a_recording_is_a_failed_run(spooled):
-    spooled.rep()
-    spooled.process()
-    shutil.rmtree(spooled.run.path)
-    finish(spooled.run)
-    assert state(load(spooled.run.path)) == ("failed", "its folder was deleted while it was recorded")
+@pytest.mark.parametrize("name", ["folder", "spool"])
+def test_a_folder_or_spool_that_was_deleted_under_a_recording_is_a_failed_run(trained, name):
+    shutil.rmtree({"folder": trained.run.path, "spool": trained.run.spool}[name])
+    finish(trained.run)
+    assert state(load(trained.run.path)) == ("failed", f"its {name} was deleted while it was recorded")
 
 
-def test_a_spool_that_was_deleted_under_a_recording_is_a_failed_run(spooled):
-    spooled.rep()
-    spooled.process()
-    shutil.rmtree(spooled.run.spool)
-    finish(spooled.run)
-    assert state(load(spooled.run.path)) == ("failed", "its spool was deleted while it was recorded")
-
-
-def test_a_folder_that_was_deleted_while_its_tables_were_made_is_a_failed_run(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
+def test_a_folder_that_was_deleted_while_its_tables_were_made_is_a_failed_run(trained, monkeypatch):
     write = store.write_arrow
 
     def delete_first(run, table, *rest):
@@ -345,21 +309,19 @@ def test_a_folder_that_was_deleted_while_its_tables_were_made_is_a_failed_run(sp
         return write(run, table, *rest)
 
     monkeypatch.setattr(store, "write_arrow", delete_first)
-    finish(spooled.run)
-    assert state(load(spooled.run.path)) == ("failed", "its folder was deleted while it was recorded")
-    assert not spooled.run.files("step")
+    finish(trained.run)
+    assert state(load(trained.run.path)) == ("failed", "its folder was deleted while it was recorded")
+    assert not trained.run.files("step")
 
 
-def test_a_folder_that_holds_another_run_by_now_is_left_alone(spooled):
-    spooled.rep()
-    spooled.process()
-    mine = load(spooled.run.path)
-    spooled.run.manifest.run_id = "another"
-    spooled.run.save()
-    before = {path: path.read_bytes() for path in spooled.run.path.rglob("*") if path.is_file()}
+def test_a_folder_that_holds_another_run_by_now_is_left_alone(trained):
+    mine = load(trained.run.path)
+    trained.run.manifest.run_id = "another"
+    trained.run.save()
+    before = {path: path.read_bytes() for path in trained.run.path.rglob("*") if path.is_file()}
     with pytest.raises(RunError, match="found run_id another, expected 20260101T000000-abcdef"):
         finish(mine)
-    assert {path: path.read_bytes() for path in spooled.run.path.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in trained.run.path.rglob("*") if path.is_file()} == before
 
 
 def test_the_spool_of_another_run_is_not_claimed(spooled):
@@ -388,9 +350,7 @@ def test_the_end_of_another_runs_command_is_not_ours(spooled):
     assert finish(spooled.run).manifest.reason == "the launcher was killed; what had been written was recovered"
 
 
-def test_a_kill_while_the_spool_is_removed_costs_nothing(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
+def test_a_kill_while_the_spool_is_removed_costs_nothing(trained, monkeypatch):
 
     def killed(path, **_how):
         for inside in path.rglob("marks.bin"):
@@ -400,17 +360,15 @@ def test_a_kill_while_the_spool_is_removed_costs_nothing(spooled, monkeypatch):
 
     monkeypatch.setattr(finishing.shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        finish(spooled.run)
+        finish(trained.run)
     monkeypatch.undo()
-    done = open_run(spooled.run.path)
+    done = open_run(trained.run.path)
     assert state(done) == ("complete", None)
     assert len(store.read(done, "step")) == 3
     assert not [path for path in done.path.iterdir() if "spool" in path.name]
 
 
-def test_a_second_try_to_finish_takes_what_another_process_has_recovered(spooled, monkeypatch):
-    spooled.rep()
-    spooled.process()
+def test_a_second_try_to_finish_takes_what_another_process_has_recovered(trained, monkeypatch):
 
     def refuse(*_words):
         raise RunError("no space")
@@ -418,10 +376,10 @@ def test_a_second_try_to_finish_takes_what_another_process_has_recovered(spooled
     with monkeypatch.context() as patch:
         patch.setattr(store, "write_arrow", refuse)
         with pytest.raises(RunError):
-            finish(spooled.run)
-    open_run(spooled.run.path)
-    assert state(finish(spooled.run)) == ("complete", None)
-    assert state(load(spooled.run.path)) == ("complete", None)
+            finish(trained.run)
+    open_run(trained.run.path)
+    assert state(finish(trained.run)) == ("complete", None)
+    assert state(load(trained.run.path)) == ("complete", None)
 
 
 def test_a_run_whose_training_outlived_the_launcher_is_refused_by_process(spooled, monkeypatch):
@@ -435,13 +393,11 @@ def test_a_run_that_recorded_nothing_is_failed(spooled):
     assert state(open_run(spooled.run.path)) == ("failed", "the recording ended before anything was recorded")
 
 
-def test_a_finished_run_is_opened_as_it_is(spooled):
-    spooled.rep()
-    spooled.process()
-    finish(spooled.run)
-    before = spooled.run.path.joinpath("run.json").read_bytes()
-    open_run(spooled.run.path)
-    assert spooled.run.path.joinpath("run.json").read_bytes() == before
+def test_a_finished_run_is_opened_as_it_is(trained):
+    finish(trained.run)
+    before = trained.run.path.joinpath("run.json").read_bytes()
+    open_run(trained.run.path)
+    assert trained.run.path.joinpath("run.json").read_bytes() == before
 
 
 def missing(run):
@@ -572,12 +528,10 @@ def test_processes_that_descend_from_each_other_are_no_endless_story(spooled):
     assert finish(spooled.run).manifest.state == "complete"
 
 
-def test_folders_of_other_names_are_no_repetitions(spooled):
-    spooled.rep()
-    spooled.process()
+def test_folders_of_other_names_are_no_repetitions(trained):
     for name in ("rep=x", "rep=-1", "rep=²", "rep=" + "9" * 30):
-        spooled.run.spool.joinpath(name).mkdir()
-    assert [rep.rep for rep in finish(spooled.run).manifest.reps] == [0]
+        trained.run.spool.joinpath(name).mkdir()
+    assert [rep.rep for rep in finish(trained.run).manifest.reps] == [0]
 
 
 APPLIED = {"override": {"site": "train.py:9", "changes": [{"node": 0, "op_type": "BatchOp", "workers": 2}]}}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from copies import copy_tree
-from object_server import SECRET, object_server, system_of
+from object_server import SECRET, faulty_proxy, object_server, system_of
 
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record.compact import compact
@@ -17,6 +17,12 @@ CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 def server(tmp_path_factory):
     with object_server(tmp_path_factory.mktemp("server")) as running:
         yield running
+
+
+@pytest.fixture
+def faulty(server):
+    with faulty_proxy(server) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
-from object_server import SECRET, faulty_proxy, system_of
+from object_server import SECRET, system_of
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
@@ -263,12 +263,6 @@ def test_history_of_a_bucket_is_that_of_a_folder(server, bucket, runs, tmp_path)
     before = len(server.requests())
     said("history", url, "--format", "json")
     assert len(server.requests()) - before == 1
-
-
-@pytest.fixture
-def faulty(server):
-    with faulty_proxy(server) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize("of", ["list-type", "run.json", ".parquet"])

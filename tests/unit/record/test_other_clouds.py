@@ -4,6 +4,7 @@ import pytest
 from baseline_made import made
 from click.testing import CliRunner
 from cloud_servers import AZURITE, KEY, azure_server, google_server
+from copies import files_of
 from object_server import faulty_proxy
 from pyarrow import fs
 
@@ -52,10 +53,6 @@ def refused(*words):
     assert isinstance(done.exception, PipeprofError), done.output
     assert "\n" not in done.exception.message + done.exception.hint
     return done.exception
-
-
-def files_of(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.usefixtures("account")

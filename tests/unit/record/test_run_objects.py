@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
+from copies import files_of
+from fuzz_cases import leaves
 from kineto_files import op as trace_op
 from kineto_files import write_trace
-from object_server import SECRET, faulty_proxy
+from object_server import SECRET
 from pyarrow import fs
 
 import pipeprof
@@ -77,10 +79,6 @@ def write(system, path, data):
         stream.write(data)
 
 
-def files_of(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_a_run_comes_back_byte_for_byte(folder, url):
     pushed = push(load(folder), url)
     assert (pushed.written, pushed.there) == (len(load(folder).manifest.parts), 0)
@@ -110,15 +108,6 @@ def test_a_report_needs_few_requests_and_a_second_one_hardly_any(whole, url, ser
         counts.append(len(server.requests()) - before)
     assert counts == [2 + 2 * len(load(whole).manifest.parts), 2]
     assert 2 + 2 * len(TABLES) <= MOST_REQUESTS  # a compact run has one file for each table
-
-
-def leaves(found, path=()):
-    """Every value of a JSON document, with its place."""
-    if isinstance(found, dict | list):
-        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
-            yield from leaves(value, (*path, key))
-    else:
-        yield path, found
 
 
 @pytest.mark.parametrize("verb", ["report", "ops", "memory", "verify"])
@@ -470,12 +459,6 @@ def test_an_upload_that_was_cut_off_in_its_empty_manifest_is_no_run_and_goes_on(
     assert [one.problem for one in runs_below(place)] == [HALF]
     assert push(load(folder), f"{place}/RUN").written == 0
     assert files_of(fetch(f"{place}/RUN")) == files_of(folder)
-
-
-@pytest.fixture
-def faulty(server):
-    with faulty_proxy(server) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize("fault", ["500", "cut"])

@@ -83,3 +83,9 @@ def odd(make_run):
     run = make_run(tables(name="<b>a|b*_[red]\\x</b>"))
     run.manifest.command = ["python", "tr|ain.py", "[bold]*x*"]
     return run
+
+
+@pytest.fixture(scope="module")
+def built():
+    """{kind of run: its report}; making it takes longest of what is done with it here."""
+    return {}

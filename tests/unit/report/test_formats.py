@@ -17,12 +17,6 @@ from pipeprof.report.sections.of_run import sections
 KINDS = ["empty", "normal", "ranks", "odd"]
 
 
-@pytest.fixture(scope="module")
-def built():
-    """{kind of run: its report}; making it takes longest of what is done with it here."""
-    return {}
-
-
 @pytest.fixture(params=KINDS)
 def any_content(request, built):
     if request.param not in built:

@@ -288,12 +288,6 @@ def test_the_depth_of_both_queues_is_shown_over_time(imported):
     ]
 
 
-@pytest.fixture(scope="module")
-def built():
-    """{kind of import: its report}; making it takes longest of what is done with it here."""
-    return {}
-
-
 @pytest.fixture(params=["trace", "stages", "totals", "sink"])
 def any_content(request, imported, built):
     if request.param not in built:
