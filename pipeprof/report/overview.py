@@ -44,28 +44,26 @@ class Overview(msgspec.Struct):
         }
 
 
-def overview(run: Run, *, all_here: bool = True) -> Overview:
-    """The overview of a run whose tables are written. A damaged table is its `problem`, not an error.
-
-    `all_here`: else its files lie elsewhere, and only what is asked for is read.
-    """
+def overview(run: Run) -> Overview:
+    """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
     try:
-        return cached("overviews", checksums.as_it_lies(run), Overview, lambda: _asked(run, all_here=all_here))
+        return cached("overviews", checksums.as_it_lies(run), Overview, lambda: asked(run))
     except PipeprofError as error:
         return Overview(problem=error.message)
 
 
-def _asked(run: Run, *, all_here: bool) -> Overview:
-    if all_here:
-        checksums.refuse_changed(run, footers=False)
+def asked(run: Run) -> Overview:
+    """The overview of a run, found now. Raises PipeprofError for a damaged table."""
+    checksums.refuse_changed(run, footers=False)
     rollup = stored(run)
     if rollup is not None:
-        return _of_rollup(rollup)
+        return of_rollup(rollup)
     found = verdict_of(run)
     return Overview(found.verdict, found.diagnosis["verdict"], median_step_ns(found.summary))
 
 
-def _of_rollup(rollup: pa.Table) -> Overview:
+def of_rollup(rollup: pa.Table) -> Overview:
+    """The overview of the run that a rollup was made of."""
     ranks = rollup.select(["rep", "rank", "verdict", "causes", "kind", "median_ns"]).to_pylist()
     return Overview(
         msgspec.json.decode(ranks[0]["causes"], type=RunVerdict), ranks[0]["verdict"],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import PipeprofError, RunError
+from pipeprof.errors import PipeprofError
 from pipeprof.escape import command
 from pipeprof.record.listing import began
 from pipeprof.record.lock import is_running
@@ -16,7 +16,7 @@ from pipeprof.record.objects import StorageError, without_secrets
 from pipeprof.record.run_objects import copied
 from pipeprof.record.text import printable
 from pipeprof.report.document import Document
-from pipeprof.report.overview import overview
+from pipeprof.report.overview import asked, of_rollup, overview
 from pipeprof.report.rollup import stored
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.units import format_count, format_minute, format_ns, utc_text
@@ -119,12 +119,12 @@ def _stored_row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
             row |= {name: getattr(manifest, name) for name in ("state", "command", "source", "run_id")}
             row["started_at"] = utc_text(began(run, one.began_s))
             add_rollup(root, one, run)
-            summary = overview(run, all_here=False) if stored(run) is not None else None
-        if summary is None:
+            rollup = stored(run)
+        if rollup is not None:
+            summary = of_rollup(rollup)
+        else:
             with copied(one.url) as copy:
-                summary = overview(copy)
-        if summary.problem:
-            raise RunError(summary.problem)
+                summary = asked(copy)
     except PipeprofError as error:
         if isinstance(error, StorageError) and error.passes:
             raise
