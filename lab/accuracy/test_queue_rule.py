@@ -1,15 +1,25 @@
+"""The rule of the queues that the diagnosis is held against: what it names, and how far depths drop there."""
+
 import pytest
+from run_files import write
 from score import queue_rule
 
 from pipeprof.query.engine import Engine
+from pipeprof.record.run import Manifest, Run
 
 GIVE = "position op_id place input_ratio output_ratio flag drop_ratio"
 
 
 @pytest.fixture
-def ask(make_run):
+def ask(tmp_path):
     def rows_of(tables, skip_share, give=""):
-        with Engine.open(make_run(tables)) as engine:
+        run = Run(tmp_path / "run", Manifest(run_id="x", started_at="2026-01-01T00:00:00Z", pipeprof_version="0"))
+        run.path.mkdir()
+        for table, listed in tables.items():
+            if listed:
+                write(run, table, **{column: [row[column] for row in listed] for column in listed[0]})
+        run.save()
+        with Engine.open(run) as engine:
             rows = queue_rule(engine, skip_share)
         columns = give.split()
         return [tuple(row[column] for column in columns) for row in rows] if columns else rows
