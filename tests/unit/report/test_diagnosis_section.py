@@ -4,7 +4,9 @@ import pytest
 from run_verdicts import with_verdict
 from typed_rows import of_dicts
 
+from pipeprof.query.engine import Engine
 from pipeprof.report.answer import data
+from pipeprof.report.diagnosis import NOTHING_IMPORTED, OPERATORS_ALONE, judged
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.words import evidence
 from pipeprof.verdict import pipeline
@@ -78,3 +80,29 @@ def test_without_a_rule_none_is_said():
     found = content("input_bound", None, 0.6)
     found["diagnosis"] |= {"rule_name": None, "rule_facts": []}
     assert not any("Rule" in note for note in diagnosis_section(found).notes)
+
+
+STEP = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 100, "in_window": True}
+EXECUTED = {"op_id": 0, "start_ns": 10, "dur_ns": 50, "track": "0"}
+IN_A_STEP = {"step": [STEP], "op_info": [{"op_id": 0, "phase": "forward"}], "op": [EXECUTED | {"step": 0}]}
+
+
+@pytest.mark.parametrize(
+    ("source", "tables", "advice"),
+    [
+        ("import:any", {}, [NOTHING_IMPORTED]),
+        ("import:any", {"op": [EXECUTED]}, [OPERATORS_ALONE]),
+        ("import:any", IN_A_STEP, None),
+        ("collect", {"op": [EXECUTED]}, None),
+    ],
+)
+def test_only_an_import_without_the_parts_of_a_step_is_told_to_import_more(make_run, source, tables, advice):
+    run = make_run(tables)
+    run.manifest.source = source
+    with Engine.open(run) as engine:
+        found = judged(engine, run, [], [])["network"]
+    if advice:
+        assert (found["actions"], found["suggestions"]) == ([], advice)
+    else:
+        assert not {NOTHING_IMPORTED, OPERATORS_ALONE} & set(found["suggestions"])
+        assert found["suggestions"] or found["actions"]

@@ -105,6 +105,17 @@ def test_the_section_shows_who_used_most_first():
     ]
 
 
+def test_what_was_left_is_listed_by_phase_in_the_order_of_time():
+    left = {"rep": 0, "rank": 0, "cores": 2.0, "idle_share": 0.25, "job_cores": 1.5, "neighbour_cores": None,
+            "pressure_share": None, "throttled_share": 0.0, "steal_cores": 0.0}  # fmt: skip
+    account = {"parts": [], "room": [left | {"phase": phase} for phase in ("ending", "set_up")], "contention": None}
+    (block,) = cpu_section({"cpu_account": account}, (0, 0)).blocks
+    assert [row[:4] for row in block.rows] == [
+        ["set-up", "2.00", "25.0 %", "1.50"],
+        ["after", "2.00", "25.0 %", "1.50"],
+    ]
+
+
 def test_every_part_has_a_name_and_a_word_in_the_schema():
     doc = next(column.doc for column in BY_NAME["cpu_use"].columns if column.name == "part")
     assert [part for part in CPU_USERS if part not in doc] == []
