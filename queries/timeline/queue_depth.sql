@@ -12,8 +12,8 @@
 --   op_id         bigint   the operator whose output queue it is
 --   t_ns          bigint   ns    time of the sample
 --   pipeline_key  varchar  equal keys are the same pipeline again
---   depth         bigint   entries in the queue
---   capacity      bigint   most entries it can hold
+--   depth         bigint   entries in the queue; null when not known
+--   capacity      bigint   most entries it can hold; null when not known
 --   fill_ratio    double   0..1  depth / capacity; null when either is not known
 WITH before AS (
   SELECT

@@ -264,10 +264,10 @@ class DeviceRows:
             self._op(name, category, phase, track, launcher, role)
             for name, category, phase, track, launcher in zip(*(column.tolist() for column in keys), strict=True)
         ]
-        count = len(op_ids)
+        count, start, lasted, percents = len(op_ids), rows["start"], rows["dur"], rows["occupancy"]
         columns = {
-            "op_id": numbers(op_ids), "step": steps, "start_ns": file.at(rows["start"]),
-            "dur_ns": rows["dur"], "self_ns": rows["dur"], "track": file.named(file.tracks, rows["track"]),
+            "op_id": numbers(op_ids), "step": steps, "start_ns": file.at(start),
+            "dur_ns": lasted, "self_ns": lasted, "track": file.named(file.tracks, rows["track"]),
             "exec_id": np.arange(count) + file.rank.next_execs(count), "parent_id": optional(parents),
         }  # fmt: skip
         if role == HOST_OP:
@@ -275,11 +275,10 @@ class DeviceRows:
             return
         launched = launches.launched_at(rows["correlation"])
         launched = np.where(launched == NONE, self.gathered.flow_links.queued_at(rows), launched)
-        wait = np.where((launched == NONE) | (launched > rows["start"]), NONE, rows["start"] - launched)
-        columns |= {"device_total_ns": rows["dur"], "device_self_ns": rows["dur"], "wait_ns": optional(wait)}
-        if (rows["occupancy"] != NONE).any():
-            known = rows["occupancy"] != NONE
-            columns["occupancy_ratio"] = pa.array(rows["occupancy"] / MOST_PERCENT, mask=~known)
+        wait = np.where((launched == NONE) | (launched > start), NONE, start - launched)
+        columns |= {"device_total_ns": lasted, "device_self_ns": lasted, "wait_ns": optional(wait)}
+        if (percents != NONE).any():
+            columns |= {"occupancy_ratio": pa.array(percents / MOST_PERCENT, mask=percents == NONE)}
         file.rank.out["op"].add(columns | {"side": constant("device", count)})
         self._write_collectives(rows, steps, role)
 

@@ -38,7 +38,7 @@ class Facts(NamedTuple):
     blocks: Rows
     evidence: Rows
     cells: Rows
-    shown: Rows  # of `lanes.shown_steps`; their times are the recording's own
+    shown: list[lanes.Shown]  # their times are the recording's own
 
 
 def facts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> Facts:

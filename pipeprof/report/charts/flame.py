@@ -5,7 +5,7 @@ A switch turns it round: each frame that took time of its own on top, and below 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import line
@@ -36,6 +36,17 @@ _TITLE, _VERB = "Flame graph", "pipeprof stacks"
 _HEAT = ("#fdd49e", "#fdbb84", "#fc8d59", "#ef8a62", "#f7b799", "#fee0b6")
 
 
+class Frame(NamedTuple):
+    """A frame of the graph, from `left` to `right` (0..1); `total` with what it called, `own` without."""
+
+    name: str
+    depth: int
+    left: float
+    right: float
+    total: int
+    own: int
+
+
 def chart(run: Run, rep: int, rank: int) -> Chart:
     """The stacks of one rank by host time, or by device time where there is no other."""
     if run.manifest.tables.get("op", 0) > MOST_EXECUTIONS * max(1, sum(len(one.ranks) for one in run.manifest.reps)):
@@ -47,8 +58,8 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
     shown = _seen(frames)
     turned = _seen(frames_of([Stack(one.frames[::-1], one.weight) for one in profile])[0])
     total = sum(one.weight for one in profile)
-    widest = max((row for row in frames if row["own"]), key=lambda row: row["own"])
-    most = f"{middle_cut(line(widest['name']), LETTERS)}: {format_ratio(widest['own'] / total)}"
+    widest = max((row for row in frames if row.own), key=lambda row: row.own)
+    most = f"{middle_cut(line(widest.name), LETTERS)}: {format_ratio(widest.own / total)}"
     said = f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {most}"
     notes = ["A frame is as wide as what it and all below it took, in all steps, warm-up and evaluation included."]
     notes.append("Click on one to see it alone, a double click shows all again; by keyboard: arrows, Enter and Escape.")
@@ -61,10 +72,10 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
     return Chart("chart-flame", _TITLE, f"{sentence(said)}\n{' '.join(notes)}", said, _drawn(shown, turned, total))
 
 
-def _seen(frames: Sequence[Row]) -> Sequence[Row]:
+def _seen(frames: Sequence[Frame]) -> Sequence[Frame]:
     """The frames that are drawn: neither too narrow nor too deep nor too many, the widest first."""
-    wide = [row for row in frames if row["right"] - row["left"] >= LEAST and row["depth"] < DEEPEST]
-    return sorted(wide or frames, key=lambda row: row["left"] - row["right"])[:MOST]
+    wide = [row for row in frames if row.right - row.left >= LEAST and row.depth < DEEPEST]
+    return sorted(wide or frames, key=lambda row: row.left - row.right)[:MOST]
 
 
 def _profile_of(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
@@ -78,7 +89,7 @@ def _profile_of(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], st
     return "scope", (), next(iter(UNITS))
 
 
-def frames_of(profile: Sequence[Stack]) -> tuple[list[Row], int]:
+def frames_of(profile: Sequence[Stack]) -> tuple[list[Frame], int]:
     """Each frame's name, depth, place (`left` and `right` from 0 to 1), total and own weight, the widest first.
 
     And how many outermost frames are left out because all stacks begin with them.
@@ -97,26 +108,24 @@ def frames_of(profile: Sequence[Stack]) -> tuple[list[Row], int]:
     return list(_placed(tree)), common
 
 
-def _placed(tree: Row) -> Iterator[Row]:
+def _placed(tree: Row) -> Iterator[Frame]:
     total = tree["total"]
     waiting = [(tree, -1, 0)]
     while waiting:
         node, depth, at = waiting.pop()
         for name, below in sorted(node["below"].items(), key=lambda pair: (-pair[1]["total"], pair[0])):
-            yield {
-                "name": name, "depth": depth + 1, "left": at / total, "right": (at + below["total"]) / total,
-                "total": below["total"], "own": below["own"],
-            }  # fmt: skip
+            part = below["total"]
+            yield Frame(name, depth + 1, at / total, (at + part) / total, part, below["own"])
             waiting.append((below, depth + 1, at))
-            at += below["total"]
+            at += part
 
 
-def _drawn(frames: Sequence[Row], turned: Sequence[Row], total: int) -> Row:
+def _drawn(frames: Sequence[Frame], turned: Sequence[Frame], total: int) -> Row:
     marks = [
         {
-            "left": round(frame["left"], 6), "right": round(frame["right"], 6), "top": frame["depth"],
-            "bottom": frame["depth"] + 0.94, "name": line(frame["name"]),
-            "heat": sum(frame["name"].encode()) % len(_HEAT), "turned": turned_round, "told": told(frame, total),
+            "left": round(frame.left, 6), "right": round(frame.right, 6), "top": frame.depth,
+            "bottom": frame.depth + 0.94, "name": line(frame.name),
+            "heat": sum(frame.name.encode()) % len(_HEAT), "turned": turned_round, "told": told(frame, total),
         }
         for turned_round, rows, told in ((False, frames, _told), (True, turned, _told_turned))
         for frame in rows
@@ -125,12 +134,12 @@ def _drawn(frames: Sequence[Row], turned: Sequence[Row], total: int) -> Row:
     return framed(marks, dict(enumerate(_HEAT)), [SEARCH, switch])
 
 
-def _told(frame: Row, total: int) -> str:
-    return line(f"{_told_turned(frame, total)}, of its own {format_ns(frame['own'])}")
+def _told(frame: Frame, total: int) -> str:
+    return line(f"{_told_turned(frame, total)}, of its own {format_ns(frame.own)}")
 
 
-def _told_turned(frame: Row, total: int) -> str:
-    return line(f"{frame['name']}: {format_ns(frame['total'])} ({format_ratio(frame['total'] / total)})")
+def _told_turned(frame: Frame, total: int) -> str:
+    return line(f"{frame.name}: {format_ns(frame.total)} ({format_ratio(frame.total / total)})")
 
 
 def framed(

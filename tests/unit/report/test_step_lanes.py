@@ -6,6 +6,7 @@ import pytest
 from chart_values import values
 
 from pipeprof.errors import MeasureError
+from pipeprof.query.rows import QueueDepth, ShownStep, StepPart, TimelineEvent
 from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.charts import lanes
@@ -18,25 +19,21 @@ NAMES = {("abc", 1): "halve"}
 
 
 def event(start, length, kind="op", track="CPU", **more):
-    return {
-        "kind": kind,
-        "track": track,
-        "name": "conv",
-        "phase": "forward",
-        "start_ns": start * MS,
-        "dur_ns": length * MS,
-        **more,
-    }
+    values = {"place": 1, "kind": kind, "track": track, "name": "conv", "phase": "forward", "start_ns": start * MS}
+    return TimelineEvent(**(values | {"dur_ns": round(length * MS)} | more))
+
+
+def part(phase, start, until):
+    others = dict.fromkeys(StepPart.__struct_fields__)
+    return StepPart(**(others | {"phase": phase, "from_ns": start * MS, "until_ns": until * MS}))
 
 
 def shown(kind="usual", length=20, number=3, **more):
-    step = {"shown": kind, "step": number, "kind_step": number, "position": number, "pipeline_id": 0, "in_window": False,
-            "operators": True, "start_ns": 100 * MS, "dur_ns": length * MS, "middle_ns": 10.0 * MS}  # fmt: skip
-    parts = [
-        {"phase": "data_wait", "from_ns": 0, "until_ns": 4 * MS},
-        {"phase": "compute", "from_ns": 4 * MS, "until_ns": 20 * MS},
-    ]
-    return {"step": step, "parts": parts, "queues": [], "events": [], **more}
+    step = ShownStep(
+        shown=kind, step=number, kind_step=number, pipeline_id=0, position=number, in_window=False, operators=True,
+        start_ns=100 * MS, dur_ns=length * MS, middle_ns=10.0 * MS,
+    )  # fmt: skip
+    return lanes.Shown(step, [part("data_wait", 0, 4), part("compute", 4, 20)], **more)
 
 
 def bars(chart):
@@ -60,8 +57,10 @@ def test_a_step_has_its_parts_and_a_lane_for_each_track():
 
 
 def test_a_queue_is_as_high_as_it_is_full_from_one_sample_to_the_next():
-    queue = {"op_id": 1, "pipeline_key": "abc", "capacity": 8}
-    samples = [{**queue, "t_ns": at * MS, "depth": depth, "fill_ratio": depth / 8} for at, depth in ((90, 8), (110, 2))]
+    samples = [
+        QueueDepth(op_id=1, pipeline_key="abc", capacity=8, t_ns=at * MS, depth=depth, fill_ratio=depth / 8)
+        for at, depth in ((90, 8), (110, 2))
+    ]
     [chart] = lanes.charts([shown(queues=samples)], NAMES)
     titles, drawn = bars(chart)
     assert titles[1] == "queue behind halve"
@@ -78,7 +77,7 @@ def test_the_slowest_step_has_a_timeline_where_it_is_much_longer():
 
 
 def test_what_is_too_short_to_be_seen_is_counted():
-    short = event(105, 1) | {"dur_ns": 10}
+    short = event(105, 1e-5)
     [chart] = lanes.charts([shown(events=[event(104, 1), short, short])], NAMES)
     assert "Not drawn: 2 events" in chart.caption
 

@@ -61,15 +61,16 @@ const drawNext = () => {
     return vegaEmbed(place, spec, options);
   };
   const width = Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 120);
-  return fitted(width).then((drawn) => {
+  return fitted(width).then(() => {
     const over = place.scrollWidth - place.clientWidth; // the labels of its axis are longer than usual
-    return over > 0 ? fitted(width - over) : drawn;
-  }).then(({view}) => {
+    return over > 0 ? fitted(width - over) : null;
+  }).then(() => {
     unlabelled(place);
     if (frames(place).length) {
       reachable(place);
       byKeyboard(place);
-      view.addSignalListener("turned", () => view.runAfter(() => reachable(place)));
+      const anew = () => frames(place).some((mark) => !mark.hasAttribute("tabindex")) && reachable(place);
+      new MutationObserver(anew).observe(place, {childList: true, subtree: true}); // a switch draws other frames
     }
     place.dataset.drawn = "yes";
   });
