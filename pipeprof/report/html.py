@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import html as escape
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+_SLASH = re.compile("(?<!<)/")  # not of a closing tag
 # The parts of the page, in their order, and the charts of each.
 PARTS: dict[str, tuple[str, ...]] = {
     "pipeline": ("chart-pipeline",), "queues": (), "storage": (),
@@ -103,7 +105,9 @@ def _first(content: dict[str, Any]) -> list[str]:
     rows = {name: texts.pop(name) for name in ("Cause", "Where") if name in texts} | began | texts
     looks = {"Do": ' class="do"'}
     lines += [
-        f"<dt>{escape(label)}</dt><dd{looks.get(label, '')}>{words(said)}</dd>" for label, said in rows.items() if said
+        f"<dt>{escape(label)}</dt><dd{looks.get(label, '')}>{_at_folders(words(said))}</dd>"
+        for label, said in rows.items()
+        if said
     ]
     if answer.extra:
         shown = "\n".join(map(escape, answer.extra))
@@ -116,4 +120,9 @@ def _first(content: dict[str, Any]) -> list[str]:
 
 def _unbroken(line: str) -> str:
     """A command that is broken between its words alone, not behind the signs of an option."""
-    return " ".join(f"<span>{escape(word)}</span>" for word in line.split(" "))
+    return " ".join(f"<span>{_at_folders(escape(word))}</span>" for word in line.split(" "))
+
+
+def _at_folders(text: str) -> str:
+    """HTML whose paths are broken behind a folder where they have to be, not within a name or a line's number."""
+    return _SLASH.sub("/<wbr>", text)

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from pipeprof.report import html, terminal
+from pipeprof.report.answer import Answer
 from pipeprof.report.build import build
 from pipeprof.report.charts.script import javascript
 from pipeprof.report.page import MOST_LETTERS, STYLE, digest, page, shortened
@@ -55,6 +56,13 @@ def test_the_stage_that_limits_and_the_training_are_shown_of_however_many(normal
     ]  # fmt: skip
     shown = [stage.name for stage in busiest(many)]
     assert shown == [str(n) for n in range(20 - MOST_STAGES + 2, 20)] + ["slow", "training"]
+
+
+def test_a_path_is_broken_behind_a_folder(normal, monkeypatch):
+    monkeypatch.setattr(html, "answer_of", lambda _: Answer("Slow.", place="data/set.py:30", cause="`a/b` is slow"))
+    text = html.text(build(normal))
+    assert "<dd>data/<wbr>set.py:30</dd>" in text
+    assert "<code>a/<wbr>b</code> is slow" in text
 
 
 def test_what_mindspore_puts_behind_the_pipeline_is_no_stage_of_it(normal):
