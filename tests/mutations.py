@@ -148,7 +148,7 @@ MORE_EVENTS = [
     {"e": "workers", "pipeline": 0, "node": 1, "pids": [77, 78]},
     {"e": "gil", "held": 0.25, "probes": 9, "waiting": [[0, 1, 0.5]]},
     {"e": "stacks", "sites": [[-1, "train.py(3): main"], [0, "train.py(9): log"]], "rows": [[4485330747843, 50000000, 1]]},
-    {"e": "thread", "tid": 5, "label": "x", "module": "m", "ours": False},
+    {"e": "thread", "tid": 5, "label": "x", "module": "m", "ours": False, "what": "f", "site": "t.py:3"},
     {"e": "warning", "code": "c", "message": "m"},
     {"e": "ready", "number": 1, "first": 0, "depth": [2, 1, 0], "held": [0, 1, 0], "tasks": [1, 1, 0]},
     {"e": "looks", "samples": [[4485330747843, 1, 1], [4485331747843, 0, 0]]},

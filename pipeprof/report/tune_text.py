@@ -18,6 +18,7 @@ from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
 from pipeprof.report.words import speedup, training
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
+from pipeprof.verdict.account import THREAD
 from pipeprof.verdict.storage import CACHE_BYTES
 
 Content = Mapping[str, Any]
@@ -458,7 +459,10 @@ def _process(contention: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
     site = f", started at {contention['site']}," if contention["site"] else ""
     verb = "takes" if contention["processes"] < 2 else "take"
-    cause = f"{interruptions.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and none is idle"
+    effect = "the interpreter's lock" if contention["part"] == THREAD else "none is idle"
+    cause = f"{interruptions.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and {effect}"
+    if contention["part"] == THREAD:
+        return f"{cause}: no prediction of what its end brings"
     waits, own = contention["wait_cores"], contention["training_cores"]
     if waits is None or not own:
         return f"{cause}: no prediction of what its end brings"

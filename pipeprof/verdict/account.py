@@ -1,4 +1,6 @@
-"""Whether a process of the job that is no dataset worker takes CPU that the training needs. Pure: rows in, a dict out.
+"""Whether something beside the training takes what it needs: a process its CPU, a Python thread the interpreter's lock.
+
+Of processes those of the job that are no dataset workers. Pure: rows in, a dict out.
 
 Everything is of the steady steps, and relative to the CPU that the training could have: its affinity and its quota.
 """
@@ -8,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.rules import graded
+from pipeprof.verdict.network import OTHER_LOADER
+from pipeprof.verdict.rules import LOCK_BESIDE_LOOP, graded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 
     Contention = Mapping[str, Any]
 
-KIND = "cpu_contention"
+KIND, LOCK = "cpu_contention", "lock_contention"
+THREAD = "python_thread"
+MAY_BE_FED = ("wait", None)  # kinds of stages that may wait for what a thread makes; loaders of others have none
 PHASE = "steady"
 SUSPECTS = ("child", "launcher")
 PIPELINE = ("dataset_thread", "worker")
@@ -25,6 +30,7 @@ TRAINING = ("trainer", "main", "mindspore_thread", "python_thread", "other_threa
 
 LEAST_JOB_SHARE = 0.20  # of the job's CPU: from here on a process is worth the first sentence
 LEAST_ROOM_SHARE = 0.05  # of the cores that the training may use: less is nothing beside busy neighbours
+LEAST_THREAD = 0.20  # cores of a thread that computes in Python
 NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
 FEEDING = 0.25  # a stage that wants a CPU for less of its time than this may wait for just that process
 LEAST_NS = 5_000_000_000  # sampled; less is a doubt
@@ -32,7 +38,7 @@ OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process 
 
 
 def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> dict[str, Any] | None:
-    """The process with the most CPU of all that are named in at least half of the repetitions; None without one.
+    """The process, or thread, with the most CPU of all named in at least half of the repetitions; None without one.
 
     `doubts` are codes with their numbers; `wait_cores` are threads of the training that were ready to run and had no
     CPU, null when not counted, and `pipeline_wait_ratio` is the same of the pipeline's threads and workers, relative to
@@ -51,23 +57,26 @@ def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> 
     first = max(rows, key=lambda row: row.cores)
     room = room_of[first.rep, first.rank]
     doubts = _doubts(room, len({row.rep for row in rows}), of)
-    return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts)}
+    most = "medium" if first.part == THREAD else "high"  # nobody sees who holds the lock
+    return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts, most)}
 
 
 def lower(diagnosis: dict[str, Any], contention: Contention | None) -> None:
     """Put the contention into a diagnosis: its kind, the process, and a doubt for what else was found.
 
     `leads` says whether it is the answer: not where the stage that limits waits for something, which may be that very
-    process.
+    process. Of a thread that does not lead only the doubt is told.
     """
     diagnosis["process"] = None
     if contention is None:
         return
     leads = not _may_feed(contention, diagnosis)
-    diagnosis["process"] = {**contention, "leads": leads}
-    if leads:
+    if leads or contention["part"] != THREAD:
+        diagnosis["process"] = {**contention, "leads": leads}
+    if leads and contention["part"] != THREAD:
         diagnosis["kind"] = KIND
-    doubt = {"code": KIND, "share": contention["job_share"], "what": contention["what"], "pid": contention["pid"]}
+    who = {name: contention[name] for name in ("what", "pid")}
+    doubt = {"code": contention["kind"], "share": contention["job_share"], **who}
     for part in (diagnosis, diagnosis["network"]):
         if part is not None and part.get("confidence") is not None:
             part["doubts"] = [*part["doubts"], doubt]
@@ -75,6 +84,9 @@ def lower(diagnosis: dict[str, Any], contention: Contention | None) -> None:
 
 
 def _takes_too_much(row: HostAccount, room: HostRoom | None) -> bool:
+    if row.part == THREAD and room is not None:
+        held = (room.gil_share or 0.0) >= LOCK_BESIDE_LOOP
+        return bool(row.what) and held and min(row.cores, row.job_share or 0.0) >= LEAST_THREAD
     if row.part not in SUSPECTS or room is None or room.cores is None or room.idle_share is None:
         return False
     return (
@@ -87,9 +99,14 @@ def _takes_too_much(row: HostAccount, room: HostRoom | None) -> bool:
 def _may_feed(contention: Contention, diagnosis: Mapping[str, Any]) -> bool:
     """Whether the stage that limits may wait for what the process makes: it neither computes nor is ready to.
 
+    A thread may make the batches themselves.
+
     A stage whose process takes its CPU is ready for most of the time in which it does not compute. Its own readiness is
     not known; that of all threads of the pipeline is, relative to what they compute.
     """
+    if contention["part"] == THREAD:
+        other = (diagnosis["network"] or {}).get("limit") == OTHER_LOADER
+        return other or (diagnosis["verdict"] == "input_bound" and diagnosis["kind"] in MAY_BE_FED)
     computing = (diagnosis["facts"] or {}).get("cpu_share")
     if diagnosis["verdict"] != "input_bound" or diagnosis["kind"] != "wait" or computing is None:
         return False
@@ -104,10 +121,11 @@ def _identity(row: HostAccount) -> tuple[str, ...]:
 
 def _contention(row: HostAccount, room: HostRoom, parts: Sequence[HostAccount]) -> dict[str, Any]:
     key = (row.rep, row.rank, PHASE)
-    own = [part for part in parts if (part.rep, part.rank, part.phase) == key and part.part in TRAINING]
+    all_own = [part for part in parts if (part.rep, part.rank, part.phase) == key and part.part in TRAINING]
+    own = [part for part in all_own if _identity(part) != _identity(row)]
     pipeline = [part for part in own if part.part in PIPELINE]
     return {
-        "kind": KIND,
+        "kind": LOCK if row.part == THREAD else KIND,
         "rep": row.rep,
         "rank": row.rank,
         "part": row.part,
@@ -119,6 +137,8 @@ def _contention(row: HostAccount, room: HostRoom, parts: Sequence[HostAccount]) 
         "library": row.library,
         "cores": row.cores,
         "job_share": row.job_share,
+        "gil_share": room.gil_share,
+        "own_wait_cores": row.wait_cores,
         "training_cores": sum(part.cores for part in own),
         "wait_cores": _waiting(own),
         "pipeline_wait_ratio": _ratio(_waiting(pipeline), sum(part.cores for part in pipeline)),

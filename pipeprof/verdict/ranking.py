@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
+from pipeprof.verdict.account import THREAD as PYTHON_THREAD
 from pipeprof.verdict.calls import is_of_callback, stage_of_call
 from pipeprof.verdict.cause import MOST_SHARE, Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -29,8 +30,8 @@ UNBOUNDED = ("compile_step",)  # advice that makes operators cheaper as well, wh
 MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
 
-FAILED, HANG, PROCESS, PART, DRIFT, RANKS, STRAGGLER, CALL = (
-    "failed", "hang", "process", "part", "drift", "rank_cause", "straggler", "python_call",
+FAILED, HANG, PROCESS, THREAD, PART, DRIFT, RANKS, STRAGGLER, CALL = (
+    "failed", "hang", "process", "thread", "part", "drift", "rank_cause", "straggler", "python_call",
 )  # fmt: skip
 IN_TIME, NOT_MEASURED = "in_time", "not_measured"
 COSTS = (
@@ -42,12 +43,13 @@ COSTS = (
 )  # limits of a step that a training could do without
 WORK = ("compute", "gradients", "optimizer", "compile")  # what a training is for, or pays once
 CODES = (
-    FAILED, HANG, RANKS, PROCESS, PART, DRIFT, *DATA, CALL, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
+    FAILED, HANG, RANKS, PROCESS, THREAD, PART, DRIFT, *DATA, CALL, STRAGGLER, *COSTS, *WORK, IN_TIME, NOT_MEASURED,
 )  # fmt: skip
 
 # What a cause brings about: acting on it ends these too, so it is worth at least as much.
 EXPLAINS: dict[str, tuple[str, ...]] = {
     PROCESS: (INPUT, "shared_cpu", "host_gap"),
+    THREAD: (INPUT, LOCK, CALL, "host_gap"),
     LOCK: ("host_gap",),
     CALL: ("host_gap", "after", OTHER_LOADER),
     STRAGGLER: ("communication", "imbalance"),
@@ -152,6 +154,9 @@ def _process(diagnosis: Row) -> Iterator[Cause]:
     process = diagnosis.get("process")
     if process is None or not process["leads"]:
         return
+    if process["part"] == PYTHON_THREAD:
+        yield _thread(process, diagnosis)
+        return
     waiting, own = process["wait_cores"], process["training_cores"]
     spare = process["cores"] if waiting is None else min(process["cores"], waiting)
     share = spare / (own + spare) if own + spare else None
@@ -163,6 +168,28 @@ def _process(diagnosis: Row) -> Iterator[Cause]:
     yield Cause(
         PROCESS, process["part"], process["what"], share, process["confidence"], process["rank"], evidence=numbers
     )
+
+
+def _thread(thread: Row, diagnosis: Row) -> Cause:
+    """A Python thread that takes the interpreter's lock: at most for as long as it has a core or wants one.
+
+    It costs no more than the time in which no operator runs, where that is known.
+    """
+    most = min(1.0, thread["cores"] + (thread["own_wait_cores"] or 0.0))
+    held = min(most, thread["gil_share"])
+    shares = (diagnosis.get("network") or {}).get("shares") or {}
+    free = shares["host_gap"] + shares["data_wait"] if "host_gap" in shares else held
+    gain = Gain("estimated", times=1 / (1 - held)) if held < 1 else None
+    numbers = (
+        Evidence("gil_share", thread["gil_share"], "share"),
+        Evidence("cores", thread["cores"], "cores"),
+        Evidence(MOST_SHARE, most, "share"),
+    )
+    share = min(held, free)
+    return Cause(
+        THREAD, name=thread["what"], share=share, confidence=thread["confidence"], rank=thread["rank"],
+        advice=Advice("move_thread", gain=gain), evidence=numbers,
+    )  # fmt: skip
 
 
 def _part(row: Row) -> Cause:

@@ -8,8 +8,9 @@
 --   rank        bigint   process rank, whose view this is
 --   phase       varchar  set_up | warm_up | steady | ending
 --   part        varchar  who, see cpu_use
---   what        varchar  worker, child, launcher: what multiprocessing runs in it; empty for none, and for others
---   site        varchar  of them: file:line of the user's call that made it; empty for others
+--   what        varchar  worker, child, launcher: what multiprocessing runs in it, python_thread: its function; empty
+--                        for none, and for others
+--   site        varchar  of them: file:line of the user's call that made it, or of that function; empty for others
 --   library     varchar  of them: file:line of the library that made it; empty for others
 --   command     varchar  of them: command line; empty for others
 --   pid         bigint   of them: one that used CPU; null for others

@@ -1,6 +1,6 @@
 -- What CPU the training process could have in each phase of the run, and what of it was left.
 --
--- Reads: cpu_room?, cpu_use, phase_sample
+-- Reads: cpu?, cpu_room?, cpu_use, phase_sample
 -- Ranks: apart
 -- Gives, one row per (rep, rank, phase), in that order:
 --   rep              bigint   repetition
@@ -15,6 +15,7 @@
 --   throttled_share  double   0..1   of the time its control group was stopped; null when not counted
 --   steal_cores      double   cores  that the hypervisor gave to others; null when not counted
 --   pressure_share   double   0..1   of the time some thread of the machine waited for a CPU; null when not counted
+--   gil_share        double   0..1   of the time Python code held the interpreter's lock; null when not measured
 WITH used AS (
   SELECT
     rep, rank, start_ns,
@@ -33,19 +34,37 @@ weighed AS (
   FROM phase_sample
   INNER JOIN used USING (rep, rank, start_ns)
   LEFT JOIN cpu_room USING (rep, rank, start_ns)
+),
+
+held AS (
+  SELECT
+    rep, rank, phase,
+    avg(user_ratio) AS gil_share
+  FROM phase_sample
+  INNER JOIN cpu USING (rep, rank)
+  WHERE scope = 'gil' AND t_ns > start_ns AND t_ns <= phase_sample.end_ns
+  GROUP BY ALL
+),
+
+counted AS (
+  SELECT
+    rep, rank, phase,
+    count(*) AS samples,
+    CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
+    sum(cores * dur_ns) / nullif(sum(CASE WHEN cores IS NOT NULL THEN dur_ns END), 0) AS cores,
+    sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN room_ns * weight END), 0) AS idle_share,
+    sum(job_ns * weight) / nullif(sum(dur_ns), 0) AS job_cores,
+    sum(neighbour_ns * weight) / nullif(sum(dur_ns), 0) AS neighbour_cores,
+    sum(throttled_ns * weight) / nullif(sum(CASE WHEN throttled_ns IS NOT NULL THEN dur_ns END), 0) AS throttled_share,
+    sum(steal_ns * weight) / nullif(sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END), 0) AS steal_cores,
+    sum(pressure_ns * weight) / nullif(sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END), 0) AS pressure_share
+  FROM weighed
+  GROUP BY ALL
 )
 
 SELECT
-  rep, rank, phase,
-  count(*) AS samples,
-  CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
-  sum(cores * dur_ns) / nullif(sum(CASE WHEN cores IS NOT NULL THEN dur_ns END), 0) AS cores,
-  sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN room_ns * weight END), 0) AS idle_share,
-  sum(job_ns * weight) / nullif(sum(dur_ns), 0) AS job_cores,
-  sum(neighbour_ns * weight) / nullif(sum(dur_ns), 0) AS neighbour_cores,
-  sum(throttled_ns * weight) / nullif(sum(CASE WHEN throttled_ns IS NOT NULL THEN dur_ns END), 0) AS throttled_share,
-  sum(steal_ns * weight) / nullif(sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END), 0) AS steal_cores,
-  sum(pressure_ns * weight) / nullif(sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END), 0) AS pressure_share
-FROM weighed
-GROUP BY ALL
+  counted.*,
+  held.gil_share
+FROM counted
+LEFT JOIN held USING (rep, rank, phase)
 ORDER BY rep, rank, phase

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 SENTENCES = {  # of the first screen, by what leads
+    "thread": "^(The|[0-9]+) Python threads? ",
     "failed": "failed", "process": "^Short of CPU: ", "drift": "gets slower as it runs", "input_bound": "nput-bound",
     "interpreter_lock": "interpreter's lock", "shared_cpu": "^Short of CPU: no core", "balanced": "^Balanced: ",
     "straggler": "is a straggler", "imbalance": "is a straggler", "communication": "^Communication takes",
@@ -75,4 +76,4 @@ def disagreements(run: Run, content: dict[str, Any], listed: Listed) -> Iterator
 
 def _plain(text: str) -> str:
     """Without marks and line ends."""
-    return re.sub(r"[\s\\`*_]+", "", text)
+    return re.sub(r"</?code>|[\s\\`*_]+", "", text)

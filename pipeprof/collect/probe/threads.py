@@ -2,7 +2,7 @@
 
 import threading
 
-from . import recorder
+from . import recorder, where
 
 _PREFIX = "pipeprof"  # of the names of our own threads
 
@@ -20,9 +20,20 @@ class Look:
             if tid is None or tid in self._reported or isinstance(thread, threading._DummyThread):
                 continue
             self._reported.add(tid)
+            what, site = _runs(thread)
             recorder.REC.line(
-                "thread", tid=tid, label=thread.name, module=_module(thread), ours=thread.name.startswith(_PREFIX)
-            )
+                "thread", tid=tid, label=thread.name, module=_module(thread), ours=thread.name.startswith(_PREFIX),
+                what=what, site=site,
+            )  # fmt: skip
+
+
+def _runs(thread):
+    """Name and file:line of the function that it runs; empty where that is none of Python's."""
+    given = getattr(thread, "_target", None) or type(thread).run
+    code = getattr(getattr(given, "func", given), "__code__", None)
+    if code is None:
+        return "", ""
+    return where.qualified_name(code), "%s:%d" % (where.short(code.co_filename), code.co_firstlineno)
 
 
 def _module(thread):

@@ -6,6 +6,7 @@ waited for count where they were seen, and what they used unseen counts as a chi
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
         return
     kinds = {int(process.about["pid"]): ThreadKinds(process) for process in trainers}
     threads = {pid: _Threads() for pid in kinds}
+    ran: dict[int, tuple[int, int]] = {}
     for before, sample in zip((None, *samples[:-1]), samples, strict=True):
         members = family.members(sample)
         for pid, kind in kinds.items():
@@ -76,10 +78,12 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
         uses = _processes(before, sample, family.members(before), members)
         for pid, kind in kinds.items():
             _split(uses, pid, kind, threads[pid], _inside(sample, pid))
+        ran |= {tid: (ran.get(tid, (before["t"], 0))[0], sample["t"]) for tid in _known_threads(uses)}
         _machine(uses, before, sample)
         _write(out, before, sample, uses)
         _add_room(out, before, sample, kinds)
     _add_processes(samples, out, family)
+    _add_threads(kinds, ran, out)
 
 
 def _inside(sample: Sample, pid: int) -> Mapping[str, Any] | None:
@@ -128,7 +132,8 @@ def _split(uses: _Uses, pid: int, kinds: ThreadKinds, state: _Threads, inside: M
     del uses[TRAINER, pid]
     left = use.cpu_ns
     for tid, cpu, wait in changes:
-        uses[kinds.kind(tid), None].add(cpu, wait)
+        kind = kinds.kind(tid)
+        uses[kind, tid if kind == PYTHON_THREAD and kinds.origin(tid)["what"] else None].add(cpu, wait)
         left -= cpu
     if left > 0:
         uses[OTHER_THREAD, None].add(left, members=0)
@@ -204,11 +209,24 @@ def _add_processes(samples: Sequence[Sample], out: RankRows, family: Family) -> 
         out.add("process", **row, **family.origin(row["pid"]))
 
 
+def _known_threads(uses: _Uses) -> Iterator[int]:
+    """Python threads of which it is known what they run."""
+    return (tid for part, tid in uses if part == PYTHON_THREAD and tid is not None)
+
+
+def _add_threads(kinds: Mapping[int, ThreadKinds], ran: Mapping[int, tuple[int, int]], out: RankRows) -> None:
+    """Python threads that used CPU, by what they run; `ran`: between which samples."""
+    for (pid, kind), (tid, (first, last)) in itertools.product(kinds.items(), ran.items()):
+        if kind.origin(tid)["what"]:
+            span = {"first_ns": out.at(first), "last_ns": out.at(last)}
+            out.add("process", pid=tid, parent_pid=pid, part=PYTHON_THREAD, **span, **kind.origin(tid))
+
+
 MAIN, MINDSPORE_THREAD, DATASET_THREAD = "main", "mindspore_thread", "dataset_thread"
 PYTHON_THREAD, OTHER_THREAD, PROFILER = "python_thread", "other_thread", "profiler"
 
 _MINDSPORE = re.compile(r"^(ActorThread|KernelThread|ParallelThread|ASYNC)_|_queue$")
-_DATASET_MODULE = "mindspore.dataset"
+_DATASET_MODULES = ("mindspore.dataset", "torch.utils.data")
 _TICK_NS = 10_000_000  # the kernel tells a start in these
 
 
@@ -245,12 +263,17 @@ class ThreadKinds:
             return DATASET_THREAD
         return OTHER_THREAD
 
+    def origin(self, tid: int) -> dict[str, str | None]:
+        """Columns `what` and `site` of a Python thread: the function that it runs."""
+        event = self._python.get(tid, {})
+        return {name: str(event[name]) if event.get(name) else None for name in ("what", "site")}
+
     @staticmethod
     def _of_python(event: dict[str, object]) -> str:
         if event.get("ours"):
             return PROFILER
         module = str(event.get("module"))
-        of_dataset = module == _DATASET_MODULE or module.startswith(_DATASET_MODULE + ".")
+        of_dataset = module.startswith(tuple(f"{name}." for name in _DATASET_MODULES)) or module in _DATASET_MODULES
         return DATASET_THREAD if of_dataset else PYTHON_THREAD
 
 

@@ -265,7 +265,9 @@ _EVENTS = {
     "sync_site": _event({"number": Id, "call": str, "site": str, "via": str}),
     # A graph was compiled. `owner` tells the objects of one name apart; a size that is not fixed is below 0.
     "compiled": _event({"label": str, "owner": str, "shapes": list[list[At]], "begin": At, "end": At}),
-    "thread": _event({"tid": Id}, {"label": str | None, "module": str | None, "ours": bool | None}),  # of Python's
+    "thread": _event(  # of Python's; `what`: the function that it runs, `site`: its file:line
+        {"tid": Id}, {**dict.fromkeys(("label", "module", "what", "site"), str | None), "ours": bool | None}
+    ),
     "warning": _event({"code": str, "message": str}),  # what the probe has to say to the user
     "stopped": _event({"steps": Count}),  # the probe ended the training after so many steps
     "override_missed": _NOT_DONE,

@@ -47,6 +47,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any], Cause], Answer]] = {
     ranking.FAILED: lambda content, _cause: ended.answer(content, ended.before(content)),
     ranking.HANG: lambda content, _cause: ended.stood_still(content),
     ranking.PROCESS: interruptions.of_process,
+    ranking.THREAD: interruptions.of_thread,
     ranking.PART: interruptions.of_part,
     ranking.DRIFT: interruptions.of_drift,
     ranking.RANKS: step.of_replay,

@@ -94,6 +94,11 @@ def _contention(doubt: Doubt) -> str:
     return f"{name} takes {percent(doubt['share'])} of the job's CPU, and no core stays idle"
 
 
+def _lock_contention(doubt: Doubt) -> str:
+    share = percent(doubt["share"])
+    return f"the Python thread `{doubt['what']}` takes {share} of the job's CPU, and the interpreter's lock"
+
+
 def _shares_cpu(doubt: Doubt) -> str:
     """Where an operator is named, the gain says what the estimate is, and measuring is the next command anyway."""
     if (doubt.get("op") or {}).get("op_type") != "consumer":
@@ -161,6 +166,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "no_communication": lambda _: "communication was not recorded",
     "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
     "cpu_contention": _contention,
+    "lock_contention": _lock_contention,
     "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training was sampled",
     "varies": lambda _: "the steps vary too much for their number",
 }

@@ -8,6 +8,7 @@ from pipeprof.report.answer import command, doubts, shape
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import training
 from pipeprof.units import format_count, format_ns, percent
+from pipeprof.verdict.account import THREAD
 from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
 
 if TYPE_CHECKING:
@@ -151,15 +152,44 @@ def of_process(content: dict[str, Any], _lead: Cause) -> Answer:
     return given
 
 
+def of_thread(content: dict[str, Any], lead: Cause) -> Answer:
+    """Of a Python thread that holds the interpreter's lock."""
+    thread, run = content["diagnosis"]["process"], content["run"]
+    held = percent(thread["gil_share"])
+    given = Answer(
+        f"{capital(label(thread))} of the training computes in Python beside the steps, and the interpreter's lock is "
+        f"held for {held} of the time.",
+        confidence=thread["confidence"],
+    )
+    given.cause = (
+        f"During the steady steps it used {_cores(thread['cores'])}, all else of the training "
+        f"{_number(thread['training_cores'])}. While it computes, no other Python runs, and a thread that wants the "
+        "lock waits for up to 5 ms each time."
+    )
+    given.place = thread["site"]
+    given.action = (
+        "Let a process of its own do it (`multiprocessing`), less often, or in functions that compute without the lock "
+        "(NumPy)."
+    )
+    gain = lead.advice and lead.advice.gain
+    if gain and gain.times:
+        given.gain = f"The training would run {about(gain.times)} without it, by how long the lock is held"
+    given.confidence_reason = doubts.reason(thread["doubts"]) or "who holds the lock is concluded from who computes"
+    given.propose(*command.after_change(run, "report", "--section", "cpu"))
+    shape.measure_first(given, run, thread["doubts"])
+    return given
+
+
 def _in_packages(path: str) -> str:
     """A library's file without the folder that it is installed in."""
     return path.rpartition("/site-packages/")[2]
 
 
 def label(process: dict[str, Any]) -> str:
-    """The process for people: "the process `WriterPool`", "4 processes `worker`"."""
+    """The process or thread for people: "the process `WriterPool`", "4 processes `worker`", "the Python thread `f`"."""
     name = process["what"] or _short(process["command"]) or f"{process['pid']}"
-    return f"the process `{name}`" if process["processes"] < 2 else f"{process['processes']} processes `{name}`"
+    kind, kinds = ("Python thread", "Python threads") if process["part"] == THREAD else ("process", "processes")
+    return f"the {kind} `{name}`" if process["processes"] < 2 else f"{process['processes']} {kinds} `{name}`"
 
 
 def _process_sentence(process: dict[str, Any]) -> str:

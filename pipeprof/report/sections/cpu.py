@@ -9,6 +9,7 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
 from pipeprof.report.words.names import CPU_USERS
 from pipeprof.units import format_bytes, format_ratio
+from pipeprof.verdict.account import THREAD
 
 PHASES = {"set_up": "set-up", "warm_up": "warm-up", "steady": "steady", "ending": "after"}
 SHORT = "processes that ended between two samples"
@@ -21,9 +22,13 @@ def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     contention = account["contention"]
     if contention is not None:
         share = format_ratio(contention["job_share"])
-        made = f" (started at {contention['site']})" if contention["site"] else ""
+        is_thread = contention["part"] == THREAD
+        origin = "" if is_thread else "started at "
+        made = f" ({origin}{contention['site']})" if contention["site"] else ""
         verb = "takes" if contention["processes"] < 2 else "take"
-        section.strong.append(f"{capital(label(contention))}{made} {verb} {share} of the job's CPU; no core is idle")
+        lock = f"the interpreter's lock is held for {format_ratio(contention['gil_share'])} of the time"
+        effect = lock if is_thread else "no core is idle"
+        section.strong.append(f"{capital(label(contention))}{made} {verb} {share} of the job's CPU; {effect}")
     parts = rows_at(account["parts"], focus)
     for phase in ("steady", "warm_up", "set_up", "ending"):
         rows = [row for row in parts if row["phase"] == phase]
@@ -43,7 +48,7 @@ def _used(phase: str, rows: list[dict[str, Any]]) -> Block:
         ]
         for row in sorted(rows, key=lambda row: (row["job_share"] is None, -row["cpu_ns"]))
     ]  # fmt: skip
-    head = (f"CPU, {phase}", "cores", "of the job", "waiting for a core", "started at", "made by")
+    head = (f"CPU, {phase}", "cores", "of the job", "waiting for a core", "started at, or is", "made by")
     return filled(head, listed, words=(0, 4, 5))
 
 
@@ -51,6 +56,8 @@ def _who(row: dict[str, Any]) -> str:
     if row["part"] == "child" and row["pid"] is None:
         return SHORT
     text = CPU_USERS[row["part"]]
+    if row["part"] == THREAD and row["what"]:
+        return f"Python thread{'s' if row['processes'] > 1 else ''} {row['what']}"
     name = row["what"] or (row["command"] if row["part"] in ("child", "launcher") else "")
     if row["part"] in ("worker", "child", "launcher"):
         many = f" ({row['processes']})" if row["processes"] > 1 else ""

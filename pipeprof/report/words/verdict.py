@@ -22,6 +22,7 @@ PHRASES = {
     "hang": "no longer went on",
     "rank_cause": "{detail}",
     "process": "short of CPU: process",
+    "thread": "the interpreter's lock: thread",
     "part": "{detail}",
     "drift": "gets slower as it runs",
     "input_bound": "input-bound",

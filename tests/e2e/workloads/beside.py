@@ -1,4 +1,4 @@
-"""A training on one core, alone or beside other processes of its own: `beside.py none|summary|poll|workers|program|feeder`."""
+"""A training on one core, alone or beside other processes of its own: `beside.py none|summary|poll|workers|program|feeder|thread`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import queue
 import subprocess
 import sys
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -27,6 +28,13 @@ def poll(tasks):
     while True:
         with contextlib.suppress(queue.Empty):
             return tasks.get(block=False)
+
+
+def count(ended):  # the thread
+    """Python that computes all the time."""
+    number = 0
+    while not ended.is_set():
+        number += sum(range(1000))
 
 
 def feed(made):
@@ -63,6 +71,11 @@ def helper():
         with subprocess.Popen([sys.executable, "-c", "while True: pass", "--spin"]) as program:  # the origin
             yield
             program.kill()
+    elif WHO == "thread":
+        ended = threading.Event()
+        threading.Thread(target=count, args=(ended,)).start()
+        yield
+        ended.set()
     elif WHO == "feeder":
         feeder = FORK.Process(target=feed, args=(MADE,))
         feeder.start()

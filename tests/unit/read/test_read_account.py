@@ -126,6 +126,21 @@ def test_threads_take_the_place_of_their_process_and_ended_ones_are_other_thread
     }  # fmt: skip
 
 
+def test_a_python_thread_is_told_by_what_it_runs():
+    known = {"e": "thread", "t": 0, "tid": 106, "module": "m", "ours": False, "what": "count", "site": "train.py:4"}
+    samples = [
+        sample(0, {TRAINER: 2.0}, **inside((TRAINER, S, 0), (106, 0, 0))),
+        sample(1, {TRAINER: 3.0}, busy=1.0, **inside((TRAINER, S + S // 2, 0), (106, S // 2, 0))),
+    ]
+    assert used(account(samples, trainer(events=[{**known}]))) == {("main", None): 0.5, ("python_thread", 106): 0.5}
+    rows = {row["pid"]: row for row in account(samples, trainer(events=[{**known}]), table="process")}
+    found = rows[106]
+    assert (found["part"], found["parent_pid"], found["what"], found["site"]) == (
+        "python_thread", TRAINER, "count", "train.py:4",
+    )  # fmt: skip
+    assert (found["first_ns"], found["last_ns"]) == (0, S)
+
+
 def test_before_the_threads_were_read_twice_the_process_is_one_part():
     samples = [sample(0, {TRAINER: 0.0}), sample(1, {TRAINER: 1.0}, busy=1.0, **inside((TRAINER, S, 0)))]
     assert used(account(samples)) == {("trainer", TRAINER): 1.0}

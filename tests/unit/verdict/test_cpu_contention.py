@@ -47,6 +47,48 @@ def test_the_cores_are_those_that_it_may_use():
     assert find_contention([MAIN, WRITER | {"cores": 0.04}], [ROOM | {"cores": 0.5}]) is not None
 
 
+THREAD = WRITER | {"part": "python_thread", "what": "count", "library": "", "command": "", "wait_cores": 0.1}
+HELD = ROOM | {"idle_share": 0.5, "gil_share": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("row", "room", "named"),
+    [
+        ({}, {}, True),
+        ({}, {"gil_share": 0.39}, False),  # such as a thread that computes in NumPy
+        ({}, {"gil_share": None}, False),
+        ({"cores": 0.19}, {}, False),
+        ({"job_share": 0.19}, {}, False),
+        ({"what": ""}, {}, False),  # recorded before threads were told by what they run
+    ],
+)
+def test_a_python_thread_is_named_where_the_interpreters_lock_is_held(row, room, named):
+    found = find_contention([MAIN, THREAD | row], [HELD | room])
+    assert (found is not None) == named
+    if found:
+        assert (found["kind"], found["what"], found["confidence"]) == ("lock_contention", "count", "medium")
+        assert (found["cores"], found["training_cores"], found["own_wait_cores"]) == (0.9, 1.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind", "limit", "leads"),
+    [
+        ("consumer_bound", None, "host_gap", True),
+        ("consumer_bound", None, "other_loader", False),
+        ("input_bound", "burst", None, True),
+        ("input_bound", "wait", None, False),
+        ("input_bound", None, None, False),
+    ],
+)
+def test_a_thread_that_may_make_the_batches_does_not_lead(verdict, kind, limit, leads):
+    diagnosis = {"verdict": verdict, "kind": kind, "facts": None, "confidence": "high", "doubts": [],
+                 "network": {"limit": limit}}  # fmt: skip
+    lower(diagnosis, find_contention([MAIN, THREAD], [HELD]))
+    assert bool(diagnosis["process"]) == leads
+    assert (diagnosis["kind"], diagnosis["confidence"]) == (kind, "medium")
+    assert [doubt["code"] for doubt in diagnosis["doubts"]] == ["lock_contention"]
+
+
 def test_a_launcher_that_computes_is_named():
     assert find_contention([MAIN, WRITER | {"part": "launcher"}], [ROOM])["part"] == "launcher"
 

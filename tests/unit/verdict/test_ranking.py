@@ -182,6 +182,23 @@ def process(**more):
             "job_share": 0.5, "confidence": "high", "rank": 0} | more  # fmt: skip
 
 
+def python_thread(**more):
+    return {"part": "python_thread", "what": "count", "gil_share": 0.6, "cores": 0.5, "own_wait_cores": 0.2,
+            "confidence": "medium", "rank": 0, "leads": True} | more  # fmt: skip
+
+
+def test_a_thread_that_takes_the_lock_leads_over_the_gaps_that_it_makes():
+    gap = network("host_gap", 0.5) | {"shares": {"host_gap": 0.5, "data_wait": 0.0}}
+    found = lead(data("consumer_bound", 0.0, network=gap, process=python_thread()))
+    assert (found.code, found.name, found.share) == ("thread", "count", 0.5)
+    assert (found.advice.gain.times, found.most) == (pytest.approx(2.5), pytest.approx(1 / 0.3))
+
+
+def test_a_thread_beside_a_network_that_computes_does_not_lead():
+    busy = network("compute", 0.97) | {"shares": {"host_gap": 0.02, "data_wait": 0.01}}
+    assert lead(data("consumer_bound", 0.0, network=busy, process=python_thread())).code == "compute"
+
+
 def test_what_brings_another_cause_about_comes_before_it():
     found = data(wait=0.6, process=process())
     verdict = rank(found, account())
