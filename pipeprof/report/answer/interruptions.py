@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, shape
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
-from pipeprof.report.words import training
+from pipeprof.report.words import network, training
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.account import THREAD
 from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
@@ -167,10 +167,7 @@ def of_thread(content: dict[str, Any], lead: Cause) -> Answer:
         "lock waits for up to 5 ms each time."
     )
     given.place = thread["site"]
-    given.action = (
-        "Let a process of its own do it (`multiprocessing`), less often, or in functions that compute without the lock "
-        "(NumPy)."
-    )
+    given.action = f"{capital(network.WORDS['move_thread']({}))}."
     gain = lead.advice and lead.advice.gain
     if gain and gain.times:
         given.gain = f"The training would run {about(gain.times)} without it, by how long the lock is held"

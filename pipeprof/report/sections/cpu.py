@@ -22,12 +22,12 @@ def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     contention = account["contention"]
     if contention is not None:
         share = format_ratio(contention["job_share"])
-        is_thread = contention["part"] == THREAD
-        origin = "" if is_thread else "started at "
-        made = f" ({origin}{contention['site']})" if contention["site"] else ""
         verb = "takes" if contention["processes"] < 2 else "take"
-        lock = f"the interpreter's lock is held for {format_ratio(contention['gil_share'])} of the time"
-        effect = lock if is_thread else "no core is idle"
+        origin, effect = "started at ", "no core is idle"
+        if contention["part"] == THREAD:
+            held = format_ratio(contention["gil_share"])
+            origin, effect = "", f"the interpreter's lock is held for {held} of the time"
+        made = f" ({origin}{contention['site']})" if contention["site"] else ""
         section.strong.append(f"{capital(label(contention))}{made} {verb} {share} of the job's CPU; {effect}")
     parts = rows_at(account["parts"], focus)
     for phase in ("steady", "warm_up", "set_up", "ending"):

@@ -194,6 +194,10 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "sink_mode": lambda _: (
         "on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python"
     ),
+    "move_thread": lambda _: (
+        "let a process of its own do this (`multiprocessing`), do it less often, or in functions "
+        "that compute without the lock (NumPy)"
+    ),
     "shorten_function": lambda facts: f"make `{facts['name']}` cheaper, or do it less often or in another thread",
     "see_what_it_waits_for": lambda facts: f"see what `{facts['name']}` waits for: another thread, a queue or a device",
     "python_out_of_step": lambda _: (

@@ -71,8 +71,8 @@ def test_slower_steps_are_the_answer_with_what_changed():
     assert given.sentence.startswith("The training gets slower as it runs: the steps become slower at about step 50, ")
     assert "other programs take more CPU" in given.sentence
     assert (given.confidence, answer(None, LATE | {"causes": []}).confidence) == ("medium", "low")
-    assert answer(PART, LATE).sentence == given.sentence
-    assert answer(PART, LATE | {"cost_share": 0.3}).sentence.startswith("Writing checkpoints")
+    assert answer(PART, LATE | {"cost_share": 0.6}).sentence == given.sentence
+    assert answer(PART, LATE).sentence.startswith("Writing checkpoints")  # which is as long, and surer
 
 
 def test_every_part_has_words():

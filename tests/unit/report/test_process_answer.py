@@ -99,7 +99,7 @@ def test_the_section_shows_who_used_most_first():
     assert [cells[0] for cells in block.rows] == [
         "other process: Writer", "main thread of the training", "other programs of the machine"
     ]  # fmt: skip
-    assert block.head == ["CPU, steady", "cores", "of the job", "started at"]
+    assert block.head == ["CPU, steady", "cores", "of the job", "started at, or is"]
     assert section.strong == [
         "The process `WriterPool` (started at /w/train.py:9) takes 45.0 % of the job's CPU; no core is idle"
     ]

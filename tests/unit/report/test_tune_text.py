@@ -391,6 +391,7 @@ def test_a_cache_of_rows_that_seem_random_says_what_it_would_do_to_them(batches,
 
 
 HELPER = {
+    "part": "child",
     "what": "spin",
     "command": "",
     "pid": 7,
