@@ -18,7 +18,7 @@ from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, MEASURED_BEFORE, mindrecord, operator
 from pipeprof.report.words import speedup, training
 from pipeprof.units import NS_PER_S, format_above, format_bytes, format_count, format_ns, format_ratio
-from pipeprof.verdict.account import THREAD
+from pipeprof.verdict.account import Contention, contention_in
 from pipeprof.verdict.storage import CACHE_BYTES
 
 Content = Mapping[str, Any]
@@ -436,7 +436,7 @@ def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:
         lines.append(f"(caches are tried where the command trains for two epochs or more{whole})")
     lines += [_iterated(one) for one in seen.get("iterated", [])]
     if seen.get("process"):
-        lines.append(_process(seen["process"]))
+        lines.append(_process(contention_in(seen["process"])))
     for one in seen.get("outside", []):
         advice = training.advice(one)
         if advice and 0 < one["share"] < 1:
@@ -455,18 +455,18 @@ def _iterated(one: Mapping[str, Any]) -> str:
     )
 
 
-def _process(contention: dict[str, Any]) -> str:
+def _process(contention: Contention) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
-    site = f", started at {contention['site']}," if contention["site"] else ""
-    verb = "takes" if contention["processes"] < 2 else "take"
-    effect = "the interpreter's lock" if contention["part"] == THREAD else "none is idle"
-    cause = f"{interruptions.label(contention)}{site} {verb} {contention['cores']:.1f} cores, and {effect}"
-    if contention["part"] == THREAD:
+    site = f", started at {contention.site}," if contention.site else ""
+    verb = "takes" if contention.processes < 2 else "take"
+    effect = "the interpreter's lock" if contention.is_thread else "none is idle"
+    cause = f"{interruptions.label(contention)}{site} {verb} {contention.cores:.1f} cores, and {effect}"
+    if contention.is_thread:
         return f"{cause}: no prediction of what its end brings"
-    waits, own = contention["wait_cores"], contention["training_cores"]
+    waits, own = contention.wait_cores, contention.training_cores
     if waits is None or not own:
         return f"{cause}: no prediction of what its end brings"
-    return f"{cause}: at most x{1 + min(waits, contention['cores']) / own:.2f} without it"
+    return f"{cause}: at most x{1 + min(waits, contention.cores) / own:.2f} without it"
 
 
 def _cache(one: Mapping[str, Any]) -> str:

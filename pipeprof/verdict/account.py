@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pipeprof.verdict.network import OTHER_LOADER
 from pipeprof.verdict.rules import LOCK_BESIDE_LOOP, graded
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.query.rows import HostAccount, HostRoom
-
-    Contention = Mapping[str, Any]
 
 KIND, LOCK = "cpu_contention", "lock_contention"
 THREAD = "python_thread"
@@ -35,6 +35,50 @@ NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
 FEEDING = 0.25  # a stage that wants a CPU for less of its time than this may wait for just that process
 LEAST_NS = 5_000_000_000  # sampled; less is a doubt
 OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
+
+
+class Contention(msgspec.Struct, frozen=True):
+    """A process or a thread that takes what the training needs, in the repetition and rank in which it takes most.
+
+    `wait_cores`: threads of the training that were ready to run and had no CPU, null when not counted;
+    `pipeline_wait_ratio`: the same of the pipeline's threads and workers, relative to the cores that they had;
+    `own_wait_cores`: its own. `leads`: whether it is the answer, which `lower` says.
+    """
+
+    kind: str = KIND
+    rep: int = 0
+    rank: int = 0
+    part: str = "child"
+    pid: int | None = None
+    processes: int = 1
+    what: str = ""
+    command: str = ""
+    site: str = ""
+    library: str = ""
+    cores: float = 0.0
+    job_share: float | None = None
+    gil_share: float | None = None
+    own_wait_cores: float | None = None
+    training_cores: float = 0.0
+    wait_cores: float | None = None
+    pipeline_wait_ratio: float | None = None
+    available_cores: float | None = None
+    idle_share: float | None = None
+    other_cores: float | None = None
+    sampled_ns: int = 0
+    doubts: list[dict[str, Any]] = []
+    confidence: str = "high"
+    leads: bool = True
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether it is a Python thread of the training."""
+        return self.part == THREAD
+
+
+def contention_in(row: Mapping[str, Any]) -> Contention:
+    """The typed form of a contention as the report's content has it."""
+    return msgspec.convert(row, Contention)
 
 
 def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> dict[str, Any] | None:
@@ -61,22 +105,24 @@ def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> 
     return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts, most)}
 
 
-def lower(diagnosis: dict[str, Any], contention: Contention | None) -> None:
+def lower(diagnosis: dict[str, Any], found: Mapping[str, Any] | None) -> None:
     """Put the contention into a diagnosis: its kind, the process, and a doubt for what else was found.
 
     `leads` says whether it is the answer: not where the stage that limits waits for something, which may be that very
     process. Of a thread that does not lead only the doubt is told.
     """
     diagnosis["process"] = None
-    if contention is None:
+    if found is None:
         return
+    contention = contention_in(found)
     leads = not _may_feed(contention, diagnosis)
-    if leads or contention["part"] != THREAD:
-        diagnosis["process"] = {**contention, "leads": leads}
-    if leads and contention["part"] != THREAD:
+    if leads or not contention.is_thread:
+        diagnosis["process"] = {**found, "leads": leads}
+    if leads and not contention.is_thread:
         diagnosis["kind"] = KIND
-    who = {name: contention[name] for name in ("what", "pid")}
-    doubt = {"code": contention["kind"], "share": contention["job_share"], **who}
+    doubt = {
+        "code": contention.kind, "share": contention.job_share, "what": contention.what, "pid": contention.pid,
+    }  # fmt: skip
     for part in (diagnosis, diagnosis["network"]):
         if part is not None and part.get("confidence") is not None:
             part["doubts"] = [*part["doubts"], doubt]
@@ -104,13 +150,13 @@ def _may_feed(contention: Contention, diagnosis: Mapping[str, Any]) -> bool:
     A stage whose process takes its CPU is ready for most of the time in which it does not compute. Its own readiness is
     not known; that of all threads of the pipeline is, relative to what they compute.
     """
-    if contention["part"] == THREAD:
+    if contention.is_thread:
         other = (diagnosis["network"] or {}).get("limit") == OTHER_LOADER
         return other or (diagnosis["verdict"] == "input_bound" and diagnosis["kind"] in MAY_BE_FED)
     computing = (diagnosis["facts"] or {}).get("cpu_share")
     if diagnosis["verdict"] != "input_bound" or diagnosis["kind"] != "wait" or computing is None:
         return False
-    wanted: float = computing * (1.0 + (contention["pipeline_wait_ratio"] or 0.0))
+    wanted: float = computing * (1.0 + (contention.pipeline_wait_ratio or 0.0))
     return wanted < FEEDING
 
 

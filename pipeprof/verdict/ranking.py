@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pipeprof.verdict import run_account
-from pipeprof.verdict.account import THREAD as PYTHON_THREAD
+from pipeprof.verdict.account import contention_in
 from pipeprof.verdict.calls import is_of_callback, stage_of_call
 from pipeprof.verdict.cause import MOST_SHARE, Advice, Cause, Evidence, Gain, RunVerdict, Stage
 from pipeprof.verdict.data_cause import CODES as DATA
@@ -21,6 +21,8 @@ from pipeprof.verdict.rules import GRADES, MODERATE_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeprof.verdict.account import Contention
 
     Row = Mapping[str, Any]
 
@@ -151,43 +153,42 @@ def _within(cause: Cause | None, training: float) -> Iterator[Cause]:
 
 
 def _process(diagnosis: Row) -> Iterator[Cause]:
-    process = diagnosis.get("process")
-    if process is None or not process["leads"]:
+    if diagnosis.get("process") is None:
         return
-    if process["part"] == PYTHON_THREAD:
+    process = contention_in(diagnosis["process"])
+    if not process.leads:
+        return
+    if process.is_thread:
         yield _thread(process, diagnosis)
         return
-    waiting, own = process["wait_cores"], process["training_cores"]
-    spare = process["cores"] if waiting is None else min(process["cores"], waiting)
+    waiting, own = process.wait_cores, process.training_cores
+    spare = process.cores if waiting is None else min(process.cores, waiting)
     share = spare / (own + spare) if own + spare else None
     numbers = (
-        Evidence("job_share", process["job_share"], "share"),
-        Evidence("cores", process["cores"], "cores"),
+        Evidence("job_share", process.job_share or 0.0, "share"),
+        Evidence("cores", process.cores, "cores"),
         Evidence("training_cores", own, "cores"),
     )
-    yield Cause(
-        PROCESS, process["part"], process["what"], share, process["confidence"], process["rank"], evidence=numbers
-    )
+    yield Cause(PROCESS, process.part, process.what, share, process.confidence, process.rank, evidence=numbers)
 
 
-def _thread(thread: Row, diagnosis: Row) -> Cause:
+def _thread(thread: Contention, diagnosis: Row) -> Cause:
     """A Python thread that takes the interpreter's lock: at most for as long as it has a core or wants one.
 
     It costs no more than the time in which no operator runs, where that is known.
     """
-    most = min(1.0, thread["cores"] + (thread["own_wait_cores"] or 0.0))
-    held = min(most, thread["gil_share"])
+    most = min(1.0, thread.cores + (thread.own_wait_cores or 0.0))
+    held = min(most, thread.gil_share or 0.0)
     shares = (diagnosis.get("network") or {}).get("shares") or {}
-    free = shares["host_gap"] + shares["data_wait"] if "host_gap" in shares else held
+    free = sum(shares[name] for name in ("host_gap", "data_wait")) if shares else held
     gain = Gain("estimated", times=1 / (1 - held)) if held < 1 else None
     numbers = (
-        Evidence("gil_share", thread["gil_share"], "share"),
-        Evidence("cores", thread["cores"], "cores"),
+        Evidence("gil_share", thread.gil_share or 0.0, "share"),
+        Evidence("cores", thread.cores, "cores"),
         Evidence(MOST_SHARE, most, "share"),
     )
-    share = min(held, free)
     return Cause(
-        THREAD, name=thread["what"], share=share, confidence=thread["confidence"], rank=thread["rank"],
+        THREAD, name=thread.what, share=min(held, free), confidence=thread.confidence, rank=thread.rank,
         advice=Advice("move_thread", gain=gain), evidence=numbers,
     )  # fmt: skip
 

@@ -38,6 +38,7 @@ from pipeprof.verdict.data_cause import (
 from pipeprof.verdict.facts import ITERABLE
 
 if TYPE_CHECKING:
+    from pipeprof.verdict.account import Contention
     from pipeprof.verdict.cause import Cause, Gain
 
 ITS_OWN = "The training itself makes each batch (num_workers=0)"
@@ -85,9 +86,9 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     return given
 
 
-def _busy(feeder: dict[str, Any]) -> str:
-    made = f" (started at {feeder['site']})" if feeder["site"] else ""
-    return f"{interruptions.label(feeder)}{made}, which takes {percent(feeder['job_share'])} of the job's CPU"
+def _busy(feeder: Contention) -> str:
+    made = f" (started at {feeder.site})" if feeder.site else ""
+    return f"{interruptions.label(feeder)}{made}, which takes {percent(feeder.job_share or 0.0)} of the job's CPU"
 
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:

@@ -8,12 +8,13 @@ from pipeprof.report.answer import command, doubts, shape
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import network, training
 from pipeprof.units import format_count, format_ns, percent
-from pipeprof.verdict.account import THREAD
+from pipeprof.verdict.account import contention_in
 from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipeprof.verdict.account import Contention
     from pipeprof.verdict.cause import Cause
 
 _CURES = {
@@ -127,53 +128,53 @@ ADVICE = {
 LONGEST = 40
 
 
-def feeder(content: dict[str, Any]) -> dict[str, Any] | None:
+def feeder(content: dict[str, Any]) -> Contention | None:
     """The process that the stage that limits may wait for; None without one."""
-    process: dict[str, Any] | None = content["diagnosis"]["process"]
-    return process if process and not process["leads"] else None
+    process = content["diagnosis"]["process"]
+    return None if process is None or process["leads"] else contention_in(process)
 
 
 def of_process(content: dict[str, Any], _lead: Cause) -> Answer:
     """Of that process."""
-    process, run = content["diagnosis"]["process"], content["run"]
-    given = Answer(_process_sentence(process), confidence=process["confidence"])
+    process, run = contention_in(content["diagnosis"]["process"]), content["run"]
+    given = Answer(_process_sentence(process), confidence=process.confidence)
     given.cause = _process_cause(process)
-    given.place = process["site"] + (f"; made by {_in_packages(process['library'])}" if process["library"] else "")
-    given.action = next(text for part, text in ADVICE.items() if part in process["library"])
+    given.place = process.site + (f"; made by {_in_packages(process.library)}" if process.library else "")
+    given.action = next(text for part, text in ADVICE.items() if part in process.library)
     given.gain = (
-        f"That frees {_cores(process['cores'])} for the training, which now has "
-        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
+        f"That frees {_cores(process.cores)} for the training, which now has "
+        f"{_number(process.training_cores)} of {_cores(process.available_cores or 0.0)}"
     )
-    given.confidence_reason = doubts.reason(process["doubts"]) or (
-        f"it was sampled for {format_ns(process['sampled_ns'])} of steady training"
+    given.confidence_reason = doubts.reason(process.doubts) or (
+        f"it was sampled for {format_ns(process.sampled_ns)} of steady training"
     )
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
-    shape.measure_first(given, run, process["doubts"])
+    shape.measure_first(given, run, process.doubts)
     return given
 
 
 def of_thread(content: dict[str, Any], lead: Cause) -> Answer:
     """Of a Python thread that holds the interpreter's lock."""
-    thread, run = content["diagnosis"]["process"], content["run"]
-    held = percent(thread["gil_share"])
+    thread, run = contention_in(content["diagnosis"]["process"]), content["run"]
+    held = percent(thread.gil_share or 0.0)
     given = Answer(
         f"{capital(label(thread))} of the training computes in Python beside the steps, and the interpreter's lock is "
         f"held for {held} of the time.",
-        confidence=thread["confidence"],
+        confidence=thread.confidence,
     )
     given.cause = (
-        f"During the steady steps it used {_cores(thread['cores'])}, all else of the training "
-        f"{_number(thread['training_cores'])}. While it computes, no other Python runs, and a thread that wants the "
+        f"During the steady steps it used {_cores(thread.cores)}, all else of the training "
+        f"{_number(thread.training_cores)}. While it computes, no other Python runs, and a thread that wants the "
         "lock waits for up to 5 ms each time."
     )
-    given.place = thread["site"]
+    given.place = thread.site
     given.action = f"{capital(network.WORDS['move_thread']({}))}."
     gain = lead.advice and lead.advice.gain
     if gain and gain.times:
         given.gain = f"The training would run {about(gain.times)} without it, by how long the lock is held"
-    given.confidence_reason = doubts.reason(thread["doubts"]) or "who holds the lock is concluded from who computes"
+    given.confidence_reason = doubts.reason(thread.doubts) or "who holds the lock is concluded from who computes"
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
-    shape.measure_first(given, run, thread["doubts"])
+    shape.measure_first(given, run, thread.doubts)
     return given
 
 
@@ -182,30 +183,30 @@ def _in_packages(path: str) -> str:
     return path.rpartition("/site-packages/")[2]
 
 
-def label(process: dict[str, Any]) -> str:
+def label(process: Contention) -> str:
     """The process or thread for people: "the process `WriterPool`", "4 processes `worker`", "the Python thread `f`"."""
-    name = process["what"] or _short(process["command"]) or f"{process['pid']}"
-    kind, kinds = ("Python thread", "Python threads") if process["part"] == THREAD else ("process", "processes")
-    return f"the {kind} `{name}`" if process["processes"] < 2 else f"{process['processes']} {kinds} `{name}`"
+    name = process.what or _short(process.command) or f"{process.pid}"
+    kind, kinds = ("Python thread", "Python threads") if process.is_thread else ("process", "processes")
+    return f"the {kind} `{name}`" if process.processes < 2 else f"{process.processes} {kinds} `{name}`"
 
 
-def _process_sentence(process: dict[str, Any]) -> str:
-    made = f", started at {process['site']}," if process["site"] else ""
-    verb = "takes" if process["processes"] < 2 else "take"
+def _process_sentence(process: Contention) -> str:
+    made = f", started at {process.site}," if process.site else ""
+    verb = "takes" if process.processes < 2 else "take"
     return (
-        f"Short of CPU: {label(process)}{made} {verb} {percent(process['job_share'])} of the job's CPU, "
+        f"Short of CPU: {label(process)}{made} {verb} {percent(process.job_share or 0.0)} of the job's CPU, "
         f"and no core is idle."
     )
 
 
-def _process_cause(process: dict[str, Any]) -> str:
+def _process_cause(process: Contention) -> str:
     text = (
-        f"During the steady steps {label(process)} used {_number(process['cores'])} and the training "
-        f"{_number(process['training_cores'])} of {_cores(process['available_cores'])}"
+        f"During the steady steps {label(process)} used {_number(process.cores)} and the training "
+        f"{_number(process.training_cores)} of {_cores(process.available_cores or 0.0)}"
     )
-    if process["other_cores"] >= 0.1:
-        text += f", other programs {_number(process['other_cores'])}"
-    waits = process["wait_cores"]
+    if (process.other_cores or 0.0) >= 0.1:
+        text += f", other programs {_number(process.other_cores or 0.0)}"
+    waits = process.wait_cores
     if waits is None or waits < 0.1:
         return text + "."
     return f"{text}; on average {waits:.1f} threads of the training were ready to run and had no core."

@@ -9,7 +9,7 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, rows_at
 from pipeprof.report.words.names import CPU_USERS
 from pipeprof.units import format_bytes, format_ratio
-from pipeprof.verdict.account import THREAD
+from pipeprof.verdict.account import THREAD, contention_in
 
 PHASES = {"set_up": "set-up", "warm_up": "warm-up", "steady": "steady", "ending": "after"}
 SHORT = "processes that ended between two samples"
@@ -19,15 +19,15 @@ def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; a process that takes too much is named first, whichever rank it belongs to."""
     section = Section("CPU time")
     account = content["cpu_account"]
-    contention = account["contention"]
-    if contention is not None:
-        share = format_ratio(contention["job_share"])
-        verb = "takes" if contention["processes"] < 2 else "take"
+    if account["contention"] is not None:
+        contention = contention_in(account["contention"])
+        share = format_ratio(contention.job_share)
+        verb = "takes" if contention.processes < 2 else "take"
         origin, effect = "started at ", "no core is idle"
-        if contention["part"] == THREAD:
-            held = format_ratio(contention["gil_share"])
+        if contention.is_thread:
+            held = format_ratio(contention.gil_share)
             origin, effect = "", f"the interpreter's lock is held for {held} of the time"
-        made = f" ({origin}{contention['site']})" if contention["site"] else ""
+        made = f" ({origin}{contention.site})" if contention.site else ""
         section.strong.append(f"{capital(label(contention))}{made} {verb} {share} of the job's CPU; {effect}")
     parts = rows_at(account["parts"], focus)
     for phase in ("steady", "warm_up", "set_up", "ending"):

@@ -413,7 +413,7 @@ def test_a_process_that_spins_is_named_with_the_most_that_its_end_brings(waits, 
 
 
 def test_a_process_that_nobody_knows_the_start_of_is_named_too():
-    process = HELPER | {"site": None, "wait_cores": None}
+    process = HELPER | {"site": "", "wait_cores": None}
     text = " ".join(text_of(content("nothing_to_gain", seen=seen(process=process))).split())
     assert "the process `spin` takes 0.9 cores, and none is idle" in text
 
