@@ -59,7 +59,7 @@ class Cause(_Part):
     share: Number = None
     text: str = ""
     proven: bool = True
-    measure: str = ""
+    measure: str | msgspec.UnsetType = msgspec.UNSET  # of stages
     place_base: str | None = None
     place_new: str | None = None
 
