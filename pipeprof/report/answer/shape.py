@@ -161,6 +161,12 @@ def times(gain: float) -> str:
     return f"{gain:.3g}" if gain < MANY_TIMES else f"more than {MANY_TIMES}"
 
 
+def judged_pipeline(content: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The pipeline that the diagnosis is about; None where it is about none."""
+    at = {name: content["diagnosis"][name] for name in ("rep", "rank", "pipeline_key")}
+    return next((row for row in content["pipeline"]["pipelines"] if at.items() <= row.items()), None)
+
+
 def at_most(gain: float) -> str:
     """`at most 1.8 times as fast`; a part that takes nearly all of the time bounds nothing to a digit."""
     return f"at most {faster(gain)}" if gain < MANY_TIMES else _MANY

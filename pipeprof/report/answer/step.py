@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, about, at_most, capital, of_call, on_device, sentence, unopposed
+from pipeprof.report.answer.shape import (
+    Answer,
+    about,
+    at_most,
+    capital,
+    judged_pipeline,
+    of_call,
+    on_device,
+    sentence,
+    unopposed,
+)  # fmt: skip
 from pipeprof.report.words import causes as words
 from pipeprof.report.words import joined, ranges
 from pipeprof.report.words.names import PHASES
@@ -42,6 +52,7 @@ ON_DEVICE = {
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
+OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 
@@ -54,6 +65,8 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     mode = content["run"]["fingerprint"].get("mode")
     given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     _advise(given, network, lead)
+    if not given.place and limit in OF_THE_LOOP:
+        given.place = (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
     return given

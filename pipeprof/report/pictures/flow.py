@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pipeprof.escape import line
 from pipeprof.report.answer import verdict_in
-from pipeprof.report.answer.shape import KINDS, stage_names
+from pipeprof.report.answer.shape import KINDS, judged_pipeline, stage_names
 from pipeprof.report.charts.chart import middle_cut
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.sections.pipeline import below_consumers
@@ -74,12 +74,11 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
 
 def pipeline_of(content: Row) -> Row | None:
     """The pipeline that the diagnosis is about; where it is about none, the training's first of the rank in focus."""
-    diagnosis, focus = content["diagnosis"], focus_of(content)
-    at = (diagnosis["rep"], diagnosis["rank"], diagnosis["pipeline_key"])
     recorded = [row for row in content["pipeline"]["pipelines"] if row["ops"]]
-    own = [row for row in rows_at(recorded, focus) if row["role"] != "hidden"]
+    own = [row for row in rows_at(recorded, focus_of(content)) if row["role"] != "hidden"]
     trained = [row for row in own if row["role"] == "train"]
-    return next((row for row in recorded if _key(row) == at), next(iter(trained or own), None))
+    judged = judged_pipeline(content)
+    return judged if judged in recorded else next(iter(trained or own), None)
 
 
 def _key(row: Row) -> tuple[int, int, str]:
