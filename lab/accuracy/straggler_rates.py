@@ -3,7 +3,7 @@
 python lab/accuracy/straggler_rates.py                 200 runs of each kind, number of ranks and number of steps
 python lab/accuracy/straggler_rates.py --runs 1000
 
-Prints the tables of docs/ranks.md. Times are drawn: 100 ms and noise.
+Prints the tables of lab/notes/ranks.md. Times are drawn: 100 ms and noise.
 """
 
 from __future__ import annotations
