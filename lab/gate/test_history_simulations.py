@@ -1,4 +1,4 @@
-"""Error rates of the change points, by simulation with fixed seeds; the figures of docs/baselines.md.
+"""Error rates of the change points, by simulation with fixed seeds; the figures of lab/notes/history.md.
 
 Goal: at most one false change per 1,000 exchangeable points; a step of +25 % found within 40 points in at least 80 %.
 Real series, shuffled so that nothing but their values is left: steps of stored trainings, and GitHub-hosted benchmarks in
