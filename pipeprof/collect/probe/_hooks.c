@@ -1104,6 +1104,23 @@ static PyObject *append_at_once(PyObject *module, PyObject *args)
     return PyLong_FromSsize_t(written);
 }
 
+/* Between a look at a number and its close in Python another thread may take the number: os.close gives the interpreter's
+lock away before it closes. */
+
+static PyObject *close_own(PyObject *module, PyObject *args)
+{
+    int number, opened, closed = 0;
+    unsigned long long device, inode;
+    struct stat facts;
+    if (!PyArg_ParseTuple(args, "iKKp", &number, &device, &inode, &opened))
+        return NULL;
+    if (syscall(SYS_fstat, number, &facts) == 0 && facts.st_dev == device && facts.st_ino == inode) {
+        long flags = opened ? syscall(SYS_fcntl, number, F_GETFL) : O_NONBLOCK;
+        closed = flags >= 0 && (flags & O_NONBLOCK) && close(number) == 0;
+    }
+    return PyBool_FromLong(closed);
+}
+
 static PyObject *count_open(PyObject *module, PyObject *limit)
 {
     long most = PyLong_AsLong(limit), open_files = 0;
@@ -1116,6 +1133,7 @@ static PyObject *count_open(PyObject *module, PyObject *limit)
 
 static PyMethodDef module_methods[] = {
     {"append_at_once", append_at_once, METH_VARARGS, "Open a file, write at its end, close: path, device, inode, data."},
+    {"close_own", close_own, METH_VARARGS, "Close a number, if it is that file, and opened here: number, device, inode, opened."},
     {"count_open", count_open, METH_O, "How many of the first descriptors are open; none is taken for that."},
     {NULL, NULL, 0, NULL},
 };

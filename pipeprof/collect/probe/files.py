@@ -31,6 +31,7 @@ COUNTED = 1 << 16  # open files are counted up to this limit
 ASKED = 4096  # up to this limit each number is asked for, which takes no descriptor
 
 _append_at_once = getattr(hooks.COMPILED, "append_at_once", None)
+_close_own = getattr(hooks.COMPILED, "close_own", None)
 _count_open = getattr(hooks.COMPILED, "count_open", None)
 _few = [False]  # whether few were free at the last look
 _largest = [None]  # type: list[int | None]  # bytes that a file may have, where the program has set a limit
@@ -57,8 +58,7 @@ class Descriptor:
 
     def close(self):
         """Close it, unless it is the program's by now."""
-        if self.is_ours():
-            _close(self.number)
+        _close_if(self.number, self.identity, opened=False)
 
     def put_at(self, number):
         """Let another number be this file, too. Raises LostError where it is the program's by now."""
@@ -188,6 +188,20 @@ def _is_opened(number, identity):
         return False
 
 
+def _close_if(number, identity, opened=True):
+    """Close a number, unless it is the program's by now; `opened`: only one that was opened here, and not copied.
+
+    In C no thread of Python's can come between the look and the close, for which `os.close` gives the lock away. In
+    Python one can that closes everything again at that very moment: then a file that it opens next may be closed.
+    """
+    if identity is None:
+        return
+    if _close_own is not None:
+        _close_own(number, *identity, opened)
+    elif _is_opened(number, identity) if opened else is_file(number, identity):
+        _close(number)
+
+
 def write_once(path, data, flags=APPEND | os.O_CREAT):
     """Open, write and close. Raises OSError."""
     _refuse_beyond(len(data))
@@ -197,8 +211,7 @@ def write_once(path, data, flags=APPEND | os.O_CREAT):
         if _is_opened(number, identity):  # else it was closed meanwhile, and is the program's
             _write(number, data)
     finally:
-        if _is_opened(number, identity):
-            _close(number)
+        _close_if(number, identity)
 
 
 def copy_of(number):
@@ -220,8 +233,7 @@ def read_at(path, size, offset=0):
     try:
         return _pread(number, size, offset)
     finally:
-        if _is_opened(number, identity):
-            _close(number)
+        _close_if(number, identity)
 
 
 def say(text):
@@ -286,8 +298,8 @@ def _moved(number, identity):
         return Descriptor(number, identity)
     if not is_file(high, identity):  # the program took the number over just now
         _close(high)
-    elif _is_opened(number, identity):
-        _close(number)
+    else:
+        _close_if(number, identity)
     return Descriptor(high, identity)
 
 

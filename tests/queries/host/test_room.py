@@ -21,8 +21,19 @@ def test_what_was_left_in_a_phase(ask):
     del row["rep"], row["rank"]
     assert row == {
         "phase": "steady", "samples": 2, "dur_ns": 4 * S, "cores": 2.0, "idle_share": 0.125, "job_cores": 1.25,
-        "neighbour_cores": 0.25, "throttled_share": 0.25, "steal_cores": 0.0, "pressure_share": None,
+        "neighbour_cores": 0.25, "throttled_share": 0.25, "steal_cores": 0.0, "pressure_share": None, "gil_share": None,
     }  # fmt: skip
+
+
+def test_how_long_the_interpreters_lock_was_held_is_of_the_phase(ask):
+    held = [
+        {"t_ns": at * S, "scope": "gil", "user_ratio": ratio}
+        for at, ratio in ((2, 1.0), (4, 0.25), (6, 0.75), (8, 1.0))
+    ]
+    other = [{"t_ns": 4 * S, "scope": "host", "user_ratio": 1.0}]
+    used = [use(3, 5, "main", 2), use(5, 7, "main", 2)]
+    (row,) = ask("host/room", {"stage": [STEADY], "cpu_use": used, "cpu": held + other})
+    assert row["gil_share"] == 0.5
 
 
 def test_what_is_not_known_is_null(ask):

@@ -150,10 +150,12 @@ print(os.stat("kept").st_size == written[0], lost < 0.001 * written[0], lost, tr
 """
 
 
+in_c = pytest.mark.skipif(not list(PROBE.glob("_hooks*.so")), reason="no hooks in C: nothing compiled them")
+
+
+@in_c
 def test_the_last_descriptor_is_the_programs_when_it_wants_it(script, tmp_path):
-    """With the hooks in C; where the recorder opens files in Python, many a try of the program fails."""
-    if not list(PROBE.glob("_hooks*.so")):
-        pytest.skip("no hooks in C: nothing compiled them")
+    """Where the recorder opens files in Python, many a try of the program fails."""
     text = script + LAST_DESCRIPTOR.replace("NAME", repr(NAME))
     done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
@@ -331,6 +333,7 @@ print(bad)
 """
 
 
+@in_c
 def test_a_thread_that_closes_everything_while_the_recorder_writes_keeps_its_files(script, tmp_path):
     done = run(script, RACE, tmp_path)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr[-2000:]
