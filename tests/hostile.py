@@ -100,7 +100,7 @@ _UNSEEN = re.compile(
 )
 _COMMAND = re.compile(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]*")
 _OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "main", "nav", "h1", "h2", "p", "strong", "table", "thead",
-    "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "figure", "figcaption", "svg", "rect",
+    "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "wbr", "figure", "figcaption", "svg", "rect",
     "line", "circle", "polyline", "div", "caption", "h3", "details", "summary", "section", "dl", "dt", "dd", "ol", "a",
     "text", "article", "polygon"))  # fmt: skip
 _OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<br>|<!-- pipeprof-gate:[\w.-]* -->")
