@@ -12,6 +12,7 @@
 #include <structmember.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -1121,20 +1122,30 @@ static PyObject *close_own(PyObject *module, PyObject *args)
     return PyBool_FromLong(closed);
 }
 
+#define ASKED_AT_ONCE 1024
+
 static PyObject *count_open(PyObject *module, PyObject *limit)
 {
+    struct pollfd asked[ASKED_AT_ONCE];
     long most = PyLong_AsLong(limit), open_files = 0;
     if (most == -1 && PyErr_Occurred())
         return NULL;
-    for (long number = 0; number < most; number++)
-        open_files += syscall(SYS_fcntl, (int)number, F_GETFD) >= 0;
+    for (long first = 0; first < most; first += ASKED_AT_ONCE) {
+        long count = most - first < ASKED_AT_ONCE ? most - first : ASKED_AT_ONCE;
+        for (long at = 0; at < count; at++)
+            asked[at] = (struct pollfd){(int)(first + at), 0, 0};
+        if (poll(asked, (nfds_t)count, 0) < 0)
+            return PyErr_SetFromErrno(PyExc_OSError);
+        for (long at = 0; at < count; at++)
+            open_files += !(asked[at].revents & POLLNVAL);
+    }
     return PyLong_FromLong(open_files);
 }
 
 static PyMethodDef module_methods[] = {
     {"append_at_once", append_at_once, METH_VARARGS, "Open a file, write at its end, close: path, device, inode, data."},
     {"close_own", close_own, METH_VARARGS, "Close a number, if it is that file, and opened here: number, device, inode, opened."},
-    {"count_open", count_open, METH_O, "How many of the first descriptors are open; none is taken for that."},
+    {"count_open", count_open, METH_O, "How many of the first descriptors are open; none is taken for that, nor the lock given away."},
     {NULL, NULL, 0, NULL},
 };
 

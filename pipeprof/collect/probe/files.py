@@ -7,6 +7,7 @@ do not get. Where the program has few left, none is kept.
 
 Between a look at a number and its use another thread may get the interpreter's lock. So files are opened with
 O_NONBLOCK, which means nothing to a file: that is asked last, for it takes no system call that gives the lock away.
+What is asked again and again reads no file of `open` and no folder: they close their numbers without a look.
 
 The functions are taken from `os` before the program runs, for it may replace them there.
 """
@@ -28,7 +29,6 @@ NUMBERS = "/proc/self/fd"
 FEW = 64  # free descriptors; with fewer than that the recorder keeps none
 HIGHEST = 8192  # kept numbers lie below: the kernel copies a table of this size in each fork
 COUNTED = 1 << 16  # open files are counted up to this limit
-ASKED = 4096  # up to this limit each number is asked for, which takes no descriptor
 
 _append_at_once = getattr(hooks.COMPILED, "append_at_once", None)
 _close_own = getattr(hooks.COMPILED, "close_own", None)
@@ -266,9 +266,9 @@ def few():
 def _are_few(limit):
     if limit is None or limit > COUNTED:
         return False
-    if _count_open is not None and limit <= ASKED:
-        return limit - _count_open(limit) < FEW
     try:
+        if _count_open is not None:
+            return limit - _count_open(limit) < FEW
         return limit - sum(int(number) < limit for number in listdir(NUMBERS)) < FEW
     except OSError as error:
         return error.errno in (errno.EMFILE, errno.ENFILE)

@@ -50,8 +50,7 @@ class Stop:
         """The step after which every rank leaves: the choice of the first one whose time was over; None: none's was."""
         path = os.path.join(recorder.REC.root, AGREED)
         try:
-            with files.open_file(path, encoding="ascii") as file:
-                return int(file.read() or 0) or None
+            return int(files.read_at(path, 100) or 0) or None
         except OSError:
             pass
         now = recorder.now()
