@@ -31,7 +31,8 @@ def install():
     path = os.path.realpath(sys.modules["mindspore._c_dataengine"].__file__)
     with files.open_file(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         offsets = {wanted: _only(data, wanted) for wanted in INSTEAD}
-    return all([_replace(path, offset, wanted) for wanted, offset in offsets.items()])
+    replaced = [_replace(path, offset, wanted) for wanted, offset in offsets.items()]
+    return all(replaced)
 
 
 def _only(data, wanted):

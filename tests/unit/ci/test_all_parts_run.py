@@ -14,7 +14,9 @@ NOTES = """#!/bin/sh
 echo "$*" >> "$NOTED"
 for word in $FAILING; do case " $* " in *" $word "*) echo "a line"; echo "FAILED tests/of.py of $word"; exit 2 ;; esac; done
 """
-PARTS = ["sbom", "test-duckdb", "demo", "test", "test-wheel", "test-slow", "test-real", "test-torch"]
+SLOW = ["slow-trainings", "slow-together", "test-alone", "slow-measures"]
+IN_TIME = [*SLOW, "test-real", "test-torch"]
+PARTS = ["sbom", "test-duckdb", "demo", "test", "test-wheel", *IN_TIME]
 BESIDE, UNTIL = ["fresh-machine", "lint"], 2  # run beside the first of them
 LINT = "lint, types, floors, site"
 
@@ -89,9 +91,18 @@ def test_ci_runs_every_part(ci):
     assert "failed" not in done.stdout
 
 
+def test_ci_leaves_out_what_a_slow_machine_has_no_time_for_and_says_so(ci, monkeypatch):
+    monkeypatch.setenv("CI_TIME_S", "0")
+    done, targets = ci()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [target for target in targets if target in PARTS] == [part for part in PARTS if part not in IN_TIME]
+    told = [line.rpartition("  ")[2] for line in done.stdout.splitlines() if "left out, for it was late" in line]
+    assert told == [f"make {part}" for part in IN_TIME]
+
+
 @pytest.mark.parametrize(("failing", "named"), [
     ("fresh-machine", ["make fresh-machine"]), ("types", [LINT]), ("demo", ["make demo"]), ("test", ["make test"]),
-    ("test-slow test-torch", ["make test-slow", "make test-torch"]),
+    ("slow-together test-torch", ["make slow-together", "make test-torch"]),
     (" ".join([*BESIDE, *PARTS]),
      [*(f"make {part}" for part in PARTS[:UNTIL]), "make fresh-machine", LINT, *(f"make {part}" for part in PARTS[UNTIL:])]),
 ])  # fmt: skip
@@ -210,11 +221,7 @@ def test_the_workflow_runs_the_same_parts_side_by_side():
         "site",
         "test-together",
         "test-trainings",
-        "test-alone",
-        "slow-together",
-        "slow-trainings",
-        "slow-measures",
         *BESIDE,
         *PARTS,
-    } - {"test", "test-slow"}
+    } - {"test"}
     assert found == wanted
