@@ -105,7 +105,7 @@ def judged(
     verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
     modes = two_modes(engine.typed(StepLengths))
     verdict["modes"] = msgspec.to_builtins(modes)
-    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"]), modes)
+    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"], verdict["data_wait_share"]), modes)
     lower(verdict, contention)
     return verdict
 
@@ -157,8 +157,11 @@ def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
             item["verify"] = command.verification(run, item["verify"])
 
 
-def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str, Any]:
-    """What limits the step: by its recorded operators, else as a profiler divided it; `beside`: doubts of the data."""
+def _network(engine: Engine, run: Run, beside: list[dict[str, Any]], waits: float | None) -> dict[str, Any]:
+    """What limits the step: by its recorded operators, else as a profiler divided it.
+
+    `beside`, `waits`: doubts of the verdict on the data, and the share of the time that the training waits for it.
+    """
     imported = run.manifest.source.startswith("import:")
     phases, origin = engine.typed(NetworkPhase), RECORDED
     split = [] if phases else engine.rows("step/split")
@@ -175,6 +178,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
         beside=beside,
+        waits=waits if sum(len(rep.ranks) for rep in run.manifest.reps) == 1 else None,
         damaged=imported and run.manifest.state == "partial",
     )
     diagnosis["host_call"] = None

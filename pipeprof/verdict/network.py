@@ -75,12 +75,14 @@ def diagnose_network(
     mode: str | None = None,
     origin: str = RECORDED,
     beside: Sequence[Row] = (),
+    waits: float | None = None,
     damaged: bool = False,
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `mode`: pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on
-    the data; `damaged`: events of the source are lost. Where the step shares cores or the lock with others, its times
+    the data; `waits`: the share of the time that it found, where one process was recorded; `damaged`: events of the
+    source are lost. Where the step shares cores or the lock with others, its times
     are less sure, and growth says nothing.
     """
     diagnosis = _empty()
@@ -97,6 +99,7 @@ def diagnose_network(
     chosen = [row for row in steady if slow is None or row.rank == slow["rank"]]
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
+        shares = _with_wait(shares, waits)
         diagnosis["shares"], diagnosis["device"] = shares, _device(chosen)
         _weigh(diagnosis, chosen, slow)
         _step_evidence(diagnosis, chosen, slow, origin)
@@ -124,6 +127,15 @@ def _shares(rows: Sequence[NetworkPhase]) -> dict[str, float] | None:
     for row in rows:
         times[row.part] += row.total_ns
     return {part: time / step_ns for part, time in times.items()}
+
+
+def _with_wait(shares: dict[str, float], waits: float | None) -> dict[str, float]:
+    """The same with the wait for data of all steps in place of that of the few whose operators were recorded."""
+    if waits is None:
+        return shares
+    others = dict(shares)
+    scale = (1 - waits) / (1 - others.pop("data_wait"))
+    return {part: share * scale for part, share in others.items()} | {"data_wait": waits}
 
 
 def _weigh(diagnosis: dict[str, Any], rows: Sequence[NetworkPhase], slow: Row | None) -> None:

@@ -10,6 +10,8 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +26,25 @@ LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds m
 TRAINING = "training"
 RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap", "between_steps")
 ONCE = ("start", "import", "set_up", "dataset_build", "look", "compile", "first_steps", "profiling", "ending")
+SITED = ("evaluation", "checkpoint")  # of which the record has the line
 ENDING, REST = "ending", "rest_of_epoch"  # the latter is a cause of the former, whatever it takes
+
+
+class CostlyPart(msgspec.Struct, frozen=True):
+    """What judge_run says of a part."""
+
+    rep: int
+    rank: int
+    part: str
+    detail: str
+    cause: str
+    dur_ns: int
+    loop_share: float | None
+    loop_ns: int
+
+    def has(self, row: RunAccount) -> bool:
+        """Whether a row of its rank is of it."""
+        return (row.part, row.cause) == (self.part, self.cause) and self.detail in ("", row.detail)
 
 
 def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
@@ -37,7 +57,8 @@ def judge_run(rows: Sequence[RunAccount], *, excerpt: bool = False) -> list[dict
     """The parts that take a tenth of the run or more (in the median of the repetitions), largest first.
 
     `share`: of the run; `loop_share`: of the training steps and all that interrupts them, null for what happens once;
-    `loop_ns`: that time; numbers are of the rank that spends most on the part, in the repetition in the middle.
+    `loop_ns`: that time; `site`: file:line of what takes most of the part, where that is known. Numbers are of the rank
+    that spends most on the part, in the repetition in the middle.
     `excerpt`: the rows are of a few steps of a training, of which short times tell, too.
     """
     parts = []
@@ -146,6 +167,7 @@ def _part(key: tuple[str, str, str], rows: Sequence[RunAccount]) -> dict[str, An
     costs = part in RECURRING or (steps > 0 and cause == REST) or (part == ENDING and _ending_ns(rows, steps) == whole)
     return {
         "rep": rows[0].rep, "rank": rows[0].rank, "part": part, "detail": detail, "cause": cause,
+        "site": max(own, key=lambda row: row.dur_ns).detail if own and part in SITED else "",
         "count": sum(row.count for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
         "loop_share": (dur / loop if loop else 0.0) if costs else None, "loop_ns": loop,
     }  # fmt: skip

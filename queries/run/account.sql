@@ -6,7 +6,7 @@
 --   rep       bigint   repetition
 --   rank      bigint   process rank
 --   part      varchar  see run_part; not_recorded for what was in none
---   detail    varchar  callback: its class; compiling: the network or function; empty for others
+--   detail    varchar  callback: its class; compiling: the network or function; evaluation, checkpoint: file:line
 --   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; ending: rest_of_epoch; or empty
 --   count     bigint   how often, such as steps, evaluations, graphs
 --   start_ns  bigint   ns    start of the first

@@ -101,12 +101,12 @@ def _worded(share: float, digits: int) -> str:
 
 
 def _in_all_steps(text: str) -> set[str]:
-    """`38 %` of "32 % of the time in the steady state, 38 % in all steps" and of "38 % of the time".
+    """`38 %` of "32 % of the time, 38 % with the first quarter of each epoch" and of "38 % of the time".
 
     Both of "37 to 38 % of the time", one of which it is.
     """
     share = "((?:less than )?[0-9.]+ %)"
-    found = re.search(f"(?:([0-9.]+) to )?{share} of the time(?: in the steady state, {share} in all steps)?", text)
+    found = re.search(f"(?:([0-9.]+) to )?{share} of the time(?:, {share} with the first quarter of each epoch)?", text)
     if found is None:
         return set()
     return {found[3] or found[2]} | ({f"{found[1]} %"} if found[1] else set())

@@ -1,15 +1,17 @@
 """What runs around the steps: evaluations, checkpoints, callbacks of Model, and what is compiled. Times alone."""
 
 import functools
+import sys
 import threading
 
-from . import hooks, recorder
+from . import hooks, recorder, where
 
 CALLBACK, CHECKPOINT, EVALUATION = 0, 1, 2  # flags of PART
 SHORTEST_NS = 100_000  # a callback that is faster is left in its step
 MOST_SHAPES = 16
 
 _classes = {}  # type: dict[type, int]
+_sites = {}  # type: dict[str, int]  # lines that write checkpoints or evaluate; 0 is none
 
 
 def install_serialization(module):
@@ -32,7 +34,7 @@ def _timed(original, flag):
         if rec.off:
             return original(*args, **kwargs)
         try:
-            begin = recorder.now()
+            begin, number = recorder.now(), _site_number(rec, sys._getframe(1))
         except Exception:
             rec.failed("around")
             return original(*args, **kwargs)
@@ -42,9 +44,17 @@ def _timed(original, flag):
             recorder.unseen(error)
             raise
         finally:
-            _mark(rec, flag, 0, begin)
+            _mark(rec, flag, number, begin)
 
     return called
+
+
+def _site_number(rec, frame):
+    site = where.site(frame)
+    if site and site not in _sites:
+        _sites[site] = len(_sites) + 1
+        rec.line("part_site", number=_sites[site], site=site)
+    return _sites.get(site, 0)
 
 
 def _mark(rec, flag, number, begin):

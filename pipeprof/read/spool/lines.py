@@ -261,6 +261,8 @@ _EVENTS = {
     ),
     # A class of callbacks that took long, by its number in the marks.
     "callback": _event({"number": Id, "label": str}),
+    # A line of the program that writes checkpoints or evaluates, by its number in the marks; 0 there is none.
+    "part_site": _event({"number": Id, "site": str}),
     # A line that waits for the network, by its number in the marks; `via`: the file of MindSpore between.
     "sync_site": _event({"number": Id, "call": str, "site": str, "via": str}),
     # A graph was compiled. `owner` tells the objects of one name apart; a size that is not fixed is below 0.

@@ -164,47 +164,63 @@ def _of_steps(steps: StepRows) -> Iterator[Stretch]:
         yield Stretch(int(steps.start[at]), int(steps.end[until]), parts[KINDS[steps.kind[at]]], times=count)
 
 
-def _of_process(process: Process, steps: StepRows, evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+def _of_process(process: Process, steps: StepRows, evaluations: Sequence[Stretch]) -> Iterator[Stretch]:
     """What the process did besides its steps."""
     yield from (Stretch(begin, end, "import") for begin, end in process.import_times())
     for event in process.all("iterator"):
         if not event.get("again"):
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
     yield from (Stretch(begin, end, "profiling") for begin, end in recorder_at_work(process))
-    yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
+    yield from evaluations
     yield from _callbacks(process)
     of_eval = steps.kind == EVAL
     of_steps = list(zip(steps.start[of_eval].tolist(), steps.end[of_eval].tolist(), strict=True))
-    yield from _compiled(process, steps, [*evaluations, *of_steps])
+    yield from _compiled(process, steps, [*((one.begin, one.end) for one in evaluations), *of_steps])
 
 
 def timed_parts(process: Process) -> list[Stretch]:
     """The checkpoints and evaluations of a process, whatever they call."""
-    checkpoints = [one for one in _callbacks(process) if one.part == "checkpoint"]
-    return checkpoints + [Stretch(begin, end, "evaluation") for begin, end in _evaluations(process)]
+    return [one for one in _callbacks(process) if one.part == "checkpoint"] + _evaluations(process)
 
 
 def _callbacks(process: Process) -> Iterator[Stretch]:
-    names = {int(event["number"]): event["label"] for event in process.all("callback")}
-    for mark in process.marks.only(Kind.PART):
-        if mark.flag != EVALUATION:
-            yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
+    """Callbacks and checkpoints; what a callback does around one is of the only line that writes them."""
+    names, sites = _numbered(process, "callback", "label"), _sites(process)
+    marks = [mark for mark in process.marks.only(Kind.PART) if mark.flag != EVALUATION]
+    writing = {sites.get(mark.subject) for mark in marks if mark.flag != CALLBACK}
+    site = writing.pop() if len(writing) == 1 else None
+    for mark in marks:
+        own = names.get(mark.subject) if mark.flag == CALLBACK else sites.get(mark.subject)
+        yield _part(mark.flag, mark.begin, mark.end, own, site)
 
 
-def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:
+def _sites(process: Process) -> dict[int, str]:
+    return _numbered(process, "part_site", "site")
+
+
+def _numbered(process: Process, event: str, value: str) -> dict[int, str]:
+    """What the events of a kind have, by the number that marks have."""
+    return {int(one["number"]): one[value] for one in process.all(event)}
+
+
+def _part(flag: int, begin: int, end: int, name: str | None, site: str | None) -> Stretch:
+    """`name`: the class of a callback, or the line that writes a checkpoint; `site`: the only such line."""
     if flag == CALLBACK and WRITES not in (name or ""):
         return Stretch(begin, end, "callback", name)
+    if flag != CALLBACK:
+        return Stretch(begin, end, "checkpoint", name)
     # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
-    return Stretch(begin, end, "checkpoint", times=int(flag != CALLBACK))
+    return Stretch(begin, end, "checkpoint", site, times=0)
 
 
-def _evaluations(process: Process) -> list[tuple[int, int]]:
+def _evaluations(process: Process) -> list[Stretch]:
     """The evaluations of Model; of older recordings from their first callback to their last."""
-    recorded = [(mark.begin, mark.end) for mark in process.marks.only(Kind.PART) if mark.flag == EVALUATION]
+    sites = _sites(process)
+    recorded = [mark for mark in process.marks.only(Kind.PART) if mark.flag == EVALUATION]
     if recorded:
-        return recorded
+        return [Stretch(mark.begin, mark.end, "evaluation", sites.get(mark.subject)) for mark in recorded]
     begins, ends = process.marks.only(Kind.EVAL_BEGIN).begin.tolist(), process.marks.only(Kind.EVAL_END).end.tolist()
-    return [(begin, end) for begin, end in zip(begins, ends, strict=False) if begin < end]
+    return [Stretch(begin, end, "evaluation") for begin, end in zip(begins, ends, strict=False) if begin < end]
 
 
 def _compiled(process: Process, steps: StepRows, evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:

@@ -72,8 +72,8 @@ def answer_of(content: dict[str, Any]) -> Answer:
     two = [] if modes is None else [f"The steps have {two_lengths(modes)}. {length_difference(modes)}"]
     given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)
-    if leak and "memory" not in given.sentence:  # the steps may have become slower by it
-        given.sentence = f"{leak} {given.sentence}"
+    if "memory" not in given.sentence:  # the steps may have become slower by it
+        given.also = " ".join(filter(None, (leak, given.also)))
     if training.only_reads(run):
         _of_reads(given, content, verdict.lead.code)
     given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose

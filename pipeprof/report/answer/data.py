@@ -228,8 +228,9 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     if diagnosis["rule"] == "shared_cpu":
         cores = "" if facts.get("cores") is None else f": {facts['cores']:.2f} cores"
         return f"{who} takes the most CPU of all stages of the data pipeline{cores}{many}."
-    role = "slowest" if diagnosis["verdict"] == "input_bound" else "busiest"
-    return f"{who} is the {role} stage of the data pipeline: {what}."
+    if diagnosis["verdict"] == "input_bound":
+        return f"{who} limits the data pipeline: {what}."
+    return f"{who} is the busiest stage of the data pipeline: {what}."
 
 
 def _for_lock(facts: dict[str, Any]) -> str:

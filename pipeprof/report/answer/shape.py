@@ -27,6 +27,7 @@ MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
 MANY_TIMES = 100  # as fast: from here on a number says nothing
 CLOSE = 1.05  # times the low end of an interval: one that ends before is as good as a number
 _MANY = f"possibly more than {MANY_TIMES} times as fast"
+NOTHING = 1.02  # times as fast: a low end below it is none
 LONG_NAME = 30  # letters of an operator's name that lists transforms
 
 
@@ -178,7 +179,9 @@ def about(gain: float) -> str:
 
 
 def expected(gain: float | None, low: float | None, high: float | None) -> str:
-    """`about 1.34 times as fast (1.21 to 1.47)`; an interval alone where no number could be predicted."""
+    """`about 1.34 times as fast (1.21 to 1.47)`; an interval, or its high end, where no number was predicted."""
+    if gain is None and low is not None and high is not None and low < NOTHING:
+        return f"{at_most(high)}, perhaps not at all faster"
     if gain is None:
         return f"{low:.2f} to {high:.2f} times as fast"
     low, high = low or gain, high or gain

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 LIMITS = {
-    "compute": "Compute-bound: operators of the forward and backward pass take {} of the step time.",
+    "compute": "Compute-bound: the operators of the network take {} of the step time.",
     "communication": "Communication takes {} of the step time, not overlapped with computing.",
     "gradients": "Work on the gradients, between backward pass and optimizer, takes {} of the step time.",
     "optimizer": "The optimizer takes {} of the step time.",
@@ -48,7 +48,7 @@ LIMITS = {
     "compile": "Warm-up takes {} of the time in training steps.",
 }
 ON_DEVICE = {
-    "compute": "Compute-bound: the device works on the forward and backward pass during {} of the step time.",
+    "compute": "Compute-bound: the device works on operators of the network during {} of the step time.",
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}

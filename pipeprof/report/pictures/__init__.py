@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 INSIDE = 0.14  # of the bar: a part as wide as this has its share written in it
 HEIGHT = 34  # px of the bar
 _BUSY = "A bar is as long as its stage is busy, from the source to the training."
+_BUSIER = " One that is busier need not limit: a thread counts as busy while it waits for the interpreter's lock."
 
 
 def picture_of(content: dict[str, Any], *, linked: bool = False) -> list[str]:
@@ -71,6 +72,8 @@ def _flow(stages: Sequence[Stage], *, linked: bool) -> list[str]:
     shown = busiest(stages)
     lines = [line for stage in shown for line in _stage(stage, linked=linked)]
     note = "" if len(shown) == len(stages) else f" {len(stages) - len(shown)} of them that are less busy are left out."
+    if any(stage.limits and (other.busy or 0) > (stage.busy or 0) for stage in shown for other in shown):
+        note += _BUSIER
     title = f"Data pipeline of {format_count(len(stages) - 1, 'stage')}"
     return [f"<h2>{title}</h2>", '<ol class="flow">', *lines, "</ol>", f'<p class="soft">{_BUSY}{note}</p>']
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
+from pipeprof.escape import line
+from pipeprof.query.rows import RunAccount, typed
 from pipeprof.report.answer import verdict_in
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts.chart import COLOURS
 from pipeprof.report.charts.chart import PHASES as COLOUR_OF
-from pipeprof.report.charts.steps import parts_of
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import training
 from pipeprof.report.words.names import COMMUNICATION, INTERVALS, TRACE, title
-from pipeprof.report.words.training import PARTS
 from pipeprof.verdict.data_cause import CODES as DATA
 from pipeprof.verdict.network import LIMIT_OF
 from pipeprof.verdict.network import PARTS as SHARES
 from pipeprof.verdict.ranking import COSTS, PART, WORK
+from pipeprof.verdict.run_account import RECURRING, TRAINING, CostlyPart
 
 Row = dict[str, Any]
 
@@ -44,7 +48,7 @@ class Bar(NamedTuple):
 def bar_of(content: dict[str, Any]) -> Bar | None:
     """The bar that shows what leads the verdict; None where fewer than two parts are known."""
     lead = verdict_in(content).lead
-    bar = _whole_run(content, lead.detail) if lead.code == PART else None
+    bar = _whole_run(content) if lead.code == PART else None
     if bar is None and lead.code in (*COSTS, *WORK):
         bar = _shares(content, lead.code)
     bar = bar or _step(content, waits=lead.code in DATA)
@@ -101,25 +105,29 @@ def _phases(content: dict[str, Any], at: tuple[int, int]) -> tuple[list[Row], di
     return rows, INTERVALS
 
 
-def _whole_run(content: dict[str, Any], limiting: str) -> Bar | None:
-    """The run from the launch to the end; the largest parts by themselves."""
+def _whole_run(content: dict[str, Any]) -> Bar | None:
+    """The run, or the training with what interrupts it: what the gain is of. The largest parts alone."""
     account = content["run_account"]
-    leading = account.get("leading") or {}
-    at = (leading["rep"], leading["rank"]) if "rep" in leading else focus_of(content)
-    parts = parts_of(rows_at(account["parts"], at))
-    total = sum(part["ns"] for part in parts)
+    if account["leading"] is None:
+        return None
+    leading, named = msgspec.convert(account["leading"], CostlyPart), line(training.name(account["leading"]))
+    within = leading.loop_share is not None
+    spent: dict[str, int] = {}
+    rows = typed(RunAccount, rows_at(account["parts"], (leading.rep, leading.rank)))
+    for row in sorted(rows, key=lambda row: row.start_ns or 0):
+        if leading.has(row) or not within or row.part in (TRAINING, *RECURRING):
+            name = named if leading.has(row) else line(training.PARTS.get(row.part, row.part))
+            spent[name] = spent.get(name, 0) + row.dur_ns
+    total = leading.loop_ns if within else sum(spent.values())
     if not total:
         return None
-    named = PARTS.get(limiting, limiting)
-    largest = sorted(parts, key=lambda part: (part["part"] != named, -part["ns"]))[:MOST_PARTS]
-    shown = [part for part in parts if part in largest]
-    rest = total - sum(part["ns"] for part in shown)
+    largest = sorted(spent, key=lambda name: (name != named, -spent[name]))[:MOST_PARTS]
     colours = iter(colour for colour in (*COLOURS[2:], *COLOURS[:1]) if colour != COLOURS[1])
     bar = [
-        Part(part["part"], part["ns"], part["ns"] / total, COLOURS[1] if part["part"] == named else next(colours),
-             part["part"] == named)
-        for part in shown if part["ns"] / total >= LEAST
+        Part(name, ns, ns / total, COLOURS[1] if name == named else next(colours), name == named)
+        for name, ns in spent.items() if name in largest and ns / total >= LEAST
     ]  # fmt: skip
+    rest = total - sum(spent[name] for name in largest)
     if rest / total >= LEAST:
         bar.append(Part("all other parts", rest, rest / total, COLOUR_OF["other"], limits=False))
-    return Bar("The whole run", bar)
+    return Bar(capital(training.wording(content["run"])("the training loop")) if within else "The whole run", bar)

@@ -198,7 +198,7 @@ NEXT_TO_NOTHING = "less than 1 %"
 
 
 def data_wait(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
-    """`32 % of the time in the steady state, 38 % in all steps`; `82 to 83 % of the time` where both are nearly one.
+    """`32 % of the time, 38 % with the first quarter of each epoch`; `82 to 83 % of the time` of two that are close.
 
     Two small ones are `less than 3 % of the time`, which is true of both; with the digits of a table, as others are.
 
@@ -213,9 +213,8 @@ def data_wait(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = perc
         return f"less than {math.floor(high * 100) + 1} % of the time"
     if high - low < NEAR_WAITS:
         return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
-    return (
-        f"{wait_share(steady, shown)} of the time in the steady state, {wait_share(overall or 0.0, shown)} in all steps"
-    )
+    all_steps = wait_share(overall or 0.0, shown)
+    return f"{wait_share(steady, shown)} of the time, {all_steps} with the first quarter of each epoch"
 
 
 def data_in_time(diagnosis: Mapping[str, Any]) -> str:
@@ -302,7 +301,7 @@ def name(row: Row) -> str:
     text: str = PARTS.get(row["part"]) or row["part"]
     if row["cause"]:
         text += f" ({CAUSES.get(row['cause'], row['cause'])})"
-    return f"{text} `{row['detail']}`" if row["detail"] else text
+    return f"{text} `{row['detail'].rpartition('/')[2]}`" if row["detail"] else text
 
 
 def sentence(row: Row, share: str) -> str:

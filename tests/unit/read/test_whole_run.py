@@ -129,6 +129,21 @@ def test_a_checkpoint_callback_writes_one_checkpoint_however_it_does_it():
     assert found["checkpoint", None, None] == (1, 54, 5)
 
 
+def test_checkpoints_and_evaluations_have_the_line_of_the_program():
+    marks = [
+        Mark(Kind.PART, 1, 1, 0, 55, 58), Mark(Kind.PART, 0, 3, 0, 54, 59), Mark(Kind.PART, 0, 3, 0, 61, 62),
+        Mark(Kind.PART, 2, 2, 0, 70, 80),
+    ]  # fmt: skip
+    lines = [
+        {"e": "callback", "t": 1, "number": 3, "label": "ModelCheckpoint"},
+        {"e": "part_site", "t": 1, "number": 1, "site": "t.py:7"}, {"e": "part_site", "t": 1, "number": 2, "site": "t.py:9"},
+    ]  # fmt: skip
+    found = parts((process(marks, *lines), [Step("train", 50, 60, 0)]))
+    assert found["checkpoint", "t.py:7", None] == (1, 54, 6)
+    assert found["evaluation", "t.py:9", None] == (1, 70, 10)
+    assert not any(part == "checkpoint" and detail is None for part, detail, _ in found)
+
+
 def test_rows_that_the_pipeline_makes_behind_the_last_batch_are_the_rest_of_its_epoch():
     def calls(time, batches, pipeline=7, rows=50):
         return {"e": "calls", "t": time, "pipeline": pipeline, "node": 1, "calls": rows, "batches": batches}

@@ -403,7 +403,7 @@ def test_where_no_queue_outlasts_the_stalls_the_answer_and_the_next_command_are_
         data_cause(found),
     )
     assert given.action == "Run `slow` in worker processes."
-    assert given.gain == "The training would run 1.00 to 2.00 times as fast"
+    assert given.gain == "The training would run at most 2 times as fast, perhaps not at all faster"
     assert given.next_command.endswith("--workers 2 --processes")
     assert given.next_purpose == "tries this change, without editing the script"
 
@@ -519,7 +519,7 @@ def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():
     facts = {"longest_ns": 2e7, "max_row_ns": 2e8}
     found = {"kind": "burst", "rule": "utilisation", "verdict": "input_bound", "facts": facts, "op_name": "augment"}
     said = _cause({**AUGMENT, **found}, "")
-    assert said.endswith("slowest stage of the data pipeline: it stalls now and then, up to 200 ms for a row.")
+    assert said.endswith("limits the data pipeline: it stalls now and then, up to 200 ms for a row.")
 
 
 def test_an_operator_without_a_name_is_told_by_what_it_is():

@@ -51,6 +51,11 @@ def test_between_epochs_the_workers_of_a_loader_are_let_live_on_where_that_is_ad
     assert "checkpoints" in answer(suggestions=advice).action
 
 
+def test_where_a_part_is_called_is_its_place():
+    assert answer(PART | {"site": "/home/me/train.py:31"}).place == "/home/me/train.py:31"
+    assert answer().place == ""
+
+
 def test_numbers_gain_and_action_follow():
     given = answer(PART | {"part": "recompile", "detail": "Net", "cause": "short_batch", "count": 1})
     assert given.cause == "Graphs compiled again (the last batch is shorter) `Net`: 1 time, 4.00 s in all, of 10.0 s."

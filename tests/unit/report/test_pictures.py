@@ -44,6 +44,18 @@ def test_the_parts_of_a_step_add_up_and_the_wait_is_marked_where_data_is_late(la
     assert [part.name for part in bar.parts if part.limits] == ["waiting for data"]
 
 
+def test_what_interrupts_the_training_is_drawn_within_the_loop_that_its_gain_is_of(normal):
+    content = build(normal)
+    loop = {"rep": 0, "rank": 0, "detail": "", "cause": "", "count": 1, "start_ns": 0, "share": None}
+    rows = [loop | {"part": part, "dur_ns": ns} for part, ns in (("import", 900), ("training", 60), ("evaluation", 40))]
+    leading = loop | {"part": "evaluation", "dur_ns": 40, "loop_share": 0.4, "loop_ns": 100}
+    content["run_account"] |= {"parts": rows, "leading": leading}
+    content["verdict"]["causes"] = [content["verdict"]["causes"][0] | {"code": "part", "detail": "evaluation"}]
+    bar = bar_of(content)
+    assert (bar.title, [part.name for part in bar.parts if part.limits]) == ("The training loop", ["evaluation"])
+    assert {part.name: part.share for part in bar.parts} == {"training steps": 0.6, "evaluation": 0.4}
+
+
 def test_where_nothing_was_measured_there_is_no_picture(empty):
     assert picture_of(build(empty)) == []
 

@@ -9,7 +9,7 @@ from pipeprof.units import format_ratio
 @pytest.mark.parametrize(
     ("steady", "whole", "said"),
     [
-        (0.32, 0.38, "32 % of the time in the steady state, 38 % in all steps"),
+        (0.32, 0.38, "32 % of the time, 38 % with the first quarter of each epoch"),
         (0.32, 0.32, "32 % of the time"),
         (0.32, None, "32 % of the time"),
         (0.82, 0.829, "82 to 83 % of the time"),

@@ -38,6 +38,18 @@ def test_the_rank_that_spends_most_counts_and_the_repetition_in_the_middle():
     assert (found["rep"], found["rank"], found["dur_ns"]) == (0, 1, 5 * S)
 
 
+def test_the_line_that_takes_most_of_a_part_is_its_place():
+    rows = [
+        part("training", 10),
+        part("checkpoint", 2, "a.py:1"),
+        part("checkpoint", 4, "a.py:9"),
+        part("callback", 5, "W"),
+    ]
+    assert {one["part"]: (one["site"], one["dur_ns"]) for one in judge_run(rows)} == {
+        "checkpoint": ("a.py:9", 6 * S), "callback": ("", 5 * S),
+    }  # fmt: skip
+
+
 def costly(rows):
     return [found["part"] for found in costly_parts(judge_run(rows))]
 

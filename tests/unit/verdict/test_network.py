@@ -50,6 +50,15 @@ def warmup(share, later=0, train_steps=50, mean=100.0):
             "compiles": 1, "compile_ns": 8000}  # fmt: skip
 
 
+def test_the_wait_is_that_of_all_steps_and_not_of_the_few_whose_operators_were_recorded():
+    rows = phases(forward=600, data_wait=200)
+    assert diagnose_network(rows)["shares"]["data_wait"] == pytest.approx(0.2)
+    found = diagnose_network(rows, waits=0.5)
+    assert found["shares"]["data_wait"] == 0.5
+    assert found["limit_share"] == pytest.approx(0.6 / 0.8 * 0.5)
+    assert sum(found["shares"][part] for part in PARTS) == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("parts", "limit"),
     [
