@@ -5,6 +5,7 @@ Where parts overlap, the one that comes first in `ORDER` has the time; below all
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,11 +108,18 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
         evaluations = _evaluations(process)
         of_steps = list(_of_steps(steps))
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
-            of_steps = [one._replace(times=0) if one.part == "evaluation" else one for one in of_steps]
+            of_steps = [_of_evaluation(one, evaluations) if one.part == "evaluation" else one for one in of_steps]
         stretches += of_steps
         stretches += (Stretch(mark.begin, mark.end, "look") for mark in recognised.looks)
         stretches += _of_process(process, steps, evaluations)
     return stretches
+
+
+def _of_evaluation(steps: Stretch, evaluations: Sequence[Stretch]) -> Stretch:
+    """Steps as a part of the evaluation that they lie in, which is counted; `evaluations` in order."""
+    at = bisect_right(evaluations, steps.begin, key=lambda one: one.begin) - 1
+    inside = at >= 0 and steps.begin < evaluations[at].end
+    return steps._replace(times=0, detail=evaluations[at].detail if inside else None)
 
 
 def _between(calls: Iterable[Mapping[str, Any]], steps: StepRows, started: int, last: int) -> Iterator[Stretch]:

@@ -144,6 +144,14 @@ def test_checkpoints_and_evaluations_have_the_line_of_the_program():
     assert not any(part == "checkpoint" and detail is None for part, detail, _ in found)
 
 
+def test_steps_within_a_recorded_evaluation_are_of_its_line():
+    steps = [Step("train", 50, 60, 0), Step("eval", 70, 74), Step("eval", 90, 94)]
+    site = {"e": "part_site", "t": 1, "number": 1, "site": "t.py:9"}
+    found = parts((process([Mark(Kind.PART, 2, 1, 0, 65, 80)], site), steps))
+    assert found["evaluation", "t.py:9", None] == (1, 65, 15)
+    assert found["evaluation", None, None] == (0, 90, 4)
+
+
 def test_rows_that_the_pipeline_makes_behind_the_last_batch_are_the_rest_of_its_epoch():
     def calls(time, batches, pipeline=7, rows=50):
         return {"e": "calls", "t": time, "pipeline": pipeline, "node": 1, "calls": rows, "batches": batches}
