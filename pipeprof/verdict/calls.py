@@ -51,14 +51,16 @@ LIBRARY = (  # a pattern of how the name of a library's function, or of Python's
 )
 # Frames of MindSpore's and PyTorch's, as patterns: what trains; what computes gradients or runs compiled code, below
 # which functions are the network's; and what waits for what was launched.
-NETWORK_FRAMES = (
+_COMPUTING = (
     r"^mindspore/(?:ops/composite/"
     r"|(?:common|graph)/api\.py\(\d+\): "
     r"(?:_PyNativeExecutor\.(?:grad|new_graph|end_graph)|_\w*(?:Jit|Graph|Function)Executor))"
     r"|^torch/(?:nn|autograd|_dynamo|_inductor|_functorch|amp)/|^torch/(?:_tensor|functional)\.py\("
 )
+# Whoever calls a network need not train: an evaluation in the loop is a call like any other.
+NETWORK_FRAMES = _COMPUTING + r"|^mindspore/nn/cell\.py\("
 TRAINING_FRAMES = (
-    NETWORK_FRAMES
+    _COMPUTING
     + r"|^mindspore/(?:nn/(?:optim|wrap)/|train/(?:model|dataset_helper)\.py|dataset/|parallel/)"
     + r"|^torch/(?:optim|utils/data|distributed)/"
 )

@@ -132,7 +132,7 @@ def _grows(facts: Facts) -> str:
 
 
 def _compile_step(facts: Facts) -> str:
-    condition, how = "", "ms.jit"
+    condition, how = "", "ms.jit (a `Model`: with `set_context(mode=GRAPH_MODE)`)"
     if not facts["mode_is_known"]:
         condition, how = "if Python launches each operator (PyNative or eager mode): ", "ms.jit or torch.compile"
     return (

@@ -2,6 +2,8 @@
 
 import pytest
 
+from pipeprof.verdict.calls import LIBRARY, NETWORK_FRAMES, TRAINING_FRAMES, WAIT_FRAMES
+
 MAIN = "train.py(3): main"
 FRAMES = [
     (0, None, MAIN),
@@ -76,6 +78,21 @@ def test_what_the_network_runs_and_what_waits_for_it(rows):
     found = rows((10, 30, 5), (50, 20, 6), (90, 5, 7), give="network_ns owned_ns wait_ns")
     assert found["train.py: Net.construct"] == (50, 30, 0)
     assert found["train.py: Log.step"] == (0, 0, 5)
+
+
+def test_what_model_trains_in_pynative_is_the_network_and_no_call_of_its_own(ask):
+    frames = [
+        (0, None, MAIN), (1, 0, "mindspore/train/model.py(1395): Model.train"), (2, 1, "mindspore/nn/cell.py(1420): Cell.__call__"),
+        (3, 2, "train.py(20): Net.construct"), (4, 3, "mindspore/nn/cell.py(1420): Cell.__call__"),
+        (5, 4, "mindspore/graph/api.py(1805): _PyNativeExecutor.run_op_async"),
+    ]  # fmt: skip
+    content = tables((10, 60, 5), (90, 5, 3))
+    content["stack"] = [{"stack_id": at, "parent_id": up, "frame": frame} for at, up, frame in frames]
+    patterns = {"training": TRAINING_FRAMES, "network": NETWORK_FRAMES, "waits": WAIT_FRAMES, "library": LIBRARY}
+    found = ask(
+        "diagnose/loop_call", content, least=0.0, **patterns, give="name total_ns network_ns owned_ns training_ns"
+    )
+    assert {name: values for name, *values in found}["train.py: Net.construct"] == [65, 65, 5, 0]
 
 
 def test_a_fetch_is_the_data_pipelines_and_no_functions(rows):

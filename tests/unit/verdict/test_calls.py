@@ -225,7 +225,7 @@ def test_few_looks_name_no_call():
         ("mindspore/common/tensor.py(1090): Tensor.asnumpy", "waits"),
         ("/usr/lib/python3.11/threading.py(320): Condition.wait", "waits"),
         ("/home/me/queue_model.py(3): get", ""),
-        ("mindspore/nn/cell.py(1420): Cell.__call__", ""),
+        ("mindspore/nn/cell.py(1420): Cell.__call__", "network"),
         ("torch/nn/modules/module.py(1790): Module._call_impl", "network training"),
         ("torch/_tensor.py(640): Tensor.backward", "network training"),
         ("torch/optim/sgd.py(120): SGD.step", "training"),
