@@ -13,6 +13,7 @@ from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.sections.pipeline import below_consumers
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.ranking import DRIFT, FAILED, HANG, PART
 
 Row = dict[str, Any]
 
@@ -91,7 +92,8 @@ def _limiting(content: dict[str, Any]) -> int | None:
     if lead.code in DATA:
         limiting: int | None = diagnosis["op_id"]
         return limiting
-    return CONSUMER if diagnosis["verdict"] == "consumer_bound" else None
+    in_steps = lead.code not in (PART, DRIFT, FAILED, HANG)
+    return CONSUMER if in_steps and diagnosis["verdict"] == "consumer_bound" else None
 
 
 def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, following: int) -> Stage:

@@ -54,6 +54,7 @@ def test_what_interrupts_the_training_is_drawn_within_the_loop_that_its_gain_is_
     bar = bar_of(content)
     assert (bar.title, [part.name for part in bar.parts if part.limits]) == ("The training loop", ["evaluation"])
     assert {part.name: part.share for part in bar.parts} == {"training steps": 0.6, "evaluation": 0.4}
+    assert not any(stage.limits for stage in stages_of(content))
 
 
 def test_where_nothing_was_measured_there_is_no_picture(empty):
