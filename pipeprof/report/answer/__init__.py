@@ -68,7 +68,8 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """The first cause of the verdict in words, and those that cost about as much."""
     verdict, run = verdict_in(content), content["run"]
     given = _ANSWERS[verdict.lead.code](content, verdict.lead)
-    modes = None if verdict.lead.code == ranking.DRIFT else modes_in(content)
+    told = (ranking.DRIFT, ranking.PART)  # what these say is what long steps have
+    modes = None if verdict.lead.code in told else modes_in(content)
     two = [] if modes is None else [f"The steps have {two_lengths(modes)}. {length_difference(modes)}"]
     given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)

@@ -38,7 +38,7 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     if lasting:  # its own gain: the first batch of an epoch is waited for within a step
         given.action, given.place = f"{capital(str(lasting.get('action')))}.", lasting.get("place") or ""
     elif share < 1:
-        given.gain = f"The training would run {at_most(1 / (1 - share))} if this took no time"
+        given.gain = f"The training would run {about(1 / (1 - share))} if this took no time"
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given

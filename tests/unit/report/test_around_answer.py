@@ -60,7 +60,7 @@ def test_numbers_gain_and_action_follow():
     given = answer(PART | {"part": "recompile", "detail": "Net", "cause": "short_batch", "count": 1})
     assert given.cause == "Graphs compiled again (the last batch is shorter) `Net`: 1 time, 4.00 s in all, of 10.0 s."
     assert "drop_remainder=True" in given.action
-    assert given.gain == "The training would run at most 1.67 times as fast if this took no time"
+    assert given.gain == "The training would run about 1.67 times as fast if this took no time"
     assert height(lines(given, "r: 64 training steps.", "More: --full.")) <= 20
 
 
