@@ -71,7 +71,7 @@ def answer_of(content: dict[str, Any]) -> Answer:
     told = (ranking.DRIFT, ranking.PART)  # what these say is what long steps have
     modes = None if verdict.lead.code in told else modes_in(content)
     two = [] if modes is None else [f"The steps have {two_lengths(modes)}. {length_difference(modes)}"]
-    given.also = " ".join([*two, *(words.beside(cause) for cause in verdict.beside)])
+    given.also = " ".join([*two, *(words.beside(cause, verdict.lead) for cause in verdict.beside)])
     leak = "" if verdict.lead.code in (ranking.FAILED, ranking.HANG) else leaking(content)
     if "memory" not in given.sentence:  # the steps may have become slower by it
         given.also = " ".join(filter(None, (leak, given.also)))

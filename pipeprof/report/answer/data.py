@@ -254,7 +254,7 @@ def _place(diagnosis: dict[str, Any]) -> str:
     place = diagnosis["place"] or {}
     call, code = place.get("call"), place.get("code")
     if call and code and call != code and not LIBRARIES.search(code):
-        return f"{call} (runs {code})"
+        return f"{code} (used at {call})"
     return call or code or ""
 
 

@@ -72,7 +72,7 @@ def _flow(stages: Sequence[Stage], *, linked: bool) -> list[str]:
     shown = busiest(stages)
     lines = [line for stage in shown for line in _stage(stage, linked=linked)]
     note = "" if len(shown) == len(stages) else f" {len(stages) - len(shown)} of them that are less busy are left out."
-    if any(stage.limits and (other.busy or 0) > (stage.busy or 0) for stage in shown for other in shown):
+    if any(stage.limits and (other.busy or 0) > (stage.busy or 1) for stage in shown for other in shown):
         note += _BUSIER
     title = f"Data pipeline of {format_count(len(stages) - 1, 'stage')}"
     return [f"<h2>{title}</h2>", '<ol class="flow">', *lines, "</ol>", f'<p class="soft">{_BUSY}{note}</p>']

@@ -110,7 +110,8 @@ def _whole_run(content: dict[str, Any]) -> Bar | None:
     account = content["run_account"]
     if account["leading"] is None:
         return None
-    leading, named = msgspec.convert(account["leading"], CostlyPart), line(training.name(account["leading"]))
+    leading = msgspec.convert(account["leading"], CostlyPart)
+    named = line(training.name(account["leading"]).replace("`", ""))
     within = leading.loop_share is not None
     spent: dict[str, int] = {}
     rows = typed(RunAccount, rows_at(account["parts"], (leading.rep, leading.rank)))

@@ -73,9 +73,11 @@ def unknown_gain(few: Few) -> str:
     return f"what that brings cannot be told from {format_count(few.steps, 'step')}: {few.needed} or more are needed"
 
 
-def beside(cause: Cause) -> str:
-    """A sentence for a cause that costs about as much as the first."""
-    return f"{phrase(cause)[:1].upper()}{phrase(cause)[1:]}, at about the same cost: {costs(cause)}."
+def beside(cause: Cause, lead: Cause) -> str:
+    """A sentence for a cause that costs about as much as the first, or more, and then is less sure."""
+    larger = (cause.share or 0.0) > (lead.share or 0.0) and cause.confidence != lead.confidence
+    how = "which is less sure" if larger else "at about the same cost"
+    return f"{phrase(cause)[:1].upper()}{phrase(cause)[1:]}, {how}: {costs(cause)}."
 
 
 Part = Mapping[str, Any]

@@ -569,7 +569,7 @@ def test_the_check_of_an_import_has_room_for_the_command_that_it_does_not_know()
 def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
     library = "/venv/lib/python3.11/site-packages/mindspore/dataset/engine/datasets_user_defined.py:1227"
     assert _place({"place": {"call": "train.py:6", "code": library}}) == "train.py:6"
-    assert _place({"place": {"call": "train.py:6", "code": "rows.py:3"}}) == "train.py:6 (runs rows.py:3)"
+    assert _place({"place": {"call": "train.py:6", "code": "rows.py:3"}}) == "rows.py:3 (used at train.py:6)"
 
 
 @pytest.mark.parametrize(

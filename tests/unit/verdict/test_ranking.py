@@ -113,10 +113,12 @@ def test_two_causes_of_like_size_are_both_named():
     verdict = rank(found, account())
     assert [cause.code for cause in (verdict.lead, *verdict.beside)] == ["input_bound", "host_gap"]
     assert all("at most 1." in costs(cause) for cause in (verdict.lead, *verdict.beside))
-    assert words.beside(verdict.beside[0]).startswith(
+    assert words.beside(verdict.beside[0], verdict.lead).startswith(
         "Host-bound, at about the same cost: 24 % of the time; at most 1.3"
     )
     assert rank(data(wait=0.3, network=network("host_gap", 0.3)), account()).beside == ()
+    unsure = msgspec.structs.replace(verdict.lead, share=0.5, confidence="low")
+    assert words.beside(unsure, verdict.beside[0]).startswith("Input-bound: f, which is less sure: 50 %")
 
 
 @pytest.mark.parametrize(("share", "first"), [(ALIKE, "host_gap"), (ALIKE - 0.02, "input_bound")])
