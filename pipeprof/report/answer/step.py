@@ -196,7 +196,8 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     """The advice of the verdict, and what it brings at most."""
     if lead.advice is None:
         return
-    advised = next(item for item in network["actions"] if item["code"] == lead.advice.code)
+    actions, limit_share = network["actions"], network["limit_share"]
+    advised = next(item for item in actions if item["code"] == lead.advice.code)
     given.action = sentence(advised["text"])
     given.place = place_of((advised["facts"].get("largest") or {}).get("site") or "")
     gain = lead.advice.gain
@@ -205,11 +206,13 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     elif lead.of_one_mode:
         given.gain = "What that brings cannot be told: the few steps that were recorded show one of two lengths"
     elif gain is not None and gain.high is not None:
-        given.gain = f"A step would run {at_most(gain.high)}"
+        share = advised["share"]
+        base = "" if share in (None, limit_share) else f" if that took no time ({percent(share)} of the step)"
+        given.gain = f"A step would run {at_most(gain.high)}{base}"
     elif gain is not None and gain.times is not None:
         more = "or more, for operators that are compiled may take less time as well"
         given.gain = f"A step would run {about(gain.times)} without these gaps, {more}"
-    limit, whole = network["limit"], network["actions"][0]["share"] in (None, network["limit_share"])
+    limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
