@@ -45,8 +45,8 @@ def test_the_first_screen_says_what_to_do(training):
     said = " ".join(str(line) for line in content["first_screen"].values())
     expected = {
         "copies": ("Copy memory less", "aten::copy_"),
-        "host_metrics": ("the device works on the forward and backward pass", "batch_norm"),
-        "kernels_small": ("the device works on the forward and backward pass", "batch_norm"),
+        "host_metrics": ("the device works on operators of the network", "batch_norm"),
+        "kernels_small": ("the device works on operators of the network", "batch_norm"),
         "launches_small": ("the device is idle", "Launch fewer and larger operators"),
     }
     for part in expected[name]:
