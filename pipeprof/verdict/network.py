@@ -131,7 +131,7 @@ def _shares(rows: Sequence[NetworkPhase]) -> dict[str, float] | None:
 
 def _with_wait(shares: dict[str, float], waits: float | None) -> dict[str, float]:
     """The same with the wait for data of all steps in place of that of the few whose operators were recorded."""
-    if waits is None:
+    if waits is None or waits >= 1:  # then nothing is left to divide
         return shares
     others = dict(shares)
     scale = (1 - waits) / (1 - others.pop("data_wait"))

@@ -226,7 +226,8 @@ def _evaluations(process: Process) -> list[Stretch]:
     sites = _sites(process)
     recorded = [mark for mark in process.marks.only(Kind.PART) if mark.flag == EVALUATION]
     if recorded:
-        return [Stretch(mark.begin, mark.end, "evaluation", sites.get(mark.subject)) for mark in recorded]
+        found = [Stretch(mark.begin, mark.end, "evaluation", sites.get(mark.subject)) for mark in recorded]
+        return sorted(found, key=lambda one: one.begin)
     begins, ends = process.marks.only(Kind.EVAL_BEGIN).begin.tolist(), process.marks.only(Kind.EVAL_END).end.tolist()
     return [Stretch(begin, end, "evaluation") for begin, end in zip(begins, ends, strict=False) if begin < end]
 

@@ -57,6 +57,7 @@ def test_the_wait_is_that_of_all_steps_and_not_of_the_few_whose_operators_were_r
     assert found["shares"]["data_wait"] == 0.5
     assert found["limit_share"] == pytest.approx(0.6 / 0.8 * 0.5)
     assert sum(found["shares"][part] for part in PARTS) == pytest.approx(1)
+    assert diagnose_network(rows, waits=1.0)["shares"]["data_wait"] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
