@@ -328,7 +328,7 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
         waiting = f"{about(times)} without the wait for data"
         if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
-        return f"{waiting}, or more ({bound}), because steps may get shorter without the pipeline beside them"
+        return f"{waiting}, {bound}"
     if gain is not None and gain.origin == "estimated" and gain.times is not None:
         return _estimated(diagnosis, gain.times)
     low, high = estimated(freed)

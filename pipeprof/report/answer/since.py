@@ -7,8 +7,7 @@ from typing import Any
 from pipeprof.report.answer import step
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import training
-from pipeprof.units import format_count
-from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY
+from pipeprof.verdict.drift import DRIFT
 
 
 def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
@@ -18,19 +17,12 @@ def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def since(content: dict[str, Any]) -> str:
-    """A sentence; empty without a training step whose time counts."""
+    """A sentence; empty where the steps did not become slower, or too few of them tell."""
     if step.is_sudden(content):
         return f"Since step {content['ranks']['causes']['found'][0]['since']}, when that rank became slower."
     row = course_of(content)
-    if row is None:
+    if row is None or row["verdict"] not in training.SLOWER:
         return ""
-    if row["verdict"] == STEADY:
-        return "From the start: the steps do not become slower as the training runs."
-    if row["verdict"] not in training.SLOWER:
-        return (
-            f"Not known: {format_count(row['steps'], 'training step')} cannot tell whether they become slower "
-            f"({LEAST_STEPS} or more are needed)."
-        )
     if row["verdict"] == DRIFT:
         return f"It grows over the whole training: the median step rises from {training.drift(row)}."
     when = training.moment(content, row["at_ns"])

@@ -199,7 +199,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     actions, limit_share = network["actions"], network["limit_share"]
     advised = next(item for item in actions if item["code"] == lead.advice.code)
     given.action = sentence(advised["text"])
-    given.place = place_of((advised["facts"].get("largest") or {}).get("site") or "")
+    given.place = _place(advised["facts"].get("largest") or advised["facts"].get("op"))
     gain = lead.advice.gain
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
@@ -216,6 +216,14 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
+
+
+def _place(op: dict[str, Any] | None) -> str:
+    """The line that issued an operator; where that is not in the record, the operator."""
+    if op is None or op.get("site"):
+        return place_of((op or {}).get("site") or "")
+    phase = f", {PHASES[op['phase']]}" if op["phase"] in ("forward", "backward") else ""
+    return f"the operator `{op['name']}`{phase}: its line of code was not recorded"
 
 
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:

@@ -14,6 +14,18 @@ Facts = Mapping[str, Any]
 
 SHAPES = 2  # inputs of an operator that are shown
 ALONE = 1.5  # of a type per step, up to which it is one operator
+# How operators of a kind become cheaper, by the beginning or a part of their type.
+CHEAPER = {
+    "embed|gather|scatter|index": "fewer rows at a time, smaller tables",
+    "conv": "smaller images or a larger stride early on, fewer channels",
+    "attention": "shorter sequences, a fused attention",
+    "softmax": "shorter sequences, fewer classes, a fused attention",
+    "lstm|gru|rnn": "shorter sequences, a smaller hidden state, one call for the whole sequence",
+    "matmul|gemm|dense|linear|addmm|bmm|::mm$": "smaller layers, or a smaller matrix in place of each",
+    "norm": "smaller inputs, or fewer of them",
+    "pool|interpolat|resize|upsample": "smaller images, fewer channels",
+    "copy|memcpy|cast|transpose|contiguous": "tensors kept in one place, type and layout",
+}
 SLOW_RANK = {
     "data_wait": "its input is slower than the others': look at that rank's data pipeline and where it reads from",
     "host_gap": "look for what only it does in the step: logging, checkpoints, evaluation, printing",
@@ -79,12 +91,20 @@ def place_of(site: str) -> str:
     return re.sub(r"^(.+?)\((\d+)\): .*$", r"\1:\2", site)
 
 
+def cheaper_by(kind: str | None) -> str:
+    """` (smaller images ...)` for a type of operator; empty for a type of which nothing general can be said."""
+    found = (how for names, how in CHEAPER.items() if re.search(names, kind or "", re.IGNORECASE))
+    how = next(found, "")
+    return f" ({how})" if how else ""
+
+
 def _of_code(facts: Facts) -> str:
     """The line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
     largest = facts["largest"]
     op, place = _identified({**largest, "site": None}), place_of(largest["site"]).rpartition("/")[2]
     which = f"its gradient {op}" if largest["phase"] == "backward" else op
-    text = f"make what `{place}` computes cheaper, or do it less often: {which} takes {format_ratio(largest['share'])}"
+    how = cheaper_by(facts["type"]) or ", or do it less often"
+    text = f"make what `{place}` computes cheaper{how}: {which} takes {format_ratio(largest['share'])}"
     if _is_alone(facts):
         return f"{text} of the step"
     return f"{text} of the step, all {facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
@@ -96,9 +116,10 @@ def _of_type(facts: Facts) -> str:
         return _of_code(facts)
     if facts["count_per_step"] < MANY:
         called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
-        return f"make {called} cheaper: {share}"
+        return f"make {called} cheaper{cheaper_by(facts['type'])}: {share}"
     what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
-    return f"use fewer or cheaper {facts['type']}, such as fused ones on larger tensors: {what} take {share}"
+    how = cheaper_by(facts["type"]) or ", such as fused ones on larger tensors"
+    return f"use fewer or cheaper {facts['type']}{how}: {what} take {share}"
 
 
 def _largest(facts: Facts) -> str:
@@ -152,7 +173,9 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "cheaper_type": _of_type,
     "fewer_of_type": _of_type,
     "fewer_copies": _of_copies,
-    "cheaper_operator": lambda facts: f"make this operator cheaper: {described(facts['op'])}",
+    "cheaper_operator": lambda facts: (
+        f"make this operator cheaper{cheaper_by(facts['op']['type'])}: {described(facts['op'])}"
+    ),
     "fewer_bits": lambda facts: (
         "compute with fewer bits (float16 or bfloat16; in MindSpore by mindspore.amp), or on a faster device: "
         f"operators of the forward and backward pass take {format_ratio(facts['share'])} of the step"

@@ -198,7 +198,7 @@ NEXT_TO_NOTHING = "less than 1 %"
 
 
 def data_wait(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
-    """`32 % of the time, 38 % with the first quarter of each epoch`; `82 to 83 % of the time` of two that are close.
+    """`32 % of the time, 38 % with the first quarter of each epoch`; `about 82 % of the time` of two that are close.
 
     Two small ones are `less than 3 % of the time`, which is true of both; with the digits of a table, as others are.
 
@@ -212,7 +212,7 @@ def data_wait(diagnosis: Mapping[str, Any], shown: Callable[[float], str] = perc
     if shown is percent and high < LITTLE_WAIT:
         return f"less than {math.floor(high * 100) + 1} % of the time"
     if high - low < NEAR_WAITS:
-        return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
+        return f"about {shown(steady)} of the time"
     all_steps = wait_share(overall or 0.0, shown)
     return f"{wait_share(steady, shown)} of the time, {all_steps} with the first quarter of each epoch"
 

@@ -504,15 +504,14 @@ def test_the_time_of_all_workers_is_not_that_of_a_batch(workers, said):
 @pytest.mark.parametrize(
     ("waiting", "most", "said"),
     [
-        (0.98, 200.0, "about 50 times as fast without the wait for data, or more (possibly more than 100 times)"),
+        (0.98, 200.0, "about 50 times as fast without the wait for data, possibly more than 100 times"),
         (0.993, 200.0, "possibly more than 100 times as fast without the wait for data"),
         (0.9995, 5000.0, "possibly more than 100 times as fast without the wait for data"),
     ],
 )
 def test_what_not_waiting_brings_has_no_digits_from_100_times_on(waiting, most, said):
     gain = _bounded({"rule_facts": [], "rule": "utilisation", "data_wait_share": waiting}, most, None)
-    assert gain.startswith(said)
-    assert ("or more" in gain) == ("or more" in said)
+    assert gain == said
 
 
 def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():

@@ -152,6 +152,20 @@ def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
     assert "fused" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("Conv2DBackpropFilter", " (smaller images"), ("aten::cudnn_convolution", " (smaller images"),
+        ("aten::mm", " (smaller layers"), ("BatchMatMulExt", " (smaller layers"), ("LayerNormGrad", " (smaller inputs"),
+        ("FlashAttentionScore", " (shorter sequences"), ("EmbeddingDenseBackward", " (fewer rows"), ("Sub", ""),
+        (None, ""), ("CommonThing", ""),
+    ],
+)  # fmt: skip
+def test_how_operators_of_a_kind_become_cheaper(kind, how):
+    said = network.cheaper_by(kind)
+    assert said.startswith(how) and bool(said) == bool(how)
+
+
 def test_copies_are_not_to_be_fused():
     kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
     _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])
@@ -175,8 +189,8 @@ def test_one_operator_is_said_once_and_its_many_inputs_are_counted():
     kind = {"type": "LSTMGrad", "phase": "backward", "count_per_step": 1.0, "share": 0.675, "largest": op}
     _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.675, "facts": kind}])
     assert text.startswith(
-        "make LSTMGrad `net/LSTMGrad-op0` on [128, 32, 64]; [1, 32, 64] and 2 other inputs cheaper: 67.5 % of the step, "
-        "backward; "
+        "make LSTMGrad `net/LSTMGrad-op0` on [128, 32, 64]; [1, 32, 64] and 2 other inputs cheaper (shorter sequences, a "
+        "smaller hidden state, one call for the whole sequence): 67.5 % of the step, backward; "
     )
     assert text.count("67.5 %") == 1
 
