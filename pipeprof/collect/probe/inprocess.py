@@ -125,7 +125,7 @@ def begin(root, options):
     inside = steps.LOOP.inside  # calls that are under way
     steps.use(loop.Loop())
     steps.LOOP.inside = inside
-    for told in (syncs._site_numbers, around._classes, sections.SECTIONS._numbers):
+    for told in (syncs._site_numbers, around._classes, around._sites, sections.SECTIONS._numbers):
         told.clear()  # what numbers mean is told once in each recording
     graphs._count[0] = 0
     windows.use(OwnWindows(windows.WINDOWS.executor))

@@ -127,8 +127,9 @@ def test_numbers_mean_something_in_every_recording_of_a_process(probe, rec, tmp_
         import_module(f"{probe.package.__name__}.{name}") for name in ("inprocess", "syncs", "around")
     )
     inprocess._hooked.append(True)
-    syncs._site_numbers["a"], around._classes[int], probe.sections.SECTIONS._numbers["b"] = 1, 0, 1
+    syncs._site_numbers["a"], around._classes[int], around._sites["c"] = 1, 0, 1
+    probe.sections.SECTIONS._numbers["b"] = 1
     (tmp_path / "own").mkdir()
     inprocess.begin(str(tmp_path / "own"), {"ops": "off"})
-    assert (syncs._site_numbers, around._classes, probe.sections.SECTIONS._numbers) == ({}, {}, {})
+    assert (syncs._site_numbers, around._classes, around._sites, probe.sections.SECTIONS._numbers) == ({}, {}, {}, {})
     inprocess.end({}, waiting=False)
