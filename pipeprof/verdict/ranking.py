@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LEAST = MODERATE_WAIT  # of the training's time: what costs less leads nothing
 ALIKE = 0.8  # of the share of the first: a second cause that costs as much is named beside it, before it if it is surer
 UNBOUNDED = ("compile_step",)  # advice that makes operators cheaper as well, which its part of the step cannot bound
+LEFT = 0.5  # of what it saves by estimate: so much may be left, where compiled steps have gaps of their own
 MOSTLY = 0.5  # of a part of the step: a call that takes so much of it is its cause
 STRAGGLER_SHARE = 0.1  # of a step: from here on a straggler is a cause, whatever else takes time
 
@@ -269,7 +270,9 @@ def _network(network: Row, waiting: float | None, training: float, *, of_one_mod
 
 def _gain(code: str, times: float) -> Gain:
     """What advice brings, where a part of the step without which it were so many `times` as fast is taken away."""
-    return Gain("estimated", times=times) if code in UNBOUNDED else Gain("bound", high=times)
+    if code not in UNBOUNDED:
+        return Gain("bound", high=times)
+    return Gain("estimated", times=times, low=1 + (times - 1) * (1 - LEFT))
 
 
 def _in_a_usual_step(network: Row, waiting: float | None) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import UsageError
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import (
+    MANY_TIMES,
     Answer,
     about,
     at_most,
@@ -210,8 +211,8 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         base = "" if share in (None, limit_share) else f" if that took no time ({percent(share)} of the step)"
         given.gain = f"A step would run {at_most(gain.high)}{base}"
     elif gain is not None and gain.times is not None:
-        more = "or more, for operators that are compiled may take less time as well"
-        given.gain = f"A step would run {about(gain.times)} without these gaps, {more}"
+        least = f" ({gain.low:.2f} or more)" if gain.low is not None and gain.times < MANY_TIMES else ""
+        given.gain = f"A step would run {about(gain.times)} without these gaps{least}"
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
