@@ -163,7 +163,7 @@ MORE_EVENTS = [
     {"e": "user_profile_end"},
     {"e": "batches", "number": 1, "first": 0, "push_ms": [1, 1], "batch_ms": [2, 2], "depth": [1, 0], "capacity": [8, 8]},
     {"e": "spacing", "number": 1, "ms": 40},
-    {"e": "callback", "number": 0, "label": "Slow"},
+    {"e": "callback", "number": 0, "label": "Slow", "site": "a.py:4"},
     {"e": "part_site", "number": 1, "site": "train.py:7"},
     {"e": "sync_site", "number": 0, "call": "asnumpy", "site": "train.py:9", "via": "tensor.py"},
     {"e": "compiled", "label": "Net", "owner": "1", "shapes": [[4, -1]], "begin": 4485204432122, "end": 4485213000488},

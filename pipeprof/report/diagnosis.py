@@ -44,6 +44,7 @@ from pipeprof.verdict.calls import (
     WAIT_FRAMES,
     host_call,
     loop_calls,
+    loop_site,
     take_calls,
 )
 from pipeprof.verdict.capacity import Trial
@@ -102,7 +103,8 @@ def judged(
     """
     verdict = data_verdict(engine, run, waits, pipelines, storage)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
-    verdict["loop_calls"] = loop_calls(engine.typed(LoopCall, least=LISTED, **frames))
+    called = engine.typed(LoopCall, least=LISTED, **frames)
+    verdict["loop_calls"], verdict["loop_site"] = loop_calls(called), loop_site(called)
     modes = two_modes(engine.typed(StepLengths))
     verdict["modes"] = msgspec.to_builtins(modes)
     verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"], verdict["data_wait_share"]), modes)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HOT = 0.50  # of the loading: two calls that do not lie in each other cannot both have more
 COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
 LOOP_SHARE = 0.20  # of the loop: from here on a call of its own thread is named
+WHOLE = 0.80  # of the loop: a function that has so much of it holds the loop
 MIXED = 0.05  # of a function's time, with what trains below it: more, and it is the loop's own
 ERRORS = 2  # standard errors of a share, by which it may be larger: a bound comes from that
 LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
@@ -138,6 +139,12 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
     for call in sorted(found, key=lambda call: -call["share"]):
         best.setdefault((call.pop("key"), call["where"]), {name: call[name] for name in call if name != "rep"})
     return list(best.values())
+
+
+def loop_site(rows: Sequence[LoopCall]) -> str | None:
+    """file:line where the training loop is: in the innermost function of the user's that nearly all looks have."""
+    whole = [row for row in rows if not row.is_library and row.total_ns >= WHOLE * row.loop_ns]
+    return _place_of(max(whole, key=lambda row: row.depth).frame) if whole else None
 
 
 def is_of_callback(call: Row, part: Row) -> bool:

@@ -69,7 +69,7 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: st
 def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:
     """Advice for a step that consists of operators: types before single ones."""
     mine = _of_computing(ops, share)
-    advice = [_cheaper(kind, mine) for kind in _of_computing(types, share)][:2]
+    advice = [_cheaper(kind, mine, share) for kind in _of_computing(types, share)][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
     return [*advice, Advice("fewer_bits", None, {"share": share})]
@@ -80,15 +80,21 @@ def _of_computing(rows: Sequence[Row], share: float) -> list[dict[str, Any]]:
     return [{**row, "share": min(row["share"], share)} for row in rows if row["phase"] in COMPUTING]
 
 
-def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
-    """Fewer or cheaper operators of a type, or fewer copies; of several the largest is named."""
+def _cheaper(kind: Row, ops: Sequence[Row], most: float) -> Advice:
+    """Fewer or cheaper operators of a type, or fewer copies; of several the largest is named.
+
+    Of one whose line is known, what that line computes is made cheaper: all its operators, `most` of the step.
+    """
     largest = next((op for op in ops if (op["type"], op["phase"]) == (kind["type"], kind["phase"])), None)
     named = largest is not None and (largest["in_shapes"] or largest["name"] != kind["type"])
     facts = {name: kind[name] for name in ("type", "phase", "count_per_step", "share")}
     facts["largest"] = _named(largest) if largest is not None and named else None
     if COPY.match((kind["type"] or "").rpartition("::")[2]):
         return Advice("fewer_copies", kind["share"], facts)
-    return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", kind["share"], facts)
+    whole = kind["share"]  # cheaper code has fewer or smaller operators of other types as well, such as gradients
+    if named and largest is not None and largest.get("site"):
+        whole = max(whole, min(largest["site_share"], most))
+    return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", whole, facts)
 
 
 def communication(share: float, comm: Sequence[CommSummary], overlapped: float, waiting: float | None) -> list[Advice]:
@@ -129,12 +135,10 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
     """Advice for a step in which mostly no operator runs; `device`: what runs on one, if there is one."""
     if device is not None:
         return idle_device(share, device)
-    rest = [Advice("python_out_of_step"), Advice("larger_batch")]
-    if mode == XLA:
-        return [Advice("python_out_of_step", share), rest[1]]
-    eager = is_eager(mode)
-    first = Advice("compile_step", share, {"mode_is_known": bool(mode)}) if eager else Advice("sink_mode")
-    return [first, *rest]
+    if not is_eager(mode):
+        return [Advice("python_out_of_step", share), Advice("larger_batch")]
+    first = Advice("compile_step", share, {"mode_is_known": bool(mode)})
+    return [first, Advice("python_out_of_step"), Advice("larger_batch")]
 
 
 def on_call(call: Row | None) -> list[Advice]:
@@ -193,4 +197,4 @@ def growth(ops: Sequence[Row], tested: int) -> list[Advice]:
 
 
 def _named(op: Row) -> dict[str, Any]:
-    return {name: op[name] for name in OP} | ({"site": op["site"]} if op.get("site") else {})
+    return {name: op[name] for name in (*OP, *(("site", "site_share") if op.get("site") else ()))}

@@ -32,6 +32,7 @@ def top_ops(rows: Sequence[NetworkTop], limit: int = 10) -> list[dict[str, Any]]
                 "phase": phase,
                 "in_shapes": shapes_text(shapes),
                 "site": members[0].site,
+                "site_share": _mean(row.site_share or 0.0 for row in members),
                 "share": _mean(row.share for row in members),
                 "per_step_ns": _mean(row.per_step_ns for row in members),
                 "count_per_step": sum(row.count for row in members) / sum(row.steps for row in members),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pipeprof.verdict import loader
 from pipeprof.verdict.capacity import (
     BESIDE,
+    BESIDE_LOCK,
     CHEAP,
     MOST_DELAYED,
     SCALING,
@@ -130,11 +131,13 @@ def with_rates(loop: Loop, rates: Mapping[int, tuple[float, float]], basis: Basi
 
 
 def _freed(loop: Loop, op_ids: Collection[int]) -> float:
-    """Times as fast a loop may be whose cores or lock these operators give back, by their part of the CPU."""
-    cores = sum(stage.cores or 0.0 for stage in loop.stages if stage.op_id in op_ids)
+    """Times as fast a loop may be at most whose cores or lock these operators give back, by their part of the CPU."""
+    stages = [stage for stage in loop.stages if stage.op_id in op_ids]
     if not loop.is_contended or not loop.process_cores:
         return 1.0
-    return 1 / (1 - min(cores / loop.process_cores, MOST_DELAYED))
+    beside = BESIDE_LOCK if any(stage.kind in ("gil", "lock_wait") for stage in stages) else 1.0
+    cores = sum(stage.cores or 0.0 for stage in stages)
+    return beside / (1 - min(cores / loop.process_cores, MOST_DELAYED))
 
 
 def _in_turn(found: Prediction, loop: Loop) -> Prediction:

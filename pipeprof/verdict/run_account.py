@@ -26,7 +26,6 @@ LEAST_COURSE_NS = 10_000_000_000  # of training steps: a change within seconds m
 TRAINING = "training"
 RECURRING = ("recompile", "compile_eval", "evaluation", "checkpoint", "callback", "epoch_gap", "between_steps")
 ONCE = ("start", "import", "set_up", "dataset_build", "look", "compile", "first_steps", "profiling", "ending")
-SITED = ("evaluation", "checkpoint")  # of which the record has the line
 ENDING, REST = "ending", "rest_of_epoch"  # the latter is a cause of the former, whatever it takes
 
 
@@ -49,7 +48,7 @@ class CostlyPart(msgspec.Struct, frozen=True):
 
 def unrecorded(rep: int, rank: int, dur_ns: int) -> dict[str, Any]:
     """The one row of a run whose parts were not recorded."""
-    row = {"rep": rep, "rank": rank, "part": "not_recorded", "detail": "", "cause": "", "count": 1}
+    row = {"rep": rep, "rank": rank, "part": "not_recorded", "detail": "", "cause": "", "site": "", "count": 1}
     return row | {"start_ns": 0, "dur_ns": dur_ns, "share": 1.0 if dur_ns else None}
 
 
@@ -167,7 +166,7 @@ def _part(key: tuple[str, str, str], rows: Sequence[RunAccount]) -> dict[str, An
     costs = part in RECURRING or (steps > 0 and cause == REST) or (part == ENDING and _ending_ns(rows, steps) == whole)
     return {
         "rep": rows[0].rep, "rank": rows[0].rank, "part": part, "detail": detail, "cause": cause,
-        "site": max(own, key=lambda row: row.dur_ns).detail if own and part in SITED else "",
+        "site": max(own, key=lambda row: row.dur_ns).site if own else "",
         "count": sum(row.count for row in own), "dur_ns": dur, "share": dur / total if total else 0.0,
         "loop_share": (dur / loop if loop else 0.0) if costs else None, "loop_ns": loop,
     }  # fmt: skip

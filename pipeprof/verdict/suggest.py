@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeprof.query.rows import JudgedStage
-    from pipeprof.verdict.capacity import Basis
+    from pipeprof.verdict.capacity import Basis, Stage
     from pipeprof.verdict.storage import CachePoint
 
 
@@ -222,7 +222,7 @@ def most(row: JudgedStage, loop: Loop) -> float | None:
     if not loop.rate:
         return None
     others = [
-        stage.rate * (BESIDE_WAITING if _waits(stage.rate, loop) else 1.0)
+        max(stage.rate * (BESIDE_WAITING if _waits(stage.rate, loop) else 1.0), _undelayed(stage, loop))
         for stage in loop.stages
         if stage.rate is not None and stage.op_id != row.op_id
     ]
@@ -230,6 +230,13 @@ def most(row: JudgedStage, loop: Loop) -> float | None:
         beside = BESIDE_WAITING if _waits(loop.consumer, loop) else BESIDE
         others.append(max(loop.consumer * beside, loop.consumer_most, loop.consumer_undelayed))
     return max(1.0, min(others) / loop.rate) if others else None
+
+
+def _undelayed(stage: Stage, loop: Loop) -> float:
+    """Batches/s that a `batch` in C++ could make, which copies and does nothing else, if it never waited for a core."""
+    if not loop.is_crowded or stage.op_type != "BatchOp" or stage.is_python or not stage.cores or not loop.rate:
+        return 0.0
+    return stage.workers * loop.rate / stage.cores
 
 
 def _waits(rate: float, loop: Loop) -> bool:
@@ -284,9 +291,11 @@ def _together(row: JudgedStage, loop: Loop) -> Iterator[Suggestion]:
         if mine is None or not one.may_pay or not kinds.isdisjoint(("gil", "burst", "lock_wait")):
             continue
         changes = [
-            {"op": operator(stages[change.op_id]), "old": stages[change.op_id].workers, "new": change.workers}
+            {"op": operator(stage), "old": stage.workers, "new": change.workers,
+             "stays_threads": _stays_threads(stage, change.workers or stage.workers)}
             for change in one.changes
-        ]
+            for stage in (stages[change.op_id],)
+        ]  # fmt: skip
         yield _of(
             "workers_together", row, {"changes": changes, "prediction": _stated(one.prediction)},
             parameter="num_parallel_workers", old=row.workers, new=mine.workers, place=row.site,
@@ -501,14 +510,18 @@ def _predicted(
     if not one.may_pay:
         return
     wanted, prediction = one.changes[0].workers or row.workers, one.prediction
-    # Of a GeneratorDataset with several workers MindSpore's own default is processes, and this is predicted of threads.
-    threads = row.op_type == SOURCE and wanted > 1 and not row.uses_processes
+    threads = _stays_threads(row, wanted)
     yield _of(
         "workers", row,
         {"new_workers": wanted, "why": why, "prediction": _stated(prediction), "stays_threads": threads},
         parameter="num_parallel_workers", old=row.workers, new=wanted, basis=prediction.basis, not_when=not_when,
         place=row.site, verify=_verify(row, loop, one, f"--workers {wanted}"), **_gains(prediction),
     )  # fmt: skip
+
+
+def _stays_threads(stage: Stage | JudgedStage, workers: int) -> bool:
+    """Of a GeneratorDataset with several workers MindSpore's own default is processes; predictions are of threads."""
+    return stage.op_type == SOURCE and workers > 1 and not stage.uses_processes
 
 
 def _gains(prediction: Prediction) -> dict[str, Any]:

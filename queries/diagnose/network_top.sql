@@ -24,6 +24,8 @@
 --   per_step_ns  double   ns    self_ns / steps
 --   share        double   0..1  self_ns / summed time of these steps
 --   site         varchar  where it is called from, such as file:line; null when that is not known
+--   site_share   double   0..1  of all operators of the forward and backward pass that are called from there; null
+--                         without a site
 WITH whole AS (
   SELECT
     rep, rank,
@@ -48,18 +50,31 @@ ranked AS (
     *,
     row_number() OVER (PARTITION BY rep, rank ORDER BY self_ns DESC NULLS LAST, op_id ASC) AS position
   FROM total
+),
+
+called AS (
+  SELECT
+    ranked.*, op_info.name, op_info.type, op_info.phase, op_info.in_shapes,
+    if(starts_with(stack.frame, 'mindspore/'), stack.site, stack.frame) AS site
+  FROM ranked
+  LEFT JOIN op_info USING (rep, rank, op_id)
+  LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
 )
 
 SELECT
-  ranked.rep, ranked.rank, ranked.position, ranked.op_id, op_info.name, op_info.type, op_info.phase, op_info.in_shapes,
-  ranked.executions AS count,
-  ranked.seen_steps, whole.steps, ranked.self_ns,
-  ranked.self_ns / nullif(whole.steps, 0) AS per_step_ns,
-  ranked.self_ns / nullif(whole.step_ns, 0) AS share,
-  if(starts_with(stack.frame, 'mindspore/'), stack.site, stack.frame) AS site
-FROM ranked
+  rep, rank, called.position, called.op_id, called.name, called.type, called.phase, called.in_shapes,
+  called.executions AS count,
+  called.seen_steps, whole.steps, called.self_ns,
+  called.self_ns / nullif(whole.steps, 0) AS per_step_ns,
+  called.self_ns / nullif(whole.step_ns, 0) AS share,
+  called.site,
+  if(
+    called.site IS NULL, NULL,
+    sum(called.self_ns) FILTER (called.phase IN ('forward', 'backward', 'other')) OVER (
+      PARTITION BY rep, rank, called.site
+    ) / nullif(whole.step_ns, 0)
+  ) AS site_share
+FROM called
 INNER JOIN whole USING (rep, rank)
-LEFT JOIN op_info USING (rep, rank, op_id)
-LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
-WHERE ranked.position <= $top
-ORDER BY ranked.rep, ranked.rank, ranked.position
+QUALIFY called.position <= $top
+ORDER BY rep, rank, called.position

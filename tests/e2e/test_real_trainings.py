@@ -43,7 +43,7 @@ class Training:
 
 CIFAR, LENET, LOOP, MINDCV = "cifar_training.py", "lenet_training.py", "waiting_loop.py", "mindcv_training.py"
 LAMBDAS = {"pipeline.<lambda>": CIFAR}
-FILTER = {"filtered.filter_row": LOOP, "_NumpySlicesDataset": "datasets_user_defined.py"}
+FILTER = {"filtered.filter_row": LOOP, "NumpySlicesDataset": "datasets_user_defined.py"}
 TRAININGS = {
     "cifar, small batches": Training(f"{CIFAR} 1600 32", "CifarOp", CIFAR, LAMBDAS, train=100, epochs=2),
     "cifar, large batches": Training(f"{CIFAR} 10000 256", "CifarOp", CIFAR, LAMBDAS, train=78, epochs=2),

@@ -9,6 +9,7 @@ from . import hooks, recorder, where
 CALLBACK, CHECKPOINT, EVALUATION = 0, 1, 2  # flags of PART
 SHORTEST_NS = 100_000  # a callback that is faster is left in its step
 MOST_SHAPES = 16
+OF_STEPS = ("on_train_step_end", "step_end", "on_train_step_begin", "step_begin", "on_train_epoch_end", "epoch_end")
 
 _classes = {}  # type: dict[type, int]
 _sites = {}  # type: dict[str, int]  # lines that write checkpoints or evaluate; 0 is none
@@ -97,10 +98,19 @@ def _callback_done(callback, begin, end):
         number = _classes.get(kind)
         if number is None:
             number = _classes[kind] = len(_classes)
-            rec.line("callback", number=number, label=kind.__name__)
+            rec.line("callback", number=number, label=kind.__name__, site=_class_site(kind))
         rec.mark(recorder.PART, CALLBACK, number, 0, begin, end)
     except Exception:
         rec.failed("around")
+
+
+def _class_site(kind):
+    """file:line of a method that a class of the program's own gives; an empty text for one of a library."""
+    own = {name: value.__code__ for name, value in vars(kind).items() if hasattr(value, "__code__")}
+    code = next((own[name] for name in (*OF_STEPS, *own) if name in own), None)
+    if code is None or where.short(code.co_filename) != code.co_filename:
+        return ""
+    return "%s:%d" % (code.co_filename, code.co_firstlineno)
 
 
 _passes = getattr(hooks.COMPILED, "Pass", None)

@@ -74,6 +74,8 @@ def _details(node, kind):
         iterated = source is not None and not hasattr(source, "__getitem__")
         workers = 1 if iterated else _integer(getattr(node, "num_parallel_workers", None)) or 1
         name = callable_name(source) if source is not None else type(node).__name__
+        if type(source).__module__.startswith("mindspore.dataset."):  # arrays: what their user calls NumpySlicesDataset
+            name = name.lstrip("_")
         length = _integer(getattr(node, "source_len", None))
         return {
             "name": name,

@@ -260,7 +260,7 @@ _EVENTS = {
         {"track": str | None, "category": str | None, "stack": list[str] | None},
     ),
     # A class of callbacks that took long, by its number in the marks.
-    "callback": _event({"number": Id, "label": str}),
+    "callback": _event({"number": Id, "label": str}, {"site": str}),
     # A line of the program that writes checkpoints or evaluates, by its number in the marks; 0 there is none.
     "part_site": _event({"number": Id, "site": str}),
     # A line that waits for the network, by its number in the marks; `via`: the file of MindSpore between.

@@ -34,6 +34,9 @@ ORDER = {
 }  # fmt: skip
 
 
+Key = tuple[str, str, str, str]  # part, detail, cause, site
+
+
 class Stretch(NamedTuple):
     """One stretch of time that a part asks for; `times`: how often the part happens in it. ns, monotonic clock."""
 
@@ -43,36 +46,37 @@ class Stretch(NamedTuple):
     detail: str | None = None
     cause: str | None = None
     times: int = 1
+    site: str | None = None
 
 
 def add_whole_run(members: Sequence[tuple[Process, Steps]], out: RankRows, end: int) -> None:
     """Add the rank's rows of `run_part`, from the repetition's zero to `end`; `members`: its processes in order."""
     members = sorted(members, key=lambda member: int(member[0].about["started"]))
     for key, (count, first, length) in sorted(divide(_stretches(members, out.zero, end), out.zero, end).items()):
-        part, detail, cause = key
+        part, detail, cause, site = key
         out.add(
-            "run_part", part=part, detail=detail or None, cause=cause or None, count=count, start_ns=out.at(first),
-            dur_ns=length,
+            "run_part", part=part, detail=detail or None, cause=cause or None, site=site or None, count=count,
+            start_ns=out.at(first), dur_ns=length,
         )  # fmt: skip
 
 
-def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str, str, str], tuple[int, int, int]]:
-    """Count, first start and length of each (part, detail, cause); what no stretch covers is not_recorded."""
+def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[Key, tuple[int, int, int]]:
+    """Count, first start and length of each (part, detail, cause, site); what no stretch covers is not_recorded."""
     clipped = [one._replace(begin=max(begin, one.begin), end=min(end, one.end)) for one in stretches]
     bounded = [one for one in clipped if one.begin < one.end]
     edges = [(one.begin, 1, number) for number, one in enumerate(bounded)]
     edges += [(one.end, 0, number) for number, one in enumerate(bounded)]
     edges.sort()
     active: dict[int, dict[int, None]] = {level: {} for level in sorted({*ORDER.values(), 0}, reverse=True)}
-    lengths: dict[tuple[str, str, str], int] = defaultdict(int)
-    starts: dict[tuple[str, str, str], int] = {}
+    lengths: dict[Key, int] = defaultdict(int)
+    starts: dict[Key, int] = {}
     seen: set[int] = set()  # stretches that have some time
     before = begin
     for time, opens, number in [*edges, (end, 0, -1)]:
         if time > before:
             holder = next((level for level in active.values() if level), None)
             last = next(reversed(holder)) if holder else None
-            key = ("not_recorded", "", "") if last is None else _key(bounded[last])
+            key = ("not_recorded", "", "", "") if last is None else _key(bounded[last])
             seen |= set() if last is None else {last}
             lengths[key] += time - before
             starts.setdefault(key, before)
@@ -83,14 +87,14 @@ def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str
                 level[number] = None
             else:
                 level.pop(number, None)
-    counts: dict[tuple[str, str, str], int] = defaultdict(int)
+    counts: dict[Key, int] = defaultdict(int)
     for index in seen:
         counts[_key(bounded[index])] += bounded[index].times
     return {key: (counts.get(key, 1), starts[key], length) for key, length in lengths.items()}
 
 
-def _key(one: Stretch) -> tuple[str, str, str]:
-    return one.part, one.detail or "", one.cause or ""
+def _key(one: Stretch) -> Key:
+    return one.part, one.detail or "", one.cause or "", one.site or ""
 
 
 def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) -> list[Stretch]:
@@ -119,7 +123,7 @@ def _of_evaluation(steps: Stretch, evaluations: Sequence[Stretch]) -> Stretch:
     """Steps as a part of the evaluation that they lie in, which is counted; `evaluations` in order."""
     at = bisect_right(evaluations, steps.begin, key=lambda one: one.begin) - 1
     inside = at >= 0 and steps.begin < evaluations[at].end
-    return steps._replace(times=0, detail=evaluations[at].detail if inside else None)
+    return steps._replace(times=0, site=evaluations[at].site if inside else None)
 
 
 def _between(calls: Iterable[Mapping[str, Any]], steps: StepRows, started: int, last: int) -> Iterator[Stretch]:
@@ -193,32 +197,24 @@ def timed_parts(process: Process) -> list[Stretch]:
 
 def _callbacks(process: Process) -> Iterator[Stretch]:
     """Callbacks and checkpoints; what a callback does around one is of the only line that writes them."""
-    names, sites = _numbered(process, "callback", "label"), _sites(process)
+    classes, sites = {int(one["number"]): one for one in process.all("callback")}, _sites(process)
     marks = [mark for mark in process.marks.only(Kind.PART) if mark.flag != EVALUATION]
     writing = {sites.get(mark.subject) for mark in marks if mark.flag != CALLBACK}
     site = writing.pop() if len(writing) == 1 else None
     for mark in marks:
-        own = names.get(mark.subject) if mark.flag == CALLBACK else sites.get(mark.subject)
-        yield _part(mark.flag, mark.begin, mark.end, own, site)
+        if mark.flag != CALLBACK:
+            yield Stretch(mark.begin, mark.end, "checkpoint", site=sites.get(mark.subject))
+            continue
+        kind = classes.get(mark.subject, {})
+        if WRITES in kind.get("label", ""):  # what it does around a checkpoint, such as writing the graph, is no other
+            yield Stretch(mark.begin, mark.end, "checkpoint", times=0, site=site)
+        else:
+            yield Stretch(mark.begin, mark.end, "callback", kind.get("label"), site=kind.get("site"))
 
 
 def _sites(process: Process) -> dict[int, str]:
-    return _numbered(process, "part_site", "site")
-
-
-def _numbered(process: Process, event: str, value: str) -> dict[int, str]:
-    """What the events of a kind have, by the number that marks have."""
-    return {int(one["number"]): one[value] for one in process.all(event)}
-
-
-def _part(flag: int, begin: int, end: int, name: str | None, site: str | None) -> Stretch:
-    """`name`: the class of a callback, or the line that writes a checkpoint; `site`: the only such line."""
-    if flag == CALLBACK and WRITES not in (name or ""):
-        return Stretch(begin, end, "callback", name)
-    if flag != CALLBACK:
-        return Stretch(begin, end, "checkpoint", name)
-    # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
-    return Stretch(begin, end, "checkpoint", site, times=0)
+    """Lines that write checkpoints or evaluate, by the number that marks have."""
+    return {int(one["number"]): one["site"] for one in process.all("part_site")}
 
 
 def _evaluations(process: Process) -> list[Stretch]:
@@ -226,7 +222,7 @@ def _evaluations(process: Process) -> list[Stretch]:
     sites = _sites(process)
     recorded = [mark for mark in process.marks.only(Kind.PART) if mark.flag == EVALUATION]
     if recorded:
-        found = [Stretch(mark.begin, mark.end, "evaluation", sites.get(mark.subject)) for mark in recorded]
+        found = [Stretch(mark.begin, mark.end, "evaluation", site=sites.get(mark.subject)) for mark in recorded]
         return sorted(found, key=lambda one: one.begin)
     begins, ends = process.marks.only(Kind.EVAL_BEGIN).begin.tolist(), process.marks.only(Kind.EVAL_END).end.tolist()
     return [Stretch(begin, end, "evaluation") for begin, end in zip(begins, ends, strict=False) if begin < end]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, interruptions, shape
@@ -36,6 +37,7 @@ from pipeprof.verdict.data_cause import (
     whole_pipeline,
 )
 from pipeprof.verdict.facts import ITERABLE
+from pipeprof.verdict.rules import LOCK_WAITS
 
 if TYPE_CHECKING:
     from pipeprof.verdict.account import Contention
@@ -325,6 +327,8 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
         times = by_not_waiting(diagnosis, most)
         if times is None:
             return f"{at_most(most)}, if {_label(diagnosis)} cost nothing at all"
+        if diagnosis["verdict"] == "balanced":  # of its CPU only the part that the training waits for is known
+            return f"{times:.2f} to {most:.2f} times as fast, if {_label(diagnosis)} took no time"
         waiting = f"{about(times)} without the wait for data"
         if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
             return waiting
@@ -337,7 +341,10 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
 
 def _estimated(diagnosis: dict[str, Any], times: float) -> str:
     """What the CPU of the operator costs the training, which only CPU times say."""
-    return f"{about(times)} by estimate, if {_label(diagnosis)} took no CPU"
+    more = ""
+    if ((diagnosis["facts"] or {}).get("lock_share") or 0.0) >= LOCK_WAITS:
+        more = ", or more, because the training also waits for the interpreter's lock, which it holds"
+    return f"{about(times)} by estimate, if {_label(diagnosis)} took no CPU{more}"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:
@@ -352,13 +359,21 @@ def _doubts(diagnosis: dict[str, Any]) -> list[dict[str, Any]]:
     shown = []
     for doubt in diagnosis["doubt_facts"]:
         if diagnosis["op_id"] is None or (doubt.get("op") or {}).get("op_id") != diagnosis["op_id"]:
-            shown.append(doubt)
+            shown.append(_told_apart(doubt, diagnosis["op_name"]))
         elif doubt["code"] == "close":
             own, other = doubt["utilisation"], doubt.get("named_utilisation")
             shown.append({**doubt, "op": {"op_id": -1}, "utilisation": other, "named_utilisation": own})
         elif doubt["code"] != "queues_elsewhere":
             shown.append(doubt)
     return shown
+
+
+def _told_apart(doubt: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """A doubt whose operator has the name of the one that the answer is of, with its number."""
+    op = doubt.get("op")
+    if not name or not isinstance(op, Mapping) or op.get("name") != name:
+        return doubt
+    return {**doubt, "op": {**op, "name": f"{name} ({op['op_id']})"}}
 
 
 def _reason(content: dict[str, Any]) -> str:

@@ -93,6 +93,15 @@ def op_label(op: dict[str, Any] | None) -> str:
     return f"`{op['name']}`"
 
 
+def apart(ops: Sequence[dict[str, Any]]) -> list[str]:
+    """Labels of operators that are named side by side: those of one name with their numbers behind it."""
+    labels = [op_label(op) for op in ops]
+    return [
+        f"{label} (operator {op['op_id']})" if labels.count(label) > 1 else label
+        for label, op in zip(labels, ops, strict=True)
+    ]
+
+
 def stage_names(ops: Sequence[dict[str, Any]]) -> dict[int, str]:
     """What each operator of a pipeline is called in charts: its name in the user's code, else its kind.
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipeprof.query.engine import Engine
-    from pipeprof.verdict.cause import Cause
+    from pipeprof.verdict.cause import Cause, Gain
 
 
 LIMITS = {
@@ -67,7 +67,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     _advise(given, network, lead)
     if not given.place and limit in OF_THE_LOOP:
-        given.place = (judged_pipeline(content) or {}).get("site") or ""
+        given.place = content["diagnosis"].get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
     return given
@@ -211,12 +211,18 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         base = "" if share in (None, limit_share) else f" if that took no time ({percent(share)} of the step)"
         given.gain = f"A step would run {at_most(gain.high)}{base}"
     elif gain is not None and gain.times is not None:
-        least = f" ({gain.low:.2f} or more)" if gain.low is not None and gain.times < MANY_TIMES else ""
-        given.gain = f"A step would run {about(gain.times)} without these gaps{least}"
+        given.gain = f"A step would run {_compiled(gain)}"
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
+
+
+def _compiled(gain: Gain) -> str:
+    """What compiling brings: at least a part of what its gaps cost; how much less its operators take nobody knows."""
+    if gain.times is None or gain.low is None or gain.times >= MANY_TIMES:
+        return about(gain.times or 1.0)
+    return f"{gain.low:.2f} times as fast or more ({gain.times:.2f} if only the gaps between operators went away)"
 
 
 def _place(op: dict[str, Any] | None) -> str:

@@ -101,13 +101,18 @@ def cheaper_by(kind: str | None) -> str:
 def _of_code(facts: Facts) -> str:
     """The line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
     largest = facts["largest"]
-    op, place = _identified({**largest, "site": None}), place_of(largest["site"]).rpartition("/")[2]
+    op, place = (
+        _identified({**largest, "site": None, "name": largest["type"]}),
+        place_of(largest["site"]).rpartition("/")[2],
+    )
     which = f"its gradient {op}" if largest["phase"] == "backward" else op
     how = cheaper_by(facts["type"]) or ", or do it less often"
     text = f"make what `{place}` computes cheaper{how}: {which} takes {format_ratio(largest['share'])}"
+    line = f", all that this line computes {format_ratio(largest['site_share'])}"
     if _is_alone(facts):
-        return f"{text} of the step"
-    return f"{text} of the step, all {facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
+        return f"{text} of the step{line}"
+    kinds = f"{facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
+    return f"{text} of the step, all {kinds}{line}"
 
 
 def _of_type(facts: Facts) -> str:
@@ -213,9 +218,6 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"launch fewer and larger operators: the host launches {facts['per_step']:,.0f} per step, which run for "
         f"{format_ns(facts['op_ns'])} each; compile the step or capture it in a graph (torch.compile, CUDA graphs), "
         "use a fused optimizer"
-    ),
-    "sink_mode": lambda _: (
-        "on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python"
     ),
     "move_thread": lambda _: (
         "let a process of its own do this (`multiprocessing`), do it less often, or in functions "

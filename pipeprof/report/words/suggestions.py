@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipeprof.report.answer.shape import TRAINING, expected, op_label
+from pipeprof.report.answer.shape import TRAINING, apart, expected, op_label
 from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_bytes, format_count, format_ns
 from pipeprof.verdict.loader import STAGES
@@ -20,6 +20,7 @@ SHORT = (
     "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
     "unwrap_source",
 )  # fmt: skip
+_THREADS = ", with python_multiprocessing=False"
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
@@ -77,14 +78,19 @@ def _workers(facts: Facts) -> tuple[str, str]:
         f"to {why.get('rows_per_second', 0):.0f} rows/s",
         "cpu_short": "CPU is short, and fewer workers are enough",
     }[why["code"]]
-    threads = ", with python_multiprocessing=False" if facts.get("stays_threads") else ""
+    threads = _THREADS if facts.get("stays_threads") else ""
     change = f"to {facts['new_workers']} (now {facts['workers']}){threads}"
     return f"set num_parallel_workers of {op_label(facts['op'])} {change}", reason
 
 
 def _together(facts: Facts) -> tuple[str, str]:
-    changes = [f"of {op_label(one['op'])} to {one['new']} (now {one['old']})" for one in facts["changes"]]
-    return f"set num_parallel_workers {joined(changes)}", "they are about equally slow, and either alone brings little"
+    labels = apart([one["op"] for one in facts["changes"]])
+    changes = [
+        f"of {label} to {one['new']} (now {one['old']})" for label, one in zip(labels, facts["changes"], strict=True)
+    ]
+    threads = _THREADS if any(one.get("stays_threads") for one in facts["changes"]) else ""
+    action = f"set num_parallel_workers {joined(changes)}{threads}"
+    return action, "they are about equally slow, and either alone brings little"
 
 
 def _loader_workers(facts: Facts) -> tuple[str, str]:

@@ -301,7 +301,8 @@ def name(row: Row) -> str:
     text: str = PARTS.get(row["part"]) or row["part"]
     if row["cause"]:
         text += f" ({CAUSES.get(row['cause'], row['cause'])})"
-    return f"{text} `{row['detail'].rpartition('/')[2]}`" if row["detail"] else text
+    which = row["detail"] or row.get("site", "").rpartition("/")[2]
+    return f"{text} `{which}`" if which else text
 
 
 def sentence(row: Row, share: str) -> str:

@@ -36,3 +36,19 @@ def test_an_operator_between_steps_does_not_count(ask):
     assert ask("diagnose/network_top", {"step": STEPS, "op": [op(0, None, 7), op(1, 1, 2)]}, top=5, give="op_id") == [
         (1,)
     ]
+
+
+def test_all_that_a_line_computes_counts_beside_each_of_its_operators(ask):
+    info = [
+        {"op_id": 0, "type": "Conv2D", "phase": "forward", "stack_id": 1},
+        {"op_id": 1, "type": "Conv2DBackpropInput", "phase": "backward", "stack_id": 1},
+        {"op_id": 2, "type": "AllReduce", "phase": "communication", "stack_id": 1},
+        {"op_id": 3, "type": "Add", "phase": "forward"},
+    ]
+    tables = {
+        "step": STEPS, "op_info": info, "stack": [{"stack_id": 1, "frame": "a.py(3): f"}],
+        "op": [op(0, 1, 20), op(1, 1, 30), op(2, 1, 40), op(3, 1, 10)],
+    }  # fmt: skip
+    assert ask("diagnose/network_top", tables, top=2, give="op_id site site_share") == [
+        (2, "a.py(3): f", 0.5), (1, "a.py(3): f", 0.5),
+    ]  # fmt: skip

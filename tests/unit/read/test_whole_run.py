@@ -25,12 +25,12 @@ def test_the_part_that_comes_first_in_the_order_has_the_time():
     assert {key[0]: length for key, (_, _, length) in found.items()} == {
         "ending": 20, "training": 40, "callback": 20, "checkpoint": 15, "recompile": 5, "not_recorded": 10,
     }  # fmt: skip
-    assert found["training", "", ""][:2] == (8, 10)
+    assert found["training", "", "", ""][:2] == (8, 10)
 
 
 def test_what_is_hidden_by_another_part_is_not_counted():
     found = divide([Stretch(0, 50, "evaluation"), Stretch(10, 20, "dataset_build")], 0, 50)
-    assert found == {("evaluation", "", ""): (1, 0, 50)}
+    assert found == {("evaluation", "", "", ""): (1, 0, 50)}
 
 
 @given(
@@ -77,7 +77,8 @@ def parts(member, end=200, looks=()):
     out = RankRows(0, 0, 0)
     process, steps = member
     add_whole_run([(process, Steps(StepRows.of(steps), "updates", {}, list(looks)))], out, end)
-    return {(row[0], row[1], row[2]): row[3:] for row in out.rows["run_part"]}
+    rows = out.rows["run_part"]
+    return {(part, detail or site, cause): tuple(more) for part, detail, cause, site, *more in rows}
 
 
 def test_a_run_from_its_launch_to_its_end():
@@ -142,6 +143,13 @@ def test_checkpoints_and_evaluations_have_the_line_of_the_program():
     assert found["checkpoint", "t.py:7", None] == (1, 54, 6)
     assert found["evaluation", "t.py:9", None] == (1, 70, 10)
     assert not any(part == "checkpoint" and detail is None for part, detail, _ in found)
+
+
+def test_a_callback_has_its_class_and_the_line_of_that():
+    told = {"e": "callback", "t": 1, "number": 3, "label": "Report", "site": "t.py:4"}
+    out, steps = RankRows(0, 0, 0), StepRows.of([Step("train", 50, 60, 0)])
+    add_whole_run([(process([Mark(Kind.PART, 0, 3, 0, 52, 55)], told), Steps(steps, "updates", {}, []))], out, 200)
+    assert ("callback", "Report", None, "t.py:4", 1, 52, 3) in [tuple(row) for row in out.rows["run_part"]]
 
 
 def test_steps_within_a_recorded_evaluation_are_of_its_line():

@@ -12,6 +12,7 @@ from pipeprof.report.answer.data import (
     _advise,
     _bounded,
     _cause,
+    _estimated,
     _place,
     _reason,
     line_of,
@@ -73,9 +74,20 @@ def test_where_other_programs_ran_the_first_thing_to_do_is_to_measure_without_th
 
 def test_a_balanced_answer_does_not_doubt_its_operator_by_itself():
     close = {"code": "close", "op": SOURCE, "utilisation": 0.87, "named_utilisation": 0.95}
-    found = {"op_id": 3, "doubt_facts": [close, {"code": "queues_elsewhere", "op": SOURCE}], "facts": {}}
+    found = {
+        "op_id": 3,
+        "doubt_facts": [close, {"code": "queues_elsewhere", "op": SOURCE}],
+        "facts": {},
+        "op_name": "m",
+    }
     assert _reason({"diagnosis": found}) == "the training itself was even busier (95 %)"
     assert "`Source`" in _reason({"diagnosis": found | {"op_id": 2}})
+
+
+def test_two_operators_of_one_name_are_told_apart_where_one_is_a_doubt_about_the_other():
+    close = {"code": "close", "op": SOURCE, "utilisation": 0.95, "named_utilisation": 0.97}
+    found = {"op_id": 4, "op_name": "Source", "doubt_facts": [close], "facts": {}}
+    assert _reason({"diagnosis": found}) == "`Source (3)` is nearly as slow (busy 95 %)"
 
 
 @pytest.mark.parametrize(("named", "words"), [(0.62, "was even busier (74 %)"), (0.9, "is nearly as slow (busy 74 %)")])
@@ -510,8 +522,26 @@ def test_the_time_of_all_workers_is_not_that_of_a_batch(workers, said):
     ],
 )
 def test_what_not_waiting_brings_has_no_digits_from_100_times_on(waiting, most, said):
-    gain = _bounded({"rule_facts": [], "rule": "utilisation", "data_wait_share": waiting}, most, None)
-    assert gain == said
+    found = {"rule_facts": [], "rule": "utilisation", "verdict": "input_bound", "data_wait_share": waiting}
+    assert _bounded(found, most, None) == said
+
+
+def test_where_the_cores_are_shared_the_wait_is_only_the_least_that_can_be_gained():
+    found = AUGMENT | {
+        "op_name": "augment",
+        "rule_facts": [],
+        "rule": "shared_cpu",
+        "verdict": "balanced",
+        "data_wait_share": 0.083,
+    }
+    assert _bounded(found, 1.92, None) == "1.09 to 1.92 times as fast, if the map `augment` took no time"
+
+
+@pytest.mark.parametrize(("share", "more"), [(0.66, True), (0.1, False), (None, False)])
+def test_the_lock_that_a_stage_holds_costs_more_than_its_cpu(share, more):
+    said = _estimated(AUGMENT | {"op_name": "augment", "facts": {"lock_share": share}}, 1.98)
+    assert said.startswith("about 1.98 times as fast by estimate, if the map `augment` took no CPU")
+    assert ("or more, because the training also waits for the interpreter's lock" in said) is more
 
 
 def test_a_stall_is_as_long_as_the_longest_row_not_as_the_usual_one():

@@ -46,7 +46,7 @@ def test_the_parts_of_a_step_add_up_and_the_wait_is_marked_where_data_is_late(la
 
 def test_what_interrupts_the_training_is_drawn_within_the_loop_that_its_gain_is_of(normal):
     content = build(normal)
-    loop = {"rep": 0, "rank": 0, "detail": "", "cause": "", "count": 1, "start_ns": 0, "share": None}
+    loop = {"rep": 0, "rank": 0, "detail": "", "cause": "", "site": "", "count": 1, "start_ns": 0, "share": None}
     rows = [loop | {"part": part, "dur_ns": ns} for part, ns in (("import", 900), ("training", 60), ("evaluation", 40))]
     leading = loop | {"part": "evaluation", "dur_ns": 40, "loop_share": 0.4, "loop_ns": 100}
     content["run_account"] |= {"parts": rows, "leading": leading}

@@ -143,12 +143,13 @@ def test_advice_on_the_step_ends_with_its_bound():
 @pytest.mark.parametrize(("count", "code"), [(24.0, "fewer_of_type"), (1.0, "cheaper_type")])
 def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
     largest = {"name": "Sub", "type": "Sub", "phase": "backward", "share": 0.3, "in_shapes": "[2000, 2000]",
-               "site": "/home/me/model.py(214): Net.construct"}  # fmt: skip
+               "site": "/home/me/model.py(214): Net.construct", "site_share": 0.7}  # fmt: skip
     kind = {"type": "Sub", "phase": "backward", "count_per_step": count, "share": 0.5, "largest": largest}
     _, (text,) = network.worded([{"code": code, "share": 0.5, "facts": kind}])
     assert "`model.py:214`" in text
     assert "its gradient Sub on [2000, 2000]" in text
     assert ("all 24 Sub 50.0 %" in text) is (count > 1)
+    assert "all that this line computes 70.0 %" in text
     assert "fused" not in text
 
 

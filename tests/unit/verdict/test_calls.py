@@ -30,7 +30,9 @@ from pipeprof.verdict.data_cause import data_cause
 
 diagnose = of_dicts(pipeline.diagnose)
 
-host_call, loop_calls, take_calls = map(of_dicts, (calls.host_call, calls.loop_calls, calls.take_calls))
+host_call, loop_calls, loop_site, take_calls = map(
+    of_dicts, (calls.host_call, calls.loop_calls, calls.loop_site, calls.take_calls)
+)
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SEVERAL = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -177,6 +179,14 @@ def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_ca
     assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
     assert call["most_share"] == pytest.approx(0.6 + 2 * (0.6 * 0.4 / 1000) ** 0.5)
     assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
+
+
+def test_the_loop_is_in_the_innermost_function_that_nearly_all_looks_have():
+    inner = seen("train", 800, 2, frame="train.py(57): train")
+    library = seen("Model.train", 1000, 3, is_library=True)
+    assert loop_site([MAIN, inner, seen("forward", 790, 4), library]) == "train.py:57"
+    assert loop_site([MAIN]) == "train.py:1"
+    assert loop_site([library]) is loop_site([]) is None
 
 
 def test_waiting_for_the_network_is_no_work_of_a_call_but_part_of_its_bound():

@@ -11,9 +11,9 @@ judge_run, training_share = of_dicts(run_account.judge_run), of_dicts(run_accoun
 S = 1_000_000_000
 
 
-def part(name, seconds, detail="", cause="", rep=0, rank=0, count=1):
-    return {"rep": rep, "rank": rank, "part": name, "detail": detail, "cause": cause, "count": count, "start_ns": 0,
-            "dur_ns": int(seconds * S), "share": None}  # fmt: skip
+def part(name, seconds, detail="", cause="", rep=0, rank=0, count=1, site=""):
+    return {"rep": rep, "rank": rank, "part": name, "detail": detail, "cause": cause, "site": site, "count": count,
+            "start_ns": 0, "dur_ns": int(seconds * S), "share": None}  # fmt: skip
 
 
 def named(rows):
@@ -41,12 +41,12 @@ def test_the_rank_that_spends_most_counts_and_the_repetition_in_the_middle():
 def test_the_line_that_takes_most_of_a_part_is_its_place():
     rows = [
         part("training", 10),
-        part("checkpoint", 2, "a.py:1"),
-        part("checkpoint", 4, "a.py:9"),
-        part("callback", 5, "W"),
+        part("checkpoint", 2, site="a.py:1"),
+        part("checkpoint", 4, site="a.py:9"),
+        part("callback", 5, "W", site="b.py:3"),
     ]
     assert {one["part"]: (one["site"], one["dur_ns"]) for one in judge_run(rows)} == {
-        "checkpoint": ("a.py:9", 6 * S), "callback": ("", 5 * S),
+        "checkpoint": ("a.py:9", 6 * S), "callback": ("b.py:3", 5 * S),
     }  # fmt: skip
 
 

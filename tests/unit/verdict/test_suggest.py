@@ -70,6 +70,16 @@ def test_two_that_are_equally_slow_get_workers_together_as_tune_tries_it():
     assert worded(first.as_dict())["action"]
 
 
+@pytest.mark.parametrize(("types", "threads"), [(("GeneratorOp", "GeneratorOp"), True), (("MapOp", "MapOp"), False)])
+def test_sources_that_get_workers_together_stay_threads_and_are_told_apart(types, threads):
+    both = [stage(number, kind, name="Store", rate=10.0) for number, kind in enumerate(types, 1)]
+    first, *_ = advise(*both, stage(0, "BatchOp", rate=30.0))
+    action = worded(first.as_dict())["action"]
+    assert first.code == "workers_together"
+    assert action.endswith(", with python_multiprocessing=False") is threads
+    assert "`Store` (operator 1) to 3 (now 1) and of `Store` (operator 2) to 3" in action
+
+
 @pytest.mark.parametrize("other", [{"rate": 20.0}, {"kind": "burst"}, {"op_type": "ShuffleOp"}])
 def test_none_is_changed_with_one_that_is_faster_stalls_or_does_not_scale(other):
     found = advise(stage(), stage(**({"op_id": 2, "rate": 10.5} | other)), stage(0, "BatchOp", rate=30.0))
