@@ -320,23 +320,27 @@ def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None
 def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
     """What could be gained at most; where the cores are shared what CPU times alone say of the operator."""
     freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
-    bound = at_most(most).removesuffix(" as fast")
     if freed is not None and nearly_equal(diagnosis) is not None:
         return f"1.0 to {most:.2f} times as fast without the pipeline (estimate: {freed:.2f})"
     if freed is None or freed > most:
         times = by_not_waiting(diagnosis, most)
         if times is None:
             return f"{at_most(most)}, if {_label(diagnosis)} cost nothing at all"
-        if diagnosis["verdict"] == "balanced":  # of its CPU only the part that the training waits for is known
-            return f"{times:.2f} to {most:.2f} times as fast, if {_label(diagnosis)} took no time"
-        waiting = f"{about(times)} without the wait for data"
-        if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
-            return waiting
-        return f"{waiting}, {bound}"
+        return _without_wait(diagnosis, times, most)
     if gain is not None and gain.origin == "estimated" and gain.times is not None:
         return _estimated(diagnosis, gain.times)
     low, high = estimated(freed)
     return f"{about(freed)} by estimate ({low:.1f} to {high:.1f}), if the whole data pipeline took no CPU"
+
+
+def _without_wait(diagnosis: dict[str, Any], times: float, most: float) -> str:
+    """What the end of the waiting brings, and what could be gained at most."""
+    if diagnosis["verdict"] == "balanced":  # of its CPU only the part that the training waits for is known
+        return f"{times:.2f} to {most:.2f} times as fast, if {_label(diagnosis)} took no time"
+    waiting = f"{about(times)} without the wait for data"
+    if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
+        return waiting
+    return f"{waiting}, {at_most(most).removesuffix(' as fast')}"
 
 
 def _estimated(diagnosis: dict[str, Any], times: float) -> str:
