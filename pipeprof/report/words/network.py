@@ -101,10 +101,8 @@ def cheaper_by(kind: str | None) -> str:
 def _of_code(facts: Facts) -> str:
     """The line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
     largest = facts["largest"]
-    op, place = (
-        _identified({**largest, "site": None, "name": largest["type"]}),
-        place_of(largest["site"]).rpartition("/")[2],
-    )
+    op = _identified({**largest, "site": None, "name": largest["type"]})
+    place = place_of(largest["site"]).rpartition("/")[2]
     which = f"its gradient {op}" if largest["phase"] == "backward" else op
     how = cheaper_by(facts["type"]) or ", or do it less often"
     text = f"make what `{place}` computes cheaper{how}: {which} takes {format_ratio(largest['share'])}"
