@@ -249,7 +249,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     ),
     "whole_batches": _whole_batches,
     "to_cpp": _on_op(
-        "give {op}, and Python maps behind it, operations of MindSpore in C++ (mindspore.dataset.vision, .audio, .text)",
+        "give {op}, and Python maps behind it, operations of MindSpore in C++ (dataset.vision, .audio, .text)",
         "they need no lock",
     ),
     "unwrap_source": _on_op(
