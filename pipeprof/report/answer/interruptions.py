@@ -168,7 +168,7 @@ def of_thread(content: dict[str, Any], lead: Cause) -> Answer:
         "lock waits for up to 5 ms each time."
     )
     given.place = thread.site
-    given.action = f"{capital(network.WORDS['move_thread']({}))}."
+    given.action = f"{capital(network.action('move_thread'))}."
     gain = lead.advice and lead.advice.gain
     if gain and gain.times:
         given.gain = f"The training would run {about(gain.times)} without it, by how long the lock is held"

@@ -199,7 +199,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         return
     actions, limit_share = network["actions"], network["limit_share"]
     advised = next(item for item in actions if item["code"] == lead.advice.code)
-    given.action = sentence(advised["text"])
+    given.action = sentence(advised["action"])
     given.place = _place(advised["facts"].get("largest") or advised["facts"].get("op"))
     gain = lead.advice.gain
     if lead.few is not None:

@@ -35,9 +35,20 @@ SLOW_RANK = {
 
 
 def worded(actions: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The actions with `text`, and the same as sentences with what each can bring."""
-    said = [{"text": WORDS[item["code"]](item["facts"]), **item} for item in actions]
+    """The actions with `action` and `text`, which has its reason too, and as sentences with what each can bring."""
+    said = [{**_said(item["code"], item["facts"]), **item} for item in actions]
     return said, [_stated(item) for item in said]
+
+
+def action(code: str) -> str:
+    """What to do, of advice that needs no numbers."""
+    return _said(code, {})["action"]
+
+
+def _said(code: str, facts: Facts) -> dict[str, str]:
+    text = WORDS[code](facts)
+    action, reason = (text, "") if isinstance(text, str) else text
+    return {"text": f"{action}: {reason}" if reason else action, "action": action}
 
 
 def _stated(item: dict[str, Any]) -> str:
@@ -98,31 +109,31 @@ def cheaper_by(kind: str | None) -> str:
     return f" ({how})" if how else ""
 
 
-def _of_code(facts: Facts) -> str:
-    """The line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
+def _of_code(facts: Facts) -> tuple[str, str]:
+    """Of the line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
     largest = facts["largest"]
     op = _identified({**largest, "site": None, "name": largest["type"]})
     place = place_of(largest["site"]).rpartition("/")[2]
     which = f"its gradient {op}" if largest["phase"] == "backward" else op
     how = cheaper_by(facts["type"]) or ", or do it less often"
-    text = f"make what `{place}` computes cheaper{how}: {which} takes {format_ratio(largest['share'])}"
-    line = f", all that this line computes {format_ratio(largest['site_share'])}"
-    if _is_alone(facts):
-        return f"{text} of the step{line}"
-    kinds = f"{facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
-    return f"{text} of the step, all {kinds}{line}"
+    kinds = f", all {facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
+    reason = (
+        f"{which} takes {format_ratio(largest['share'])} of the step{'' if _is_alone(facts) else kinds}, "
+        f"all that this line computes {format_ratio(largest['site_share'])}"
+    )
+    return f"make what `{place}` computes cheaper{how}", reason
 
 
-def _of_type(facts: Facts) -> str:
+def _of_type(facts: Facts) -> tuple[str, str]:
     alone, share = _is_alone(facts), _share_of_type(facts)
     if facts["largest"] and facts["largest"].get("site"):
         return _of_code(facts)
     if facts["count_per_step"] < MANY:
         called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
-        return f"make {called} cheaper{cheaper_by(facts['type'])}: {share}"
+        return f"make {called} cheaper{cheaper_by(facts['type'])}", share
     what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
     how = cheaper_by(facts["type"]) or ", such as fused ones on larger tensors"
-    return f"use fewer or cheaper {facts['type']}{how}: {what} take {share}"
+    return f"use fewer or cheaper {facts['type']}{how}", f"{what} take {share}"
 
 
 def _largest(facts: Facts) -> str:
@@ -172,7 +183,8 @@ def _slow_rank(facts: Facts) -> str:
     )
 
 
-WORDS: dict[str, Callable[[Facts], str]] = {
+# What to do, or that and its reason.
+WORDS: dict[str, Callable[[Facts], str | tuple[str, str]]] = {
     "cheaper_type": _of_type,
     "fewer_of_type": _of_type,
     "fewer_copies": _of_copies,

@@ -191,7 +191,7 @@ def _site(site: dict[str, Any]) -> str:
 
 
 LEAST_WAIT = 0.01  # a smaller share is said without its digits: nobody does anything about it
-NEAR_WAITS = 0.01  # apart by less, two shares are one piece of news
+NEAR_WAITS = 0.05  # apart by less, two shares are one piece of news
 LITTLE_WAIT = 0.05  # two shares below it are one bound: nobody acts on the difference
 READY, AT_TIMES = "the data is ready in time", "the training waits for its data only now and then"
 NEXT_TO_NOTHING = "less than 1 %"
