@@ -12,8 +12,6 @@ import msgspec
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
-from pipeprof.experiment.journal import incomplete, unconfirmed
-from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
 from pipeprof.experiment.signals import signals_held
@@ -71,8 +69,7 @@ class Interleaved:
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        refuse_orphans(self.folder, unconfirmed(self.session.repetitions), self.bench.still_running)
-        for entry in incomplete(self.folder, self.session.repetitions):
+        for entry in self.session.throw_away(self.folder, self.bench.still_running):
             self.session.repetitions.remove(entry)
 
     def start(self, folders: Mapping[Name, Path]) -> None:

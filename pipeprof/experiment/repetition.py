@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipeprof.collect.launch import ProbeOptions
-from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.note import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
@@ -98,14 +98,3 @@ class Bench(Clocks):
             return list(processes_alive(load(path)))
         except RunError:
             return []  # it was killed before there was a manifest
-
-
-def refuse_orphans(folder: Path, names: Iterable[str], still_running: Callable[[Path], Sequence[int]]) -> None:
-    """Raises UsageError when a process of one of these interrupted repetitions has not ended yet."""
-    for name in names:
-        alive = still_running(folder / name)
-        if alive:
-            raise UsageError(
-                f"process {alive[0]} of the interrupted repetition `{name}` is still running",
-                "wait until it has ended, or end it",
-            )

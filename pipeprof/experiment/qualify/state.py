@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -11,10 +11,9 @@ from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.arms import Workspace, tree_state
-from pipeprof.experiment.journal import refuse_links
-from pipeprof.experiment.repetition import refuse_orphans
-from pipeprof.experiment.runs import make_folder, write_json
-from pipeprof.record.document import FileName, read_document
+from pipeprof.experiment.journal import Journal, refuse_links, refuse_orphans, saved
+from pipeprof.experiment.runs import make_folder
+from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it
 from pipeprof.record.git import git_or_none
 from pipeprof.record.plain_file import remove
 from pipeprof.record.text import printable, printable_all
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.repetition import Bench
 
-STATE = "pool.json"
 SCHEMA_VERSION = 1
 
 
@@ -38,33 +36,33 @@ class Measured(msgspec.Struct, kw_only=True):
     values: dict[str, float]
 
 
-class PoolState(msgspec.Struct, kw_only=True):
-    """What was ordered, where it is measured, and the complete repetitions by the names of their folders.
+class PoolState(Journal, kw_only=True):
+    """What was ordered, and the complete repetitions by the names of their folders.
 
     `code`: what is measured; None in a state of an older pipeprof.
     """
+
+    FILE: ClassVar[str] = "pool.json"
 
     schema_version: int = SCHEMA_VERSION
     command: list[str]
     slow_downs: list[float]
     seed: int
-    machine: dict[str, Any]
-    job: str | None
+    fingerprint: dict[str, Any] = msgspec.field(default_factory=dict, name="machine")
     code: list[str | None] | None = None
     repetitions: dict[FileName, Measured] = {}
 
     def keep(self, folder: Path, name: str, seconds: float, values: dict[str, float]) -> None:
         """Confirm a repetition. Raises MeasureError when it cannot be written."""
         self.repetitions[name] = Measured(seconds=seconds, values=values)
-        write_json(folder / STATE, msgspec.to_builtins(self))
+        self.save(folder)
 
 
 def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int | None) -> PoolState:
-    """Nothing is measured yet; of here and now."""
+    """Nothing is measured yet."""
     return PoolState(
         command=printable_all(without_secrets(command)), slow_downs=list(slow_downs),
-        seed=secrets.randbits(32) if seed is None else seed, machine=fingerprint.machine(), job=fingerprint.job(),
-        code=_code(),
+        seed=secrets.randbits(32) if seed is None else seed, code=_code(),
     )  # fmt: skip
 
 
@@ -83,17 +81,18 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
     """
     fresh = new_state(command, slow_downs, seed)
     refuse_links(folder)
-    if not (folder / STATE).is_file():
-        make_folder(folder)
-        write_json(folder / STATE, msgspec.to_builtins(fresh))
-        return fresh
     hint = "start over in another folder with -o"
-    earlier = read_document(folder / STATE, PoolState, SCHEMA_VERSION, "qualification", hint)
+    earlier = saved(folder, PoolState, SCHEMA_VERSION, "qualification", hint)
+    if earlier is None:
+        make_folder(folder)
+        fresh.begin(folder)
+        return fresh
     if (earlier.command, earlier.slow_downs) != (fresh.command, fresh.slow_downs):
         raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
     if seed not in (None, earlier.seed):
         raise UsageError(f"`{folder}` was begun with --seed {earlier.seed}, not {seed}", "leave --seed out, or -o")
-    if earlier.job != fresh.job or any(one["hard"] for one in differences(earlier.machine, fresh.machine)):
+    differing = differences(earlier.fingerprint, fingerprint.machine())
+    if earlier.job != fingerprint.job() or any(one["hard"] for one in differing):
         raise MeasureError(
             f"the runs in `{folder}` were made on another machine, in another job, or before its last start",
             "such times cannot be put together: start over in another folder with -o",

@@ -16,8 +16,8 @@ from msgspec.structs import replace as replace_fields
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
+from pipeprof.experiment.journal import refuse_orphans, session_folder
 from pipeprof.experiment.pairs.series import Plan, Side, ratio_of, sides
-from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
 from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts
@@ -45,7 +45,6 @@ from pipeprof.experiment.tune.state import (
     open_state,
     refuse_changed,
     refuse_elsewhere,
-    save_state,
     sources_of,
 )
 from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
@@ -107,15 +106,11 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
     new = new_state(wish)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{new.tune}")
-    with locked(folder):
+    with session_folder(folder, say):
         state = open_state(folder, new, wish.workdir)
-        save_state(folder, state)
+        state.save(folder)
         say(f"tuning {new.tune} in `{folder.name}`")
-        try:
-            Tuning(wish, bench, folder, state, say).to_the_end()
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on from here")
-            raise
+        Tuning(wish, bench, folder, state, say).to_the_end()
     return state, folder
 
 
@@ -145,7 +140,7 @@ class Tuning:
             return
         refuse_elsewhere(self.folder, self.state)
         spools = [path.relative_to(self.folder) for run in RUNS for path in self.folder.glob(f"{run}/{SPOOL}")]
-        repetition.refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
+        refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:
             self._next()
         while not self.state.settings.is_empty:
@@ -213,7 +208,7 @@ class Tuning:
 
     def _save(self) -> None:
         self.state.spent_s = self.bench.now() - self.began
-        save_state(self.folder, self.state)
+        self.state.save(self.folder)
 
     def _next(self) -> None:
         try:
