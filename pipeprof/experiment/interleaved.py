@@ -12,11 +12,11 @@ import msgspec
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
+from pipeprof.experiment.repetition import as_side
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
-from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.report.words.experiments import noted, sentence
 from pipeprof.units import format_ns
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
     from pipeprof.experiment.session import Entry, Stopped
+    from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Note
@@ -291,16 +292,9 @@ class Interleaved:
 
     def _side(self, arm: Name, pairs: int) -> Measures:
         """The first `pairs` counted repetitions of an arm, ordered over both. Raises MeasureError when they differ."""
-        parts = []
-        for entry in self.session.counted(arm)[:pairs]:
-            part = self._measured(entry.name)
-            job = self.session.job or self.session.session_id  # both sides in one, or the session was refused
-            reps = {number: Repetition(order=entry.order, job=job) for number in part.reps}
-            parts.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
-        try:
-            return merged(parts, self.arms[arm].label)
-        except ValueError as error:
-            raise MeasureError(f"the runs of `{arm}` cannot be put together: {error}") from error
+        parts = [(entry.order, self._measured(entry.name)) for entry in self.session.counted(arm)[:pairs]]
+        job = self.session.job or self.session.session_id  # both sides in one, or the session was refused
+        return as_side(parts, job, self.arms[arm].label, f"the runs of `{arm}`")
 
 
 def stolen_share(before: tuple[float, float], after: tuple[float, float]) -> float | None:

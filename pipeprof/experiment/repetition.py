@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from msgspec.structs import replace as replace_fields
 
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.note import note
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
@@ -98,3 +100,17 @@ class Bench(Clocks):
             return list(processes_alive(load(path)))
         except RunError:
             return []  # it was killed before there was a manifest
+
+
+def as_side(parts: Iterable[tuple[int, Measures]], job: str, label: str, what: str) -> Measures:
+    """Repetitions, each with its place in time, as one side of a comparison. Raises MeasureError when they differ."""
+    placed = [
+        replace_fields(
+            part, reps={rep: Repetition(order=order, job=job) for rep in part.reps}, kind="session", interleaved=True
+        )
+        for order, part in parts
+    ]
+    try:
+        return merged(placed, label)
+    except ValueError as error:
+        raise MeasureError(f"{what} cannot be put together: {error}") from error

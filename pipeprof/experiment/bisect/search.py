@@ -18,11 +18,10 @@ from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, v
 from pipeprof.experiment.bisect.state import Bisection, Commit, new_bisection, open_bisection
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.experiment.journal import session_folder
-from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.repetition import Bench, as_side
 from pipeprof.experiment.runs import write_json
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_or_none, git_text
-from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.plain_file import remove
 from pipeprof.report.words.comparison import because
 from pipeprof.units import percent
@@ -366,11 +365,4 @@ def _policy(names: Iterable[str], ratio: float) -> Policy:
 
 def _side(parts: Sequence[Measures], label: str) -> Measures:
     """Repetitions of several commits as one side; facts of the one nearest to the change come first."""
-    sessions = []
-    for number, part in enumerate(parts):
-        reps = {rep: Repetition(order=number, job=_TOGETHER) for rep in part.reps}
-        sessions.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
-    try:
-        return merged(sessions, label)
-    except ValueError as error:
-        raise MeasureError(f"the runs {label} the change cannot be put together: {error}") from error
+    return as_side(enumerate(parts), _TOGETHER, label, f"the runs {label} the change")
