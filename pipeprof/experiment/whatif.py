@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.launch import command_path
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, kept_nothing, make_folder, measure_pairs, write_json
 from pipeprof.experiment.signals import signals_held
 from pipeprof.record.machine import host_name
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs.series import Plan, Side
+    from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.record.run import Run
     from pipeprof.verdict.storage import CachePoint

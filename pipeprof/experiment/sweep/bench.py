@@ -23,7 +23,7 @@ import psutil
 
 from pipeprof.collect.launch import command_path, not_started
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.pairs.series import steady_rate
+from pipeprof.experiment.pairs import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
 from pipeprof.experiment.signals import signals_held

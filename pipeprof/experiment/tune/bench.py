@@ -35,7 +35,7 @@ from pipeprof.verdict.storage import small_files
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeprof.experiment.pairs.series import Side
+    from pipeprof.experiment.pairs import Side
     from pipeprof.experiment.runs import Measured
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch

@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
 from pipeprof.experiment.journal import refuse_orphans, session_folder
-from pipeprof.experiment.pairs.series import Plan, Side, ratio_of, sides
+from pipeprof.experiment.pairs import Plan, Side, ratio_of, sides
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
 from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts

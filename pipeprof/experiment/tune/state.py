@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import Journal, saved
-from pipeprof.experiment.pairs.series import Side  # noqa: TC001 - msgspec reads it
+from pipeprof.experiment.pairs import Side  # noqa: TC001 - msgspec reads it
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.pairs.series import Rate
+from pipeprof.experiment.pairs import Rate
 from pipeprof.experiment.peak import Peak
 from pipeprof.experiment.runs import Measured
 from pipeprof.experiment.tune import bench as real_bench
