@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.collect.launch import signals_held
 from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.confirmation import check_same, read_first
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.journal import session_folder
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.session import load_session, new_session, open_session
-from pipeprof.experiment.signals import signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.collect.launch import signals_held
 from pipeprof.errors import RunError, UsageError
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word

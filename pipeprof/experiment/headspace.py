@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeprof.collect.launch import command_path
+from pipeprof.collect.launch import command_path, signals_held
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.stages import described_pipelines, find_op
 from pipeprof.experiment.whatif import recorded_command
 from pipeprof.report.words.experiments import noted

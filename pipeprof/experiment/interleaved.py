@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.collect.launch import signals_held
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
 from pipeprof.experiment.repetition import as_side
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.report.words.experiments import noted, sentence

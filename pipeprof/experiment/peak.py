@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from pipeprof.experiment.signals import signals_held
+from pipeprof.collect.launch import signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from msgspec.structs import replace as replace_fields
 
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.errors import MeasureError, RunError
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.note import note

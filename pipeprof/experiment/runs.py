@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs import (
     LEAST_STEPS,
@@ -21,7 +21,6 @@ from pipeprof.experiment.pairs import (
     starts_of,
     steady_rate,
 )
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.plain_file import replacing
 from pipeprof.record.text import printable_all

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import UsageError, WorkloadError
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect.launch import command_path
+from pipeprof.collect.launch import command_path, signals_held
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, kept_nothing, make_folder, measure_pairs, write_json
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import speedup

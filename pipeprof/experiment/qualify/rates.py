@@ -16,6 +16,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
+from pipeprof.collect.launch import signals_held
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.ab import policy_hash
@@ -24,7 +25,6 @@ from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Valu
 from pipeprof.experiment.qualify.state import open_state
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.signals import signals_held
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.samples import Samples

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof.collect.launch import command_path, not_started
+from pipeprof.collect.launch import command_path, not_started, signals_held
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.pairs import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.sweep.spec import units_of
 from pipeprof.experiment.trial import (
     Trial,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.experiment.peak import watched_memory
+from pipeprof.experiment.repetition import Clocks
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, kept_nothing, run_once
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
@@ -91,44 +90,20 @@ class RunResult:
     later: float | None = None
 
 
-class Bench(Protocol):
-    """What the real one does, and what tests bring. `stop_after`: training steps after which each run ends."""
-
-    stop_after: int | None
-
-    def now(self) -> float:
-        """Monotonic time in seconds."""
-
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
-        """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
-
-        Raises WorkloadError for a command that fails or takes longer.
-        """
-
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
-        """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
-
-    def rows(
-        self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
-    ) -> list[Epoch]:
-        """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
-
-
 def recorded_s(budget_s: float) -> float:
     """Seconds of training after which a recording is ended, and each run after a quarter of its steps."""
     return max(LEAST_S, budget_s / PART)
 
 
-class TuneBench:
-    """Runs the command. `record_s`: seconds after which a recording is ended that no number of steps ends."""
+class TuneBench(Clocks):
+    """Runs the command. `record_s`: seconds after which a recording is ended that no number of steps ends.
+
+    `stop_after`: training steps after which each run ends. Tests bring a bench of their own.
+    """
 
     def __init__(self, command: Sequence[str], goal: Goal = "time", record_s: float | None = None) -> None:
         self.command, self.goal, self.record_s = list(command), goal, record_s
         self.stop_after: int | None = None
-
-    def now(self) -> float:
-        """Monotonic time in seconds."""
-        return time.monotonic()
 
     def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
@@ -144,7 +119,10 @@ class TuneBench:
         return _seen(path, self.now() - began, settings.site, beside)
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
-        """One unprofiled run; what is left of an interrupted one is thrown away."""
+        """One unprofiled run; what is left of an interrupted one is thrown away.
+
+        Raises WorkloadError for one that fails or takes too long, MeasureError for others.
+        """
         began = self.now()
         watched = watched_memory() if self.goal == "memory" else nullcontext()
         with watched as peak:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Bench, Recording, RunResult
+    from pipeprof.experiment.tune.bench import Recording, RunResult, TuneBench
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import Ended, TuneState, Word
     from pipeprof.verdict.candidate import Candidate
@@ -96,7 +96,7 @@ class TuneWish:
     stop_after: int | Literal["all"] | None = None
 
 
-def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
+def run_tune(wish: TuneWish, bench: TuneBench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
     """Tune, or go on with a tuning that was interrupted; returns what was found and its folder.
 
     Raises UsageError without a command, and while a run of a killed call goes on; WorkloadError when the unchanged
@@ -122,7 +122,7 @@ class Tuning:
     """
 
     wish: TuneWish
-    bench: Bench
+    bench: TuneBench
     folder: Path
     state: TuneState
     say: Callable[[str], None]

@@ -16,7 +16,7 @@ from pipeprof.verdict.loader import STAGES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Bench, Recording, RunResult
+    from pipeprof.experiment.tune.bench import Recording, RunResult, TuneBench
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import TuneState
     from pipeprof.verdict.candidate import Candidate
@@ -74,7 +74,9 @@ def _values(change: Change, op_type: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def whole_epochs(bench: Bench, state: TuneState, settings: Settings, folders: tuple[Path, Path]) -> tuple[Batches, str]:
+def whole_epochs(
+    bench: TuneBench, state: TuneState, settings: Settings, folders: tuple[Path, Path]
+) -> tuple[Batches, str]:
     """What whole epochs with the settings hand out, against the original's; why, where that is something else.
 
     `folders`: of the runs of the original, and of those with the settings. Raises ChangedSideError when these fail.
