@@ -21,8 +21,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.journal import alone
-from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Values, collect_pool
-from pipeprof.experiment.qualify.state import open_state
+from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Values, collect_pool, open_state
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import write_json
 from pipeprof.report.words.experiments import noted
@@ -76,9 +75,9 @@ def run_qualify(
         raise UsageError(
             f"--rounds {order.rounds}: at least {order.least_rounds} are needed", "the policy's `least_reps` says so"
         )
-    open_state(folder, order.command, order.slow_downs, order.seed)
+    open_state(order, folder)
     with alone(folder):
-        state = open_state(folder, order.command, order.slow_downs, order.seed)  # nobody else changes it from here on
+        state = open_state(order, folder)  # nobody else changes it from here on
         order = replace(order, seed=state.seed)
         pool = collect_pool(order, folder, bench or Bench(), say, state)
     say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")

@@ -9,7 +9,7 @@ from pipeprof.errors import RunError
 from pipeprof.experiment.bisect import state as bisect
 from pipeprof.experiment.bisect.state import Bisection, Commit, open_bisection
 from pipeprof.experiment.journal import SESSION, refuse_links, saved, session_folder
-from pipeprof.experiment.qualify.state import PoolState
+from pipeprof.experiment.qualify.pool import PoolState
 from pipeprof.experiment.session import Session
 from pipeprof.experiment.sweep.session import SweepSession
 from pipeprof.experiment.tune.state import FailedRun, Trial, TuneState
