@@ -168,14 +168,14 @@ def qualify(
     false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.experiment.policy_file import find_policy
     from pipeprof.experiment.qualify.pool import Order
     from pipeprof.experiment.qualify.rates import exit_code, run_qualify
     from pipeprof.report import document, qualify_text
 
     if not command:
         raise UsageError("no command to run", "pipeprof qualify -- python train.py")
-    policy = load_policy(policy_file)
+    policy = find_policy(policy_file).policy
     order = Order(
         command, Path.cwd(), slow_downs, rounds, max(3, policy.least_reps), budget or policy.budget_s,
         seed,
