@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
@@ -40,26 +40,6 @@ SCHEMA_VERSION = 1
 CHANGES = (0.02, 0.05, 0.10)
 MINUTES = (5, 10, 30)
 MOST_PERCENT = 50
-
-
-@dataclass(frozen=True)
-class Rate:
-    """How often something was said: `count` of `sessions`, and the 95 % Wilson interval of the rate."""
-
-    count: int
-    sessions: int
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Content for the JSON."""
-        low, high = wilson(self.count, self.sessions)
-        return {
-            "sessions": self.sessions,
-            "count": self.count,
-            "rate": self.count / self.sessions,
-            "low": low,
-            "high": high,
-        }
 
 
 def run_qualify(
@@ -129,8 +109,14 @@ def evaluated(
 
     verdicts = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
     words = Counter(verdict.verdict for verdict in verdicts)
-    used = [verdict.looks[-1] for verdict in verdicts]
-    return Rate(words["regressed"], sessions).facts | {
+    used, count = [verdict.looks[-1] for verdict in verdicts], words["regressed"]
+    low, high = wilson(count, sessions)
+    return {
+        "sessions": sessions,
+        "count": count,
+        "rate": count / sessions,
+        "low": low,
+        "high": high,
         "verdicts": {str(word): words[word] for word in sorted(words)},
         "mean_repetitions": sum(used) / len(used),
     }
@@ -174,12 +160,10 @@ def within(pool: Pool, minutes: float, policy: Policy) -> dict[str, Any]:
 
 def wilson(count: int, total: int) -> tuple[float, float]:
     """95 % interval of a rate (Wilson 1927), which stays inside 0 to 1. Raises ValueError for a total of 0."""
-    if total <= 0:
-        raise ValueError("no trials")
-    z, rate = 1.959963984540054, count / total
-    middle = (rate + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * math.sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return max(0.0, middle - half) if count else 0.0, min(1.0, middle + half) if count < total else 1.0
+    from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
+
+    interval = binomtest(count, total).proportion_ci(0.95, "wilson")
+    return float(interval.low), float(interval.high)
 
 
 def exit_code(content: dict[str, Any]) -> int:
