@@ -188,11 +188,13 @@ class Interleaved:
             session.state = "finished"  # all alpha is used, or all is said
         content = self.judge()
         own = noted([*self.notes, *session_notes(session), *self._why_stopped()])
+        plan = self.plan or planned_looks(self.policy, session.looks, None)
+        planned = {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
         content = content | {
             "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
             "note_facts": [*content["note_facts"], *own["note_facts"]],
             "workload": self.workload or content.get("workload", ""),
-            "session": about(session, self.folder) | {"plan": self._planned()},
+            "session": about(session, self.folder) | {"plan": planned},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         if self.policy.confirm:
@@ -223,11 +225,6 @@ class Interleaved:
         if session.stopped == "hopeless":
             return [note("session_hopeless", runs=session.pairs, last=self.plan[-1].reps)]
         return []
-
-    def _planned(self) -> dict[str, Any]:
-        """The looks with their alpha, and what the last one was expected to find."""
-        plan = self.plan or planned_looks(self.policy, self.session.looks, None)
-        return {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
 
     def _next_look(self) -> int:
         most = self._affordable()

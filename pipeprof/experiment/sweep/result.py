@@ -82,7 +82,11 @@ def _table(spec: Spec, phase: Phase, session: SweepSession, steps: int | None) -
     stages = {stage: series for stage, series in stages.items() if any(series.values())}
     judged = {stage: _judge(spec, phase, stage, series) for stage, series in stages.items()}
     rows = [_row(spec, phase, session, arm, stages, judged) for arm in phase.arms]
-    objectives = {row["name"]: _objectives(row) for row in rows if row["verdict"] != "failed" and row["stages"]}
+    objectives = {
+        row["name"]: {name: row["stages"][name]["value"] for name in OBJECTIVES if name in row["stages"]}
+        for row in rows
+        if row["verdict"] != "failed" and row["stages"]
+    }
     best = pareto(objectives, {name: spec.rule(name).min_effect for name in OBJECTIVES})
     for row in rows:
         row["pareto"] = row["name"] in best
@@ -204,10 +208,6 @@ def _series(
 ) -> dict[int, float]:
     series = session.series(phase.number, arm.name, stage)
     return {at: value for at, value in series.items() if rounds is None or at < rounds}
-
-
-def _objectives(row: Mapping[str, Any]) -> dict[str, float]:
-    return {name: row["stages"][name]["value"] for name in OBJECTIVES if name in row["stages"]}
 
 
 def _notes(session: SweepSession) -> list[Note]:

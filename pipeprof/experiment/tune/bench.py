@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pipeprof.experiment.runs import Measured
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch
-    from pipeprof.query.rows import JudgedStage
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.tuning import Goal
@@ -247,8 +246,9 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
             return None
         pipeline = next((one for one in pipelines if one.site == site), pipelines[0])
         # Numbers of pipelines are each rank's own.
+        rank = [(stage.rep, stage.rank) for stage in pipeline.load[:1]]
         made, made_ops = (
-            [row for row in store.read(run, name).to_pylist() if _is_of_rank(row, pipeline.load)]
+            [row for row in store.read(run, name).to_pylist() if (row["rep"], row["rank"]) in rank]
             for name in ("pipeline", "pipeline_op")
         )
         others_ids = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
@@ -295,10 +295,6 @@ def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], 
     except ImportError:
         return {}
     return set_together(ops)
-
-
-def _is_of_rank(row: Mapping[str, Any], load: Sequence[JudgedStage]) -> bool:
-    return any((row["rep"], row["rank"]) == (stage.rep, stage.rank) for stage in load[:1])
 
 
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:
