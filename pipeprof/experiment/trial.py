@@ -54,7 +54,7 @@ class Trial:
     @property
     def log(self) -> Path:
         """What the command says."""
-        return log_of(self.path)
+        return self.path.with_name(f"{self.path.name}.log")
 
     def failed(self, message: str) -> WorkloadError:
         """The error of a command that did not do what it should."""
@@ -67,11 +67,6 @@ class Ended(NamedTuple):
     run: Run
     processes: Sequence[Process]
     failure: str
-
-
-def log_of(path: Path) -> Path:
-    """Where the output of a run's command is."""
-    return path.with_name(f"{path.name}.log")
 
 
 def run_trial(trial: Trial, *, processes: bool = False) -> Ended:

@@ -14,7 +14,7 @@ import resource
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipeprof.collect.launch import command_path, not_started, signals_held
-from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.errors import MeasureError
 from pipeprof.experiment.pairs import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
@@ -31,7 +31,6 @@ from pipeprof.experiment.trial import (
     Trial,
     end_all,
     how_it_failed,
-    log_of,
     run_trial,
     time_limit,
     took_longer,
@@ -52,21 +51,11 @@ COUNTED_LATE_KIB = 4096  # of a process, at most: the kernel adds up its pages s
 
 
 @dataclass(frozen=True)
-class Order:
-    """One repetition to be made. `path`: its folder; what the command says goes to `path`.log."""
+class Order(Trial):
+    """One repetition to be made, with what of the dataset and of MindSpore's context is changed in it."""
 
-    command: Sequence[str]
-    env: Mapping[str, str]
-    workdir: Path
-    path: Path
     dataset: DatasetChange | None = None
     context: Context | None = None
-    timeout_s: float | None = None
-
-    @property
-    def log(self) -> Path:
-        """What the command said."""
-        return log_of(self.path)
 
 
 class SweepBench(Clocks):
@@ -102,12 +91,10 @@ def _recorded(order: Order) -> dict[str, float]:
     change = override_of(order.dataset)
     probe = changed_probe(override=change, memory=True)
     env = dict(order.env) | (hook_variables(order.context, order.env) if order.context else {})
-    options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
-    trial = Trial(order.path, order.command, probe, options | {"override": change}, order.workdir, env,
-                  longest_s=order.timeout_s)  # fmt: skip
-    ended = run_trial(trial, processes=True)
+    options = {"ops": "off", "queue_interval": 0, "service": False, "memory": True, "override": change}
+    ended = run_trial(replace(order, probe=probe, options=options, env=env), processes=True)
     if ended.failure:
-        raise trial.failed(ended.failure)
+        raise order.failed(ended.failure)
     events = {name: [e for p in ended.processes for e in p.all(name)] for name in ("override", "override_missed")}
     with signals_held():
         if change and not events["override"]:
@@ -168,7 +155,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
         inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + COUNTED_LATE_KIB
         note = _note_of(order.path)
         note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
-        with time_limit(order.timeout_s) as expired:
+        with time_limit(order.longest_s) as expired:
             try:
                 while True:
                     seen = max(seen, _high_water(child.pid))
@@ -216,11 +203,11 @@ def _high_water(pid: int) -> int:
 
 def _check_end(order: Order, status: int, *, expired: bool) -> None:
     if expired:
-        raise WorkloadError(took_longer(order.timeout_s), f"its output is in `{order.log}`")
+        raise order.failed(took_longer(order.longest_s))
     if status == -signal.SIGINT:
         raise KeyboardInterrupt
     if status:
-        raise WorkloadError(how_it_failed(status, order.log), f"its output is in `{order.log}`")
+        raise order.failed(how_it_failed(status, order.log))
 
 
 def override_of(change: DatasetChange | None) -> dict[str, Any] | None:

@@ -188,8 +188,9 @@ class Running:
         env |= {key: _placed([str(value)], there)[0] for key, value in options.env.items()}
         command = _placed([*(options.command or self.command), *options.args], there)
         return Order(
-            command, env, self.wish.workdir, self.folder / name, options.dataset, options.context, self.timeout_s
-        )
+            self.folder / name, command, workdir=self.wish.workdir, env=env, longest_s=self.timeout_s,
+            dataset=options.dataset, context=options.context,
+        )  # fmt: skip
 
     def _too_long(self, arms: Sequence[Variant]) -> bool:
         """Whether the next round does not fit into the budget. Arms never run are taken to be as fast as the base."""
