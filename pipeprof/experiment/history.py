@@ -13,7 +13,7 @@ import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
-from pipeprof.experiment.stored_history import TWICE, stored_entries
+from pipeprof.experiment.stored_history import Line, stored_entries, told
 from pipeprof.query.measure import measure
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import baseline, checksums
@@ -34,6 +34,7 @@ from pipeprof.verdict.gate.policy import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipeprof.record.listing import Listed
     from pipeprof.record.run import Run
     from pipeprof.verdict.gate.changes import Change
 
@@ -142,28 +143,23 @@ def _baselines_at(source: str) -> list[str]:
 
 def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tuple[list[Entry], list[dict[str, str]]]:
     """Every run of a folder as a line of a history. One that cannot be read, or a copy, is told, not passed over."""
-    entries, left_out = [], []
-    seen: set[str] = set()
+    lines = []
     listed = sorted(runs_in(folder, linked=recover), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
-        if one.run is None:
-            left_out.append({"path": str(one.path), "problem": one.problem})
-            continue
-        if not recover and not one.run.is_settled():
-            left_out.append({"path": str(one.path), "problem": _NOT_WHOLE})
-            continue
-        try:
-            entry = _measured(one.run)
-        except PipeprofError as error:
-            left_out.append({"path": str(one.path), "problem": error.message})
-            continue
-        if one.run.manifest.run_id in seen:
-            left_out.append({"path": str(one.path), "problem": TWICE})
-            continue
-        seen.add(one.run.manifest.run_id)
-        entries.append(entry)
-    return entries, left_out
+        lines.append((str(one.path), _line(one, recover=recover)))
+    return told(lines)
+
+
+def _line(one: Listed, *, recover: bool) -> Line:
+    if one.run is None:
+        return Line(problem=one.problem)
+    if not recover and not one.run.is_settled():
+        return Line(problem=_NOT_WHOLE)
+    try:
+        return Line(_measured(one.run), run_id=one.run.manifest.run_id)
+    except PipeprofError as error:
+        return Line(problem=error.message)
 
 
 def _measured(run: Run) -> Entry:
