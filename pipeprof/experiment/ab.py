@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.collect.launch import signals_held
-from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
+from pipeprof.experiment.arms import ArmWish, Workspace, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.confirmation import check_same, read_first
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.journal import session_folder
@@ -73,10 +73,8 @@ def run_ab(
         if first is not None:
             check_same(first, session)
         say(f"session {session.session_id} in `{folder}`")
-        running = Interleaved(folder, session, arms, workspace, policy, bench, say)
-        running.notes += arm_notes(workspace, arms)
-        running.planted, running.workload = wish.planted, wish.workload
-        running.trust, running.patient, running.first = trust, wish.to_the_end, first
+        sides = {arm.name: arm for arm in arms}
+        running = Interleaved(folder, session, sides, workspace, wish, policy, bench, say, trust, first)
         if session.state == "finished":
             return running.result_again()
         running.recover()

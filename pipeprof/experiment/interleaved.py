@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from math import fsum
 from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import msgspec
 
 from pipeprof.collect.launch import signals_held
 from pipeprof.errors import MeasureError, RunError, WorkloadError
-from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
+from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, arm_notes, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
 from pipeprof.experiment.repetition import as_side
 from pipeprof.experiment.runs import write_json
@@ -24,9 +25,10 @@ from pipeprof.verdict.gate.planned import least_planned, planned_looks
 from pipeprof.verdict.gate.result import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pipeprof.experiment.ab import AbWish
     from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
     from pipeprof.experiment.session import Entry, Stopped
@@ -40,33 +42,32 @@ SOFTWARE = ("python", "mindspore", "numpy", "device", "mode", "ranks")
 STEP = "step_time_median"
 
 
+@dataclass
 class Interleaved:
-    """Both arms of one session, in turn. The session's file is up to date whenever something takes time."""
+    """Both arms of one session, in turn. The session's file is up to date whenever something takes time.
 
-    def __init__(
-        self,
-        folder: Path,
-        session: Session,
-        arms: Sequence[Arm],
-        workspace: Workspace,
-        policy: Policy,
-        bench: Bench,
-        say: Callable[[str], None],
-    ) -> None:
-        self.folder, self.session, self.workspace, self.policy = folder, session, workspace, policy
-        self.arms: dict[Name, Arm] = {arm.name: arm for arm in arms}
-        self.bench, self.say = bench, say
-        self.notes: list[Note] = []
-        self.trust: Mapping[str, Any] | None = None
-        self.budget_note: Note | None = None
-        self.cold = [planned(session.first, position) for position in (0, 1)]
-        self.folders: Mapping[Name, Path] = {}
-        self.measured: dict[str, Measures] = {}
-        self.plan: tuple[Look, ...] = ()
-        self.patient, self.workload = False, ""
-        self.planted: float | None = None
-        self.first: First | None = None
-        self.judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
+    `trust`: what it is judged by. `first`: the result of another runner, which this one confirms or not.
+    """
+
+    folder: Path
+    session: Session
+    arms: Mapping[Name, Arm]
+    workspace: Workspace
+    wish: AbWish
+    policy: Policy
+    bench: Bench
+    say: Callable[[str], None]
+    trust: Mapping[str, Any] | None = None
+    first: First | None = None
+    folders: Mapping[Name, Path] = field(default_factory=dict)
+    cold: list[Name] = field(init=False)
+    measured: dict[str, Measures] = field(default_factory=dict)
+    plan: tuple[Look, ...] = ()
+    judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
+    budget_note: Note | None = None
+
+    def __post_init__(self) -> None:
+        self.cold = [planned(self.session.first, position) for position in (0, 1)]
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
@@ -109,7 +110,7 @@ class Interleaved:
         content = self.judge()
         session.looks = [look for look in self.plan if look.reps <= pairs]
         if content["next_look"]:
-            given_up = content.get("hopeless") and not self.patient
+            given_up = content.get("hopeless") and not self.wish.to_the_end
             return "hopeless" if given_up else None
         if content["verdict"] != "inconclusive":
             return "decided"
@@ -166,8 +167,9 @@ class Interleaved:
         if self.judged is None or self.judged[0] != (pairs, plan):
             own = [f"environment.{name}" for arm in self.arms.values() for name in arm.env]
             ignored = tuple(dict.fromkeys([*self.policy.ignore_fingerprint, *SOFTWARE, *own]))
+            called = self.wish.workload
             accepted = tuple(  # the sides only know the name of the script
-                msgspec.structs.replace(one, workload="*") if self.workload and one.workload == self.workload else one
+                msgspec.structs.replace(one, workload="*") if called and one.workload == called else one
                 for one in self.policy.acknowledge
             )
             policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored, acknowledge=accepted)
@@ -187,13 +189,14 @@ class Interleaved:
         if session.stopped in ("decided", "looks", "budget"):
             session.state = "finished"  # all alpha is used, or all is said
         content = self.judge()
-        own = noted([*self.notes, *session_notes(session), *self._why_stopped()])
+        of_arms = arm_notes(self.workspace, list(self.arms.values()))
+        own = noted([*of_arms, *session_notes(session), *self._why_stopped()])
         plan = self.plan or planned_looks(self.policy, session.looks, None)
         planned = {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
         content = content | {
             "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
             "note_facts": [*content["note_facts"], *own["note_facts"]],
-            "workload": self.workload or content.get("workload", ""),
+            "workload": self.wish.workload or content.get("workload", ""),
             "session": about(session, self.folder) | {"plan": planned},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
@@ -242,7 +245,7 @@ class Interleaved:
         began, cpu = self.bench.now(), self.bench.cpu()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
-            slower = self.planted if arm == "new" else None
+            slower = self.wish.planted if arm == "new" else None
             self.bench.run(chosen.command, variables(self.workspace, chosen, workdir), workdir, path, slower)
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
