@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, UsageError, WorkloadError
 from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, variables
-from pipeprof.experiment.bisect.state import Bisection, Commit, new_bisection, open_bisection
+from pipeprof.experiment.bisect.state import Bisection, Commit, open_bisection
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.experiment.journal import session_folder
 from pipeprof.experiment.repetition import Bench, as_side
@@ -79,7 +80,8 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
     key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
     folder = workspace.cwd / (wish.folder or f"pipeprof-bisect-{key}")
     with session_folder(folder, say):
-        state = open_bisection(folder, new_bisection(key, wish.metric, wish.command, commits))
+        fresh = Bisection(key=key, metric=wish.metric, command=without_secrets(wish.command), commits=commits)
+        state = open_bisection(folder, fresh)
         ends = [f"{one.revision[:10]} (`{name}`)" for one, name in ((commits[0], wish.good), (commits[-1], wish.bad))]
         say(f"{len(commits) - 1} commits after the good one, {ends[0]}, up to {ends[1]}, in `{folder}`")
         running = _Running(folder, state, workspace, wish, bench or Bench(), say)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
 from pipeprof.experiment.journal import Repeated, Repetition, saved
 from pipeprof.record.document import Revision  # noqa: TC001 - msgspec reads it
@@ -69,11 +68,6 @@ class Bisection(Repeated[Run], kw_only=True):
     def enter(self, commit: int) -> Run:
         """A new repetition, about to start: `run-000`, `run-001`, ..."""
         return self.entered(Run(name=f"run-{len(self.repetitions):03d}", commit=commit))
-
-
-def new_bisection(key: str, metric: str, command: tuple[str, ...], commits: list[Commit]) -> Bisection:
-    """One without repetitions."""
-    return Bisection(key=key, metric=metric, command=without_secrets(command), commits=commits)
 
 
 def open_bisection(folder: Path, fresh: Bisection) -> Bisection:
