@@ -15,10 +15,9 @@ from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
-from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.repetition import Clocks
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, kept_nothing, run_once
-from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.experiment.trial import Trial, run_trial, watched_memory
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.record.plain_file import remove

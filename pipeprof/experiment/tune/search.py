@@ -20,7 +20,6 @@ from pipeprof.experiment.journal import refuse_orphans, session_folder
 from pipeprof.experiment.pairs import Plan, Side, ratio_of, sides
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts
 from pipeprof.experiment.tune.goal import (
     ENOUGH,
     LOOKS,
@@ -47,7 +46,17 @@ from pipeprof.experiment.tune.state import (
     refuse_elsewhere,
     sources_of,
 )
-from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
+from pipeprof.experiment.tune.trial import (
+    ChangedSideError,
+    is_proven,
+    new_trial,
+    outcome,
+    promised,
+    rates_of_sides,
+    recorded_of,
+    seen_facts,
+    whole_epochs,
+)
 from pipeprof.record.plain_file import remove
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
