@@ -36,6 +36,7 @@ from pipeprof.experiment.tune.goal import (
 )
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
 from pipeprof.experiment.tune.state import (
+    HINT,
     FailedRun,
     Final,
     Proven,
@@ -43,7 +44,6 @@ from pipeprof.experiment.tune.state import (
     new_state,
     open_state,
     refuse_changed,
-    refuse_elsewhere,
     sources_of,
 )
 from pipeprof.experiment.tune.trial import (
@@ -147,7 +147,11 @@ class Tuning:
         if self.state.state == "finished" and not self._reopened():
             self.say("this tuning is finished; nothing is run again")
             return
-        refuse_elsewhere(self.folder, self.state)
+        if self.state.seen and self.state.fingerprint:
+            hint = f"times of two machines cannot be compared; {HINT}"
+            self.state.refuse_elsewhere(f"the tuning in `{self.folder}`", hint, in_a_job=False)
+        self.state.starts += 1
+        self.state.begin(self.folder)
         spools = [path.relative_to(self.folder) for run in RUNS for path in self.folder.glob(f"{run}/{SPOOL}")]
         refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:
@@ -413,27 +417,22 @@ class Tuning:
     def _run(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
         """A run; one that fails is made once more where those settings have run before, which may be chance.
 
-        But not where the changed side fails more often than the other one.
+        But not where the changed side fails more often than the other one. The state tells of those that failed.
         """
-        try:
-            return self._told(settings, folder, name, has_run=has_run)
-        except (WorkloadError, MeasureError) as error:
-            mine = (folder.name, self.state.steps)
-            failed = [one.side for one in self.state.failed_runs if (one.folder, one.steps) == mine]
-            if not has_run or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
-                raise
-            self.say(f"  a run failed, and is made again: {error.message}")
-        return self._told(settings, folder, name, has_run=has_run)
-
-    def _told(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
-        """A run; where its settings have run before, the state tells that it failed."""
-        try:
-            return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
-        except (WorkloadError, MeasureError) as error:
-            if has_run:
-                of = FailedRun(folder=folder.name, side=name[0], error=error.message, steps=self.state.steps)
-                self.state.failed_runs.append(of)
-            raise
+        of, is_second = (folder.name, self.state.steps), False
+        while True:
+            try:
+                return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
+            except (WorkloadError, MeasureError) as error:
+                if not has_run:
+                    raise
+                told = FailedRun(folder=folder.name, side=name[0], error=error.message, steps=self.state.steps)
+                self.state.failed_runs.append(told)
+                failed = [one.side for one in self.state.failed_runs if (one.folder, one.steps) == of]
+                if is_second or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
+                    raise
+                self.say(f"  a run failed, and is made again: {error.message}")
+                is_second = True
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):

@@ -248,15 +248,6 @@ def _changed_source(state: TuneState, workdir: Path) -> str | None:
     return next((name for name, digest in state.sources.items() if _digest(workdir / name) != digest), None)
 
 
-def refuse_elsewhere(folder: Path, state: TuneState) -> None:
-    """Note the machine before the first run of a call. Raises MeasureError where runs were made on another one."""
-    if state.seen and state.fingerprint:
-        hint = f"times of two machines cannot be compared; {HINT}"
-        state.refuse_elsewhere(f"the tuning in `{folder}`", hint, in_a_job=False)
-    state.starts += 1
-    state.begin(folder)
-
-
 def sources_of(workdir: Path, command: Sequence[str], seen: Recording) -> dict[str, str]:
     """Digests of the files that make the pipeline or lead there, hold its functions, or are named by the command."""
     made = [row.get(name) for row in seen.ops for name in ("site", "callers", "code")]
