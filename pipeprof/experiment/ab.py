@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.collect.launch import signals_held
 from pipeprof.experiment.arms import ArmWish, Workspace, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.confirmation import check_same, read_first
+from pipeprof.experiment.forecast import before
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.journal import session_folder
 from pipeprof.experiment.repetition import Bench
@@ -81,10 +81,7 @@ def run_ab(
         if running.stopped() is not None:
             return running.conclude()
         if not session.repetitions:
-            with signals_held():  # its libraries start threads
-                from pipeprof.experiment.forecast import before  # noqa: PLC0415
-
-                forecast = before(workspace.cwd, [arm.command for arm in arms], session.fingerprint, policy)
+            forecast = before(workspace.cwd, [arm.command for arm in arms], session.fingerprint, policy)
             say(forecast or "what can be found is said as soon as the noise is known")
         with checked_out(workspace, arms, folder) as folders:
             running.start(folders)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.collect.launch import signals_held
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, arm_notes, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
+from pipeprof.experiment.forecast import forecast_words, within_plan
 from pipeprof.experiment.repetition import as_side
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
@@ -134,10 +134,7 @@ class Interleaved:
         """Say what the checks up to the `last` one can find at the noise that was seen so far."""
         forecast = self.forecast(last)
         if forecast is not None:
-            with signals_held():
-                from pipeprof.experiment.forecast import forecast_words  # noqa: PLC0415
-
-                self.say(f"at the noise so far, {forecast_words(forecast, self.policy.budget_s)}")
+            self.say(f"at the noise so far, {forecast_words(forecast, self.policy.budget_s)}")
 
     def forecast(self, last: int) -> Facts | None:
         """The least slow-down that `last` repetitions per side find by the spread so far; None while it has none."""
@@ -146,10 +143,7 @@ class Interleaved:
             return None
         spread = math.sqrt(mean(variance(map(math.log, side)) for side in sides))
         level = min(fsum(side) / len(side) for side in sides)
-        with signals_held():  # its libraries start threads
-            from pipeprof.experiment.forecast import within_plan  # noqa: PLC0415
-
-            return within_plan(spread, level, last, self.policy)
+        return within_plan(spread, level, last, self.policy)
 
     def _steps(self, arm: Name) -> list[float]:
         entries = self.session.counted(arm)[: self.session.pairs]

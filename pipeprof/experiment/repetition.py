@@ -12,8 +12,10 @@ from msgspec.structs import replace as replace_fields
 from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record.lock import processes_alive
 from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.note import note
+from pipeprof.record.run import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,9 +94,6 @@ class Bench(Clocks):
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet."""
-        from pipeprof.record.lock import processes_alive  # noqa: PLC0415
-        from pipeprof.record.run import load  # noqa: PLC0415
-
         try:
             return list(processes_alive(load(path)))
         except RunError:

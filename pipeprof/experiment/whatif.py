@@ -17,6 +17,9 @@ from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, kept_nothing, make_folder, measure_pairs, write_json
+from pipeprof.experiment.stages import find_op, loop_of, storage_advice, training_pipelines, uses_of
+from pipeprof.query.engine import Engine
+from pipeprof.query.rows import StorageUse
 from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import speedup
@@ -122,16 +125,7 @@ def verdict(measured: Mapping[str, Any]) -> str:
 
 
 def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
-    from pipeprof.experiment.stages import (  # noqa: PLC0415 - starts threads
-        find_op,
-        loop_of,
-        storage_advice,
-        training_pipelines,
-        uses_of,
-    )
-    from pipeprof.query.engine import Engine  # noqa: PLC0415
-    from pipeprof.query.rows import StorageUse  # noqa: PLC0415
-    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - its libraries start threads
 
     run = open_run(path)
     with Engine.open(run) as engine:

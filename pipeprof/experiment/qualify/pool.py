@@ -27,6 +27,7 @@ from pipeprof.record.text import printable, printable_all
 from pipeprof.units import format_count
 from pipeprof.verdict.gate.policy import differences
 from pipeprof.verdict.gate.result import note
+from pipeprof.verdict.gate.statistics import Change, moments
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -112,8 +113,6 @@ class Pool:
 
     def effect(self, condition: str) -> tuple[float, float, float]:
         """Measured change of the step time by a slow-down: (change, low, high), with its 95 % interval."""
-        from pipeprof.verdict.gate.statistics import Change, moments  # noqa: PLC0415 - brings numpy and scipy
-
         logs = [
             math.log(one[condition][STEP]) - mean(math.log(one[name][STEP]) for name in SAME) for one in self.rounds
         ]

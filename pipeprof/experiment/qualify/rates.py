@@ -15,6 +15,8 @@ from dataclasses import replace
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.collect import fingerprint
 from pipeprof.collect.launch import signals_held
 from pipeprof.collect.probe.redact import without_secrets
@@ -25,8 +27,12 @@ from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Valu
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import write_json
 from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.decision import scaled as on_scale
+from pipeprof.verdict.gate.judge import family_size
+from pipeprof.verdict.gate.power import repetitions_to_find
 from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.samples import Samples
+from pipeprof.verdict.gate.sequential_test import judge_looks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,8 +111,6 @@ def evaluated(
     draws: Draws, sessions: int, policy: Policy, condition: str | None = None, share: float = 0.0
 ) -> dict[str, Any]:
     """What the gate said in so many sessions: false alarms without a condition, else how often it was found."""
-    from pipeprof.verdict.gate.sequential_test import judge_looks  # noqa: PLC0415 - brings scipy
-
     verdicts = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
     words = Counter(verdict.verdict for verdict in verdicts)
     used, count = [verdict.looks[-1] for verdict in verdicts], words["regressed"]
@@ -127,12 +131,6 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
 
     `repetitions` is None where more than 200 are needed, or where the policy does not count such a change (`counts`).
     """
-    import numpy as np  # noqa: PLC0415 - slow to import
-
-    from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
-    from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
-    from pipeprof.verdict.gate.power import repetitions_to_find  # noqa: PLC0415
-
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (
         float(on_scale(values, values, policy.rule(STEP)).least),

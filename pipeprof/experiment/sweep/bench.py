@@ -7,6 +7,7 @@ Every function gives stage -> value, in ns, bytes or 1/s. What was not measured 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipeprof.collect.launch import command_path, not_started, signals_held
-from pipeprof.errors import MeasureError
+from pipeprof.errors import MeasureError, SourceError
 from pipeprof.experiment.pairs import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
@@ -126,7 +127,6 @@ def _plain(order: Order, spec: Spec) -> dict[str, float]:
     memory = {"peak_memory": float(peak)} if peak else {}
     _check_end(order, status, expired=expired)
     if spec.measure == "load_and_run":
-        from pipeprof.errors import SourceError  # noqa: PLC0415
         from pipeprof.read.megengine.load_and_run import read_log  # noqa: PLC0415
 
         try:
@@ -221,8 +221,6 @@ def override_of(change: DatasetChange | None) -> dict[str, Any] | None:
 
 def hook_variables(context: Context, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that make every Python of the command set MindSpore's context so (`sweep_hook`)."""
-    import json  # noqa: PLC0415
-
     settings = {name: getattr(context, name) for name in ("mode", "jit_level", "threads")}
     variables = {"PIPEPROF_CONTEXT": json.dumps({name: value for name, value in settings.items() if value is not None})}
     rest = env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")

@@ -17,10 +17,14 @@ from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
 from pipeprof.experiment.repetition import Clocks
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, kept_nothing, run_once
+from pipeprof.experiment.stages import loop_of, storage_advice, training_pipelines, uses_of
 from pipeprof.experiment.trial import Trial, run_trial, watched_memory
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
+from pipeprof.query.engine import Engine
+from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse
 from pipeprof.record.plain_file import remove
+from pipeprof.record.run import load
 from pipeprof.record.trials import Trials, trials_beside
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
@@ -186,12 +190,8 @@ class TuneBench(Clocks):
 
 def cpu_seconds(path: Path) -> float:
     """Cores that the job kept busy in its steady steps. Raises MeasureError where none of them was sampled."""
-    with signals_held():
-        from pipeprof.query.engine import Engine  # noqa: PLC0415 - starts threads
-        from pipeprof.record.run import load  # noqa: PLC0415
-
-        with Engine.open(load(path)) as engine:
-            rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
+    with signals_held(), Engine.open(load(path)) as engine:
+        rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
     mine = [row["cores"] or 0.0 for row in rows if row["part"] not in OTHERS and row["rank"] == rows[0]["rank"]]
     if not mine or not sum(mine):
         raise MeasureError(f"no CPU time was seen in the steady steps of run `{path}`", "let the script train longer")
@@ -216,8 +216,6 @@ def _later_epoch(digests: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _is_complete(path: Path) -> bool:
-    from pipeprof.record.run import load  # noqa: PLC0415
-
     try:
         return load(path).manifest.state == "complete"
     except PipeprofError:
@@ -230,10 +228,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     `trials`: of record/trials, what was measured of changes of the same training.
     """
     with signals_held():
-        from pipeprof.experiment.stages import loop_of, storage_advice, training_pipelines, uses_of  # noqa: PLC0415 - starts threads
-        from pipeprof.query.engine import Engine  # noqa: PLC0415
-        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse  # noqa: PLC0415
-        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - its libraries start threads
         from pipeprof.record import store  # noqa: PLC0415
 
         run = open_run(path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.collect.probe.arguments import NAMES
 from pipeprof.collect.probe.describe import READERS
+from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.loader import STAGES
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def calls_of(op_type: str) -> frozenset[str]:
 
 def read_source(path: Path) -> str:
     """The text of a file, as it is written. Raises OSError, ValueError and PipeprofError."""
-    from pipeprof.record.plain_file import read_file  # noqa: PLC0415
-
     return read_file(path, MOST_BYTES).decode("utf-8")
 
 
