@@ -1,7 +1,7 @@
 """`pipeprof qualify`: how often the gate is wrong on this machine, and what it sees here at which cost.
 
 Real repetitions of one command, as it is and with its steps really slowed down, are dealt out again and again as the
-two sides of a session (draws.py), and each session is judged as `ab` would judge it.
+two sides of a session, and each session is judged as `ab` would judge it.
 
 Sessions drawn from a pool of real repetitions, as many as one likes. Pure, with the chance given.
 """
