@@ -26,7 +26,7 @@ from pipeprof.record.machine import machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.objects import without_secrets
 from pipeprof.record.run import MANIFEST
-from pipeprof.report.words.comparison import METRICS, because
+from pipeprof.report.words.comparison import because, position
 from pipeprof.verdict.gate.causes import stated_cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
 from pipeprof.verdict.gate.policy import differences
@@ -71,7 +71,7 @@ def history_of(
     all_series = []
     for name in sorted({entry.workload for entry in entries}):
         mine = [entry for entry in entries if entry.workload == name]
-        for metric in sorted(metrics(mine), key=_position):
+        for metric in sorted(metrics(mine), key=position):
             all_series += _all_series(name, metric, mine)
     return {
         "schema_version": SCHEMA_VERSION, "source": shown, "measurements": len(entries), "series": all_series,
@@ -222,12 +222,6 @@ def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[di
             "changes": [_change(change, before, here, measured, metric) for change, before in mine],
         })  # fmt: skip
     return all_series
-
-
-def _position(metric: str) -> tuple[int, str]:
-    """The metrics of every training first, in their usual order."""
-    order = list(METRICS)
-    return order.index(metric) if metric in order else len(order), metric
 
 
 def _has(entry: Entry, metric: str) -> bool:
