@@ -79,6 +79,15 @@ def test_what_a_kill_left_is_removed_and_nothing_beside_it(tmp_path):
     assert outside.is_dir()
 
 
+@pytest.mark.parametrize("kind", [TuneState, PoolState])
+def test_what_notes_its_machine_under_another_name_goes_on_from_a_file_without_the_rest(tmp_path, kind):
+    asked = {TuneState: {"tune": "t"}, PoolState: {"slow_downs": [0.1], "seed": 1}}[kind]
+    before = {"schema_version": 1, "command": ["train"], "machine": {"cpu_model": "one"}, **asked}
+    state = read(tmp_path, kind, before)
+    assert (state.fingerprint, state.starts) == ({"cpu_model": "one"}, 0)
+    assert msgspec.to_builtins(state).items() >= before.items()
+
+
 def test_the_commits_of_a_bisection_are_those_that_were_asked_for(tmp_path):
     """Their code is run."""
     fresh = Bisection(key="k", metric="m", command=[], commits=[Commit(revision=ONE, subject="s")])
