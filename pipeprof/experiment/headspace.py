@@ -156,13 +156,15 @@ def run_part(
         raise UsageError(
             f"`{part.op}` is the number of an operator of which run?", "name that run with --run, or the operator"
         )
-    words, target = list(command), None
+    words, targets = list(command), list[Target]()
     if part.run is not None:
         with signals_held():
-            words, target = _from_run(part, part.run, words)
+            from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - starts threads
+
+            words = words or recorded_command(open_run(part.run))
+            targets.append(target_of(part, described(part.run)))
     command_path(words)
     make_folder(folder)
-    targets: list[Target] = [] if target is None else [target]
 
     def probe_of(side: Side, done: Sequence[Measured]) -> ProbeOptions:
         if side == "a":
@@ -238,12 +240,6 @@ def part_notes(part: Mapping[str, Any]) -> list[Note]:
     """What the reader should know about the figure of a part, as codes."""
     outputs = part["outputs_per_step"]
     return [note("outputs_repeat"), *([] if outputs is None else [note("handed_out", outputs_per_step=outputs)])]
-
-
-def _from_run(part: Part, path: Path, words: list[str]) -> tuple[list[str], Target]:
-    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - starts threads
-
-    return words or recorded_command(open_run(path)), target_of(part, described(path))
 
 
 def _facts(part: Part, target: Target, runs: Sequence[Measured]) -> dict[str, Any]:
