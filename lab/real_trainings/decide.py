@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeprof.experiment.pairs.series import Ratio, ratio_of
+from pipeprof.experiment.pairs import Ratio, ratio_of
 
 WORTH = 1.05  # a pipeline limits whose removal makes the training that much faster
 ALONE = 1.02  # an operator's part in it that is believed

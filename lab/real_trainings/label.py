@@ -33,8 +33,7 @@ from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
 
 from pipeprof.errors import PipeprofError
-from pipeprof.experiment.headspace import training_iterators
-from pipeprof.experiment.part import COUNTING, can_be_alone, source_rows
+from pipeprof.experiment.headspace import COUNTING, can_be_alone, source_rows, training_iterators
 from pipeprof.experiment.runs import changed_probe, run_once
 from pipeprof.experiment.stages import described_pipelines
 

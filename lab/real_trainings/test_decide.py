@@ -10,7 +10,7 @@ from decide import decide, if_free, ratios
 from label import is_done, wanted
 from real_score import Said, contradicts, judged, kinds_of, report
 
-from pipeprof.experiment.pairs.series import Ratio
+from pipeprof.experiment.pairs import Ratio
 
 
 def ratio(low, high=None):

@@ -15,6 +15,7 @@ from pipeprof.cli.messages import say_named
 from pipeprof.cli.options import (
     COMMAND,
     FORMS,
+    POLICY,
     FiniteRange,
     LocalPath,
     budget_option,
@@ -39,15 +40,6 @@ def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[flo
     if not fractions or not 0 < fractions[0] <= fractions[-1] <= 1:
         raise click.BadParameter(f"`{text}`: expected shares above 0 and up to 1, for example 0.05,0.10")
     return tuple(fractions)
-
-
-_POLICY = click.option(
-    "--policy",
-    "policy_file",
-    metavar="FILE",
-    type=LocalPath(),
-    help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
-)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -145,7 +137,7 @@ def ab(
     show_default=True,
     help="Number of rounds of real runs.",
 )
-@_POLICY
+@POLICY
 @budget_option("Time limit for all runs", "that of the policy, or no limit")
 @folder_option("folder", "Folder of the runs.  [default: pipeprof-qualify-TIME]")
 @click.option("--seed", metavar="N", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
@@ -168,14 +160,14 @@ def qualify(
     false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.experiment.policy_file import find_policy
     from pipeprof.experiment.qualify.pool import Order
     from pipeprof.experiment.qualify.rates import exit_code, run_qualify
     from pipeprof.report import document, qualify_text
 
     if not command:
         raise UsageError("no command to run", "pipeprof qualify -- python train.py")
-    policy = load_policy(policy_file)
+    policy = find_policy(policy_file).policy
     order = Order(
         command, Path.cwd(), slow_downs, rounds, max(3, policy.least_reps), budget or policy.budget_s,
         seed,

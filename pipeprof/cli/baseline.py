@@ -9,7 +9,7 @@ import click
 
 from pipeprof import escape
 from pipeprof.cli.messages import say, say_named
-from pipeprof.cli.options import FORMS, complete_runs, format_option, report_file
+from pipeprof.cli.options import FORMS, ROOT, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
 
-_ROOT = click.option(
-    "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
-    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
-)  # fmt: skip
 _FORMAT = format_option(*FORMS)
 
 
@@ -40,7 +36,7 @@ def baseline() -> None:
 @baseline.command()
 @click.argument("source", metavar="RUN_OR_MEASURES", shell_complete=complete_runs)
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
-@_ROOT
+@ROOT
 @click.option("--append", is_flag=True, help="Add the repetitions to those that the baseline has of other jobs.")
 @click.option("--force", is_flag=True, help="Replace the baseline if there is one.")
 @click.option("--restart", is_flag=True, help="With --append: start over when the environment or the workload changed.")
@@ -99,7 +95,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 
 
 @baseline.command("list")
-@_ROOT
+@ROOT
 @_FORMAT
 @report_file()
 def list_all(root: str, form: str, output: Path | None) -> None:
@@ -124,7 +120,7 @@ def list_all(root: str, form: str, output: Path | None) -> None:
 @click.argument("source", metavar="[BASELINE|RUN]", required=False, shell_complete=complete_runs)
 @click.option("--workload", metavar="NAME", help="Name of the baseline; not needed when there is only one.")
 @click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
-@_ROOT
+@ROOT
 @click.option(
     "--history", "past", is_flag=True, help="Show past writes, changes of level, and the change since the last release."
 )
@@ -153,7 +149,7 @@ def show(
 
 
 @baseline.command()
-@_ROOT
+@ROOT
 @_FORMAT
 @report_file()
 def check(root: str, form: str, output: Path | None) -> None:
@@ -181,7 +177,7 @@ def check(root: str, form: str, output: Path | None) -> None:
 @baseline.command()
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
 @click.option("--machine", metavar="CLASS", help="Machine class.  [default: all of the workload]")
-@_ROOT
+@ROOT
 def drop(workload: str, machine: str | None, root: str) -> None:
     """Remove baselines of a workload together with their history.
 

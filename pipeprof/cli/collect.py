@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
-from pipeprof.cli.options import COMMAND, FiniteRange, LocalPath, redact_option
+from pipeprof.cli.options import COMMAND, TARGET, FiniteRange, LocalPath, redact_option
 from pipeprof.cli.push import free_place, upload_to
 from pipeprof.collect import LONGEST_MS
 from pipeprof.errors import PipeprofError, UsageError
@@ -39,10 +39,7 @@ LONGEST_S = 3600  # between two samples of CPU and memory
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option(
-    "-o", "--output", "target", metavar="FOLDER|URL", type=LocalPath(urls=True),
-    help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
-)  # fmt: skip
+@TARGET
 @click.option(
     "--reps", metavar="N", type=click.IntRange(1), default=1, show_default=True,
     help="Number of repetitions, each in fresh processes.",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from pipeprof.cli.options import LocalPath, complete_runs, format_option, report_file
+from pipeprof.cli.options import POLICY, complete_runs, format_option, report_file
 from pipeprof.cli.streams import StdoutClosed
 
 comparison_format = format_option("html", "markdown", "json", "junit")
@@ -18,13 +18,7 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 @click.command()
 @click.argument("base", type=str, shell_complete=complete_runs)
 @click.argument("new", type=str, shell_complete=complete_runs)
-@click.option(
-    "--policy",
-    "policy_file",
-    metavar="FILE",
-    type=LocalPath(),
-    help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
-)
+@POLICY
 @click.option(
     "--base-ref",
     metavar="REV",

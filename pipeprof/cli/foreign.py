@@ -7,16 +7,13 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.messages import progress_line, sum_up
-from pipeprof.cli.options import LocalPath, engine_option
+from pipeprof.cli.options import TARGET, LocalPath, engine_option
 from pipeprof.cli.push import free_place, upload_to
 
 
 @click.command("import")
 @click.argument("source", metavar="PATH", type=LocalPath())
-@click.option(
-    "-o", "--output", "target", metavar="FOLDER|URL", type=LocalPath(urls=True),
-    help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
-)  # fmt: skip
+@TARGET
 @click.option(
     "--kind",
     type=click.Choice(["ascend", "minddata", "megengine", "kineto", "dftracer", "rocprof", "xplane", "chrome"]),

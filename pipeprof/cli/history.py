@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pipeprof.cli.messages import progress_line
-from pipeprof.cli.options import FORMS, LocalPath, complete_files, format_option, refuse_empty, report_file
+from pipeprof.cli.options import FORMS, ROOT, LocalPath, complete_files, format_option, refuse_empty, report_file
 from pipeprof.errors import UsageError
 
 MOST_LOG = 1 << 24  # bytes of a weekly log
@@ -17,10 +17,7 @@ MOST_LOG = 1 << 24  # bytes of a weekly log
 
 @click.command()
 @click.argument("source", metavar="WORKLOAD|FOLDER|URL", shell_complete=complete_files)
-@click.option(
-    "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
-    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
-)  # fmt: skip
+@ROOT
 @click.option("--metric", "names", metavar="NAME", multiple=True, help="Only this metric; may be repeated.")
 @click.option("--alerts", is_flag=True, help="What became worse: commit, file, owner, and what was decided about it.")
 @click.option("--base-ref", metavar="REF", help="With --alerts: settings and decisions as this revision has them.")

@@ -105,6 +105,22 @@ def budget_seconds(_ctx: click.Context, _param: click.Parameter, text: str | Non
 
 
 TERMINAL, TABLE = "terminal", "table"
+POLICY = click.option(
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    type=LocalPath(),
+    help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
+)
+ROOT = click.option(
+    "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
+    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
+)  # fmt: skip
+TARGET = click.option(  # of `collect` and `import`
+    "-o", "--output", "target", metavar="FOLDER|URL", type=LocalPath(urls=True),
+    help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
+)  # fmt: skip
+
 FORMS = ("html", "markdown", "json")  # that every report has beside it
 
 

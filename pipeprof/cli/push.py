@@ -9,9 +9,9 @@ import click
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import progress_line, say, say_named
 from pipeprof.cli.options import RunPath, complete_runs
+from pipeprof.collect.launch import signals_held
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.escape import as_argument, shell_word
-from pipeprof.experiment.signals import signals_held
 from pipeprof.units import format_count
 
 

@@ -28,8 +28,8 @@ from pipeprof.verdict.speedup import MOST_PAIRS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeprof.experiment.pairs.series import Plan
-    from pipeprof.experiment.part import Part
+    from pipeprof.experiment.headspace import Part
+    from pipeprof.experiment.pairs import Plan
 
 WHATIF_PAIRS, HEADSPACE_PAIRS = 3, 2
 
@@ -187,7 +187,7 @@ def headspace(
     with a function) returns its first outputs again and again; with --up-to, nothing before it does any work, either.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import headspace, part
+    from pipeprof.experiment import headspace as room
     from pipeprof.report import document, speedup_text
 
     wanted = _part(op, up_to, run)
@@ -198,15 +198,15 @@ def headspace(
     folder = path or default_name("pipeprof-headspace-")
     plan = plan_of(least, most, budget, steps, HEADSPACE_PAIRS)
     if wanted is None:
-        content = headspace.run_headspace(command, plan, folder, say)
+        content = room.run_headspace(command, plan, folder, say)
     else:
-        content = part.run_part(wanted, command, plan, folder, say)
+        content = room.run_part(wanted, command, plan, folder, say)
     document.show(content, speedup_text.headspace, form)
 
 
 def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
     """The part of the pipeline that is meant; None for all of it."""
-    from pipeprof.experiment.part import Part
+    from pipeprof.experiment.headspace import Part
 
     if op is not None and up_to is not None:
         raise UsageError("--op and --up-to exclude each other", "choose one of them")
@@ -219,7 +219,7 @@ def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
 
 def plan_of(least: int | None, most: int | None, budget: float | None, steps: int | None, usual: int) -> Plan:
     """How many pairs to measure: what is not said follows from what is."""
-    from pipeprof.experiment.pairs.series import Plan
+    from pipeprof.experiment.pairs import Plan
 
     if least is not None and most is not None and most < least:
         raise UsageError(f"--pairs {least} is more than --max-pairs {most}", "give the least number with --pairs")

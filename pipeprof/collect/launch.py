@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -288,3 +288,13 @@ def _pass_on_leftovers(spool: Path) -> None:
                 sys.stderr.flush()
                 os.write(2, text)
             path.write_bytes(b"")
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold signals back. Threads that are started meanwhile never take them, so they go on reaching the launcher."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

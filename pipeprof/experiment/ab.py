@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.collect import fingerprint
-from pipeprof.experiment.arms import ArmWish, Workspace, arm_notes, checked_out, pair_hash, resolve_arms
+from pipeprof.experiment.arms import ArmWish, Workspace, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.confirmation import check_same, read_first
+from pipeprof.experiment.forecast import before
 from pipeprof.experiment.interleaved import Interleaved
-from pipeprof.experiment.journal import unconfirmed
-from pipeprof.experiment.repetition import Bench, refuse_orphans
-from pipeprof.experiment.session import load_session, locked, new_session, open_session
-from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.journal import session_folder
+from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.session import load_session, new_session, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,37 +65,27 @@ def run_ab(
     if wish.budget_s is not None:
         policy = msgspec.structs.replace(policy, budget_s=wish.budget_s)
     bench = bench or Bench()
-    with locked(folder):
+    with session_folder(folder, say):
         if wish.new_session and (earlier := load_session(folder)) is not None:
-            refuse_orphans(folder, unconfirmed(earlier.repetitions), bench.still_running)
+            earlier.interrupted(folder, bench.still_running)
         fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, rules_hash, wish.seed)
-        conditions = (fingerprint.machine(), fingerprint.job())
-        session = open_session(folder, fresh, conditions, replace=wish.new_session)
+        session = open_session(folder, fresh, replace=wish.new_session)
         if first is not None:
             check_same(first, session)
         say(f"session {session.session_id} in `{folder}`")
-        running = Interleaved(folder, session, arms, workspace, policy, bench, say)
-        running.notes += arm_notes(workspace, arms)
-        running.planted, running.workload = wish.planted, wish.workload
-        running.trust, running.patient, running.first = trust, wish.to_the_end, first
+        sides = {arm.name: arm for arm in arms}
+        running = Interleaved(folder, session, sides, workspace, wish, policy, bench, say, trust, first)
         if session.state == "finished":
             return running.result_again()
         running.recover()
         if running.stopped() is not None:
             return running.conclude()
         if not session.repetitions:
-            with signals_held():  # its libraries start threads
-                from pipeprof.experiment.forecast import before  # noqa: PLC0415
-
-                forecast = before(workspace.cwd, [arm.command for arm in arms], conditions[0], policy)
+            forecast = before(workspace.cwd, [arm.command for arm in arms], session.fingerprint, policy)
             say(forecast or "what can be found is said as soon as the noise is known")
-        try:
-            with checked_out(workspace, arms, folder) as folders:
-                running.start(folders)
-                return running.to_the_end()
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on from here")
-            raise
+        with checked_out(workspace, arms, folder) as folders:
+            running.start(folders)
+            return running.to_the_end()
 
 
 def policy_hash(policy: Policy) -> str:

@@ -18,7 +18,7 @@ from pipeprof.experiment.policy_file import find_policy
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.plain_file import read_file
-from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.words.comparison import position
 from pipeprof.verdict.gate.alerts import SHORT, Alert, Shift, alerts, counts, is_over
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def _text(path: Path) -> str:
 
 def alerts_of(history: Content, judged: Judged) -> Content:
     """The content of `pipeprof history --alerts --format json`, from that of `history_of`; the latest alert first."""
-    shifts = sorted(_shifts(history, judged.policy), key=_weight)
+    shifts = list(_shifts(history, judged.policy))
+    shifts.sort(key=lambda one: (len(one.places), position(one.metric)[0]))  # what says most goes first
     known = dict(judged.told) | {name: one.places for name, one in judged.decided.items() if one.places}
     known |= {name: () for name in judged.decided if name not in known}
     found = [_alert(one, history, judged) for one in alerts(shifts, known)]
@@ -158,12 +159,6 @@ def decide(content: Content, words: str, by: str | None, why: str | None, today:
     line = {"alert": name, "state": state, "by": by, "why": why, "on": today, "places": found[name]["commits"]}
     append(path, msgspec.convert(line, Decision))
     return path
-
-
-def _weight(shift: Shift) -> tuple[int, int]:
-    """What says most goes first: the fewest commits, then the usual order of metrics."""
-    order = list(METRICS)
-    return len(shift.places), order.index(shift.metric) if shift.metric in order else len(order)
 
 
 def _shifts(history: Content, policy: Policy) -> Iterable[Shift]:

@@ -168,11 +168,8 @@ def _repetitions(base: Measures, new: Measures, verdict: Verdict) -> list[dict[s
 
 def _curve(side: Measures) -> list[float]:
     """The steps of the repetition whose median step is in the middle of all; empty where none is known."""
-    medians = {rep: ns for rep, ns in side.values.get("step_time_median", {}).items() if rep in side.curves}
-    if not medians:
-        return []
-    ordered = sorted(medians, key=lambda rep: (medians[rep], rep))
-    return side.curves[ordered[(len(ordered) - 1) // 2]]
+    medians = [(ns, rep) for rep, ns in side.values.get("step_time_median", {}).items() if rep in side.curves]
+    return side.curves[median_low(medians)[1]] if medians else []
 
 
 def _refusal(differing: Sequence[Mapping[str, Any]]) -> str:

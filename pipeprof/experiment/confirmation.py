@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.plain_file import read_file
+from pipeprof.report.words import comparison, gate
+from pipeprof.verdict.gate.planned import confirmed, to_confirm
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 
 if TYPE_CHECKING:
@@ -92,10 +93,6 @@ def check_same(first: First, session: Session) -> None:
 
 def with_confirmation(content: Mapping[str, Any], policy: Policy, first: First | None) -> dict[str, Any]:
     """The result with what another runner is to confirm, or, with the result of a `first` one, has confirmed."""
-    with signals_held():  # their libraries start threads
-        from pipeprof.report.words import comparison, gate  # noqa: PLC0415
-        from pipeprof.verdict.gate.planned import confirmed, to_confirm  # noqa: PLC0415
-
     said = msgspec.convert(content, _Judged)
     verdict = said.as_verdict()
     if first is None or first.confirmation is None:

@@ -106,7 +106,8 @@ def _explain(path: Path, content: dict[str, Any]) -> None:
     for row in sorted(stages, key=lambda row: -row["op_id"]):
         cells = (format_ratio(row["output_ratio"]), format_ns(row["work_ns"]), row["workers"])
         print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_utilisation(row)):>13}")
-    _aside("utilisation: work per batch x batches per second / workers; the one nearest 100 % limits")
+    said = "utilisation: work per batch x batches per second / workers; the one nearest 100 % limits"
+    print(textwrap.fill(said, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6))
     print(f"\n$ pipeprof report {shell_word(str(path))}", flush=True)
     subprocess.run([*OURS, "report", str(path)], check=True)
 
@@ -129,14 +130,15 @@ def _label(row: dict[str, Any]) -> str:
 
 def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     before, after = _step(slow, "median_ns"), _step(fixed, "median_ns")
+    diagnoses = slow["diagnosis"], fixed["diagnosis"]
     rows = [
         ("", "slow", "fixed"),
         ("median step", format_ns(before), format_ns(after)),
         (
             "waiting for data, steady state",
-            *(format_ratio(side["diagnosis"]["data_wait_share"]) for side in (slow, fixed)),
+            *(format_ratio(one["data_wait_share"]) for one in diagnoses),
         ),
-        ("bottleneck of the pipeline", *(_bottleneck(side["diagnosis"]) for side in (slow, fixed))),
+        ("bottleneck of the pipeline", *(str(one["op_name"] or one["op_type"] or "none") for one in diagnoses)),
         ("work of the mask per batch", *_mask_work(slow, fixed)),
     ]
     for name, one, other in rows:
@@ -148,10 +150,6 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
         return True
     _say(f"The fix is not confirmed: a step did not get {percent(1 - FASTER)} shorter. The machine may be very busy.")
     return False
-
-
-def _bottleneck(diagnosis: dict[str, Any]) -> str:
-    return str(diagnosis["op_name"] or diagnosis["op_type"] or "none")
 
 
 def _mask_work(slow: dict[str, Any], fixed: dict[str, Any]) -> tuple[str, str]:
@@ -196,7 +194,3 @@ def _head(title: str) -> None:
 
 def _say(text: str) -> None:
     print("\n" + textwrap.fill(text, WIDTH), flush=True)
-
-
-def _aside(text: str) -> None:
-    print(textwrap.fill(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6))

@@ -13,7 +13,7 @@ import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
-from pipeprof.experiment.stored_history import TWICE, stored_entries
+from pipeprof.experiment.stored_history import Line, stored_entries, told
 from pipeprof.query.measure import measure
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import baseline, checksums
@@ -26,7 +26,7 @@ from pipeprof.record.machine import machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.objects import without_secrets
 from pipeprof.record.run import MANIFEST
-from pipeprof.report.words.comparison import METRICS, because
+from pipeprof.report.words.comparison import because, position
 from pipeprof.verdict.gate.causes import stated_cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
 from pipeprof.verdict.gate.policy import differences
@@ -34,6 +34,7 @@ from pipeprof.verdict.gate.policy import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipeprof.record.listing import Listed
     from pipeprof.record.run import Run
     from pipeprof.verdict.gate.changes import Change
 
@@ -70,7 +71,7 @@ def history_of(
     all_series = []
     for name in sorted({entry.workload for entry in entries}):
         mine = [entry for entry in entries if entry.workload == name]
-        for metric in sorted(metrics(mine), key=_position):
+        for metric in sorted(metrics(mine), key=position):
             all_series += _all_series(name, metric, mine)
     return {
         "schema_version": SCHEMA_VERSION, "source": shown, "measurements": len(entries), "series": all_series,
@@ -142,28 +143,23 @@ def _baselines_at(source: str) -> list[str]:
 
 def _of_runs(folder: Path, say: Callable[[str], None], *, recover: bool) -> tuple[list[Entry], list[dict[str, str]]]:
     """Every run of a folder as a line of a history. One that cannot be read, or a copy, is told, not passed over."""
-    entries, left_out = [], []
-    seen: set[str] = set()
+    lines = []
     listed = sorted(runs_in(folder, linked=recover), key=lambda one: one.began)
     for number, one in enumerate(listed, 1):
         say(f"{number} of {len(listed)}")
-        if one.run is None:
-            left_out.append({"path": str(one.path), "problem": one.problem})
-            continue
-        if not recover and not one.run.is_settled():
-            left_out.append({"path": str(one.path), "problem": _NOT_WHOLE})
-            continue
-        try:
-            entry = _measured(one.run)
-        except PipeprofError as error:
-            left_out.append({"path": str(one.path), "problem": error.message})
-            continue
-        if one.run.manifest.run_id in seen:
-            left_out.append({"path": str(one.path), "problem": TWICE})
-            continue
-        seen.add(one.run.manifest.run_id)
-        entries.append(entry)
-    return entries, left_out
+        lines.append((str(one.path), _line(one, recover=recover)))
+    return told(lines)
+
+
+def _line(one: Listed, *, recover: bool) -> Line:
+    if one.run is None:
+        return Line(problem=one.problem)
+    if not recover and not one.run.is_settled():
+        return Line(problem=_NOT_WHOLE)
+    try:
+        return Line(_measured(one.run), run_id=one.run.manifest.run_id)
+    except PipeprofError as error:
+        return Line(problem=error.message)
 
 
 def _measured(run: Run) -> Entry:
@@ -226,12 +222,6 @@ def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[di
             "changes": [_change(change, before, here, measured, metric) for change, before in mine],
         })  # fmt: skip
     return all_series
-
-
-def _position(metric: str) -> tuple[int, str]:
-    """The metrics of every training first, in their usual order."""
-    order = list(METRICS)
-    return order.index(metric) if metric in order else len(order), metric
 
 
 def _has(entry: Entry, metric: str) -> bool:

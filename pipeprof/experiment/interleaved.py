@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from math import fsum
 from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import MeasureError, RunError, WorkloadError
-from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, check_unchanged, variables
+from pipeprof.experiment.arms import NAMES, Arm, Name, Workspace, arm_notes, check_unchanged, variables
 from pipeprof.experiment.confirmation import First, with_confirmation
-from pipeprof.experiment.journal import incomplete, unconfirmed
-from pipeprof.experiment.repetition import refuse_orphans
+from pipeprof.experiment.forecast import forecast_words, within_plan
+from pipeprof.experiment.repetition import as_side
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
-from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.report.words.experiments import noted, sentence
 from pipeprof.units import format_ns
@@ -26,12 +25,14 @@ from pipeprof.verdict.gate.planned import least_planned, planned_looks
 from pipeprof.verdict.gate.result import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pipeprof.experiment.ab import AbWish
     from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
     from pipeprof.experiment.session import Entry, Stopped
+    from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Note
@@ -41,38 +42,36 @@ SOFTWARE = ("python", "mindspore", "numpy", "device", "mode", "ranks")
 STEP = "step_time_median"
 
 
+@dataclass
 class Interleaved:
-    """Both arms of one session, in turn. The session's file is up to date whenever something takes time."""
+    """Both arms of one session, in turn. The session's file is up to date whenever something takes time.
 
-    def __init__(
-        self,
-        folder: Path,
-        session: Session,
-        arms: Sequence[Arm],
-        workspace: Workspace,
-        policy: Policy,
-        bench: Bench,
-        say: Callable[[str], None],
-    ) -> None:
-        self.folder, self.session, self.workspace, self.policy = folder, session, workspace, policy
-        self.arms: dict[Name, Arm] = {arm.name: arm for arm in arms}
-        self.bench, self.say = bench, say
-        self.notes: list[Note] = []
-        self.trust: Mapping[str, Any] | None = None
-        self.budget_note: Note | None = None
-        self.cold = [planned(session.first, position) for position in (0, 1)]
-        self.folders: Mapping[Name, Path] = {}
-        self.measured: dict[str, Measures] = {}
-        self.plan: tuple[Look, ...] = ()
-        self.patient, self.workload = False, ""
-        self.planted: float | None = None
-        self.first: First | None = None
-        self.judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
+    `trust`: what it is judged by. `first`: the result of another runner, which this one confirms or not.
+    """
+
+    folder: Path
+    session: Session
+    arms: Mapping[Name, Arm]
+    workspace: Workspace
+    wish: AbWish
+    policy: Policy
+    bench: Bench
+    say: Callable[[str], None]
+    trust: Mapping[str, Any] | None = None
+    first: First | None = None
+    folders: Mapping[Name, Path] = field(default_factory=dict)
+    cold: list[Name] = field(init=False)
+    measured: dict[str, Measures] = field(default_factory=dict)
+    plan: tuple[Look, ...] = ()
+    judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
+    budget_note: Note | None = None
+
+    def __post_init__(self) -> None:
+        self.cold = [planned(self.session.first, position) for position in (0, 1)]
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        refuse_orphans(self.folder, unconfirmed(self.session.repetitions), self.bench.still_running)
-        for entry in incomplete(self.folder, self.session.repetitions):
+        for entry in self.session.throw_away(self.folder, self.bench.still_running):
             self.session.repetitions.remove(entry)
 
     def start(self, folders: Mapping[Name, Path]) -> None:
@@ -111,7 +110,7 @@ class Interleaved:
         content = self.judge()
         session.looks = [look for look in self.plan if look.reps <= pairs]
         if content["next_look"]:
-            given_up = content.get("hopeless") and not self.patient
+            given_up = content.get("hopeless") and not self.wish.to_the_end
             return "hopeless" if given_up else None
         if content["verdict"] != "inconclusive":
             return "decided"
@@ -135,10 +134,7 @@ class Interleaved:
         """Say what the checks up to the `last` one can find at the noise that was seen so far."""
         forecast = self.forecast(last)
         if forecast is not None:
-            with signals_held():
-                from pipeprof.experiment.forecast import forecast_words  # noqa: PLC0415
-
-                self.say(f"at the noise so far, {forecast_words(forecast, self.policy.budget_s)}")
+            self.say(f"at the noise so far, {forecast_words(forecast, self.policy.budget_s)}")
 
     def forecast(self, last: int) -> Facts | None:
         """The least slow-down that `last` repetitions per side find by the spread so far; None while it has none."""
@@ -147,10 +143,7 @@ class Interleaved:
             return None
         spread = math.sqrt(mean(variance(map(math.log, side)) for side in sides))
         level = min(fsum(side) / len(side) for side in sides)
-        with signals_held():  # its libraries start threads
-            from pipeprof.experiment.forecast import within_plan  # noqa: PLC0415
-
-            return within_plan(spread, level, last, self.policy)
+        return within_plan(spread, level, last, self.policy)
 
     def _steps(self, arm: Name) -> list[float]:
         entries = self.session.counted(arm)[: self.session.pairs]
@@ -168,8 +161,9 @@ class Interleaved:
         if self.judged is None or self.judged[0] != (pairs, plan):
             own = [f"environment.{name}" for arm in self.arms.values() for name in arm.env]
             ignored = tuple(dict.fromkeys([*self.policy.ignore_fingerprint, *SOFTWARE, *own]))
+            called = self.wish.workload
             accepted = tuple(  # the sides only know the name of the script
-                msgspec.structs.replace(one, workload="*") if self.workload and one.workload == self.workload else one
+                msgspec.structs.replace(one, workload="*") if called and one.workload == called else one
                 for one in self.policy.acknowledge
             )
             policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored, acknowledge=accepted)
@@ -189,12 +183,15 @@ class Interleaved:
         if session.stopped in ("decided", "looks", "budget"):
             session.state = "finished"  # all alpha is used, or all is said
         content = self.judge()
-        own = noted([*self.notes, *session_notes(session), *self._why_stopped()])
+        of_arms = arm_notes(self.workspace, list(self.arms.values()))
+        own = noted([*of_arms, *session_notes(session), *self._why_stopped()])
+        plan = self.plan or planned_looks(self.policy, session.looks, None)
+        planned = {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
         content = content | {
             "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
             "note_facts": [*content["note_facts"], *own["note_facts"]],
-            "workload": self.workload or content.get("workload", ""),
-            "session": about(session, self.folder) | {"plan": self._planned()},
+            "workload": self.wish.workload or content.get("workload", ""),
+            "session": about(session, self.folder) | {"plan": planned},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         if self.policy.confirm:
@@ -226,11 +223,6 @@ class Interleaved:
             return [note("session_hopeless", runs=session.pairs, last=self.plan[-1].reps)]
         return []
 
-    def _planned(self) -> dict[str, Any]:
-        """The looks with their alpha, and what the last one was expected to find."""
-        plan = self.plan or planned_looks(self.policy, self.session.looks, None)
-        return {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
-
     def _next_look(self) -> int:
         most = self._affordable()
         most = None if most is None else max(most, least_planned(self.policy))
@@ -247,7 +239,7 @@ class Interleaved:
         began, cpu = self.bench.now(), self.bench.cpu()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
-            slower = self.planted if arm == "new" else None
+            slower = self.wish.planted if arm == "new" else None
             self.bench.run(chosen.command, variables(self.workspace, chosen, workdir), workdir, path, slower)
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
@@ -294,16 +286,9 @@ class Interleaved:
 
     def _side(self, arm: Name, pairs: int) -> Measures:
         """The first `pairs` counted repetitions of an arm, ordered over both. Raises MeasureError when they differ."""
-        parts = []
-        for entry in self.session.counted(arm)[:pairs]:
-            part = self._measured(entry.name)
-            job = self.session.job or self.session.session_id  # both sides in one, or the session was refused
-            reps = {number: Repetition(order=entry.order, job=job) for number in part.reps}
-            parts.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
-        try:
-            return merged(parts, self.arms[arm].label)
-        except ValueError as error:
-            raise MeasureError(f"the runs of `{arm}` cannot be put together: {error}") from error
+        parts = [(entry.order, self._measured(entry.name)) for entry in self.session.counted(arm)[:pairs]]
+        job = self.session.job or self.session.session_id  # both sides in one, or the session was refused
+        return as_side(parts, job, self.arms[arm].label, f"the runs of `{arm}`")
 
 
 def stolen_share(before: tuple[float, float], after: tuple[float, float]) -> float | None:

@@ -19,7 +19,7 @@ from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.policy import Policy, read_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
 OWN, PROJECT = "pipeprof.toml", "pyproject.toml"
 SECTION = "gate"
@@ -41,11 +41,6 @@ class FoundPolicy:
     path: str | None = None
     revision: str | None = None
     changed: bool = False
-
-
-def load_policy(path: Path | None) -> Policy:
-    """The settings of `find_policy` without a revision."""
-    return find_policy(path).policy
 
 
 def find_policy(path: Path | None, revision: str | None = None) -> FoundPolicy:
@@ -112,17 +107,12 @@ def _nearest(
     repository: Repository, path: PurePosixPath | None, read: Callable[[PurePosixPath], bytes | None], where: str
 ) -> tuple[PurePosixPath, dict[str, Any]] | None:
     """The first file that has settings, and their table."""
-    return next(_tables(candidates(repository, path), read, where), None)
-
-
-def _tables(
-    names: Iterable[PurePosixPath], read: Callable[[PurePosixPath], bytes | None], where: str
-) -> Iterator[tuple[PurePosixPath, dict[str, Any]]]:
-    for name in names:
+    for name in candidates(repository, path):
         data = read(name)
         table = _table(data, name.name, f"`{name}` of {where}") if data is not None else None
         if table is not None:
-            yield name, table
+            return name, table
+    return None
 
 
 def is_tracked(repository: Repository, path: PurePosixPath) -> bool:

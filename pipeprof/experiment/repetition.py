@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from msgspec.structs import replace as replace_fields
 
-from pipeprof.collect.launch import ProbeOptions
-from pipeprof.errors import MeasureError, RunError, UsageError
-from pipeprof.experiment.signals import signals_held
+from pipeprof.collect.launch import ProbeOptions, signals_held
+from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.record.lock import processes_alive
+from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.note import note
+from pipeprof.record.run import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
@@ -91,21 +94,21 @@ class Bench(Clocks):
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet."""
-        from pipeprof.record.lock import processes_alive  # noqa: PLC0415
-        from pipeprof.record.run import load  # noqa: PLC0415
-
         try:
             return list(processes_alive(load(path)))
         except RunError:
             return []  # it was killed before there was a manifest
 
 
-def refuse_orphans(folder: Path, names: Iterable[str], still_running: Callable[[Path], Sequence[int]]) -> None:
-    """Raises UsageError when a process of one of these interrupted repetitions has not ended yet."""
-    for name in names:
-        alive = still_running(folder / name)
-        if alive:
-            raise UsageError(
-                f"process {alive[0]} of the interrupted repetition `{name}` is still running",
-                "wait until it has ended, or end it",
-            )
+def as_side(parts: Iterable[tuple[int, Measures]], job: str, label: str, what: str) -> Measures:
+    """Repetitions, each with its place in time, as one side of a comparison. Raises MeasureError when they differ."""
+    placed = [
+        replace_fields(
+            part, reps={rep: Repetition(order=order, job=job) for rep in part.reps}, kind="session", interleaved=True
+        )
+        for order, part in parts
+    ]
+    try:
+        return merged(placed, label)
+    except ValueError as error:
+        raise MeasureError(f"{what} cannot be put together: {error}") from error

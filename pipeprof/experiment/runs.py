@@ -8,11 +8,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs.facts import plan_line, standing_line
-from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, starts_of, steady_rate
-from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.pairs import (
+    LEAST_STEPS,
+    Rate,
+    Side,
+    plan_line,
+    rates_of_parts,
+    sides,
+    standing_line,
+    starts_of,
+    steady_rate,
+)
 from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.plain_file import replacing
 from pipeprof.record.text import printable_all
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.pairs.series import Plan, Stopped
+    from pipeprof.experiment.pairs import Plan, Stopped
     from pipeprof.read.spool.process import Process
     from pipeprof.verdict.speedup import Answer, Band
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import secrets
@@ -13,29 +12,18 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
-from pipeprof.experiment.journal import (
-    LOCK,
-    SESSION,
-    Conditions,
-    Journal,
-    Repetition,
-    alone,
-    refuse_links,
-    saved,
-    spent,
-)
+from pipeprof.experiment.journal import HISTORY, SESSION, Repeated, Repetition, saved
 from pipeprof.record.document import BAD_JSON, MOST_BYTES, FileName
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import utc_now
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-RESULT, HISTORY, EARLIER = "compare.json", "history.jsonl", "earlier-"
-IGNORE = ".gitignore"
+RESULT, EARLIER = "compare.json", "earlier-"
 
 State = Literal["running", "discarded", "disturbed", "counted", "failed"]
 STOLEN = 0.02  # of the CPU time that was wanted: what a hypervisor may take before a repetition is made again
@@ -68,7 +56,7 @@ class Replaced(msgspec.Struct, kw_only=True):
     moved_to: FileName
 
 
-class Session(Journal, kw_only=True):
+class Session(Repeated[Entry], kw_only=True):
     """What `session.json` holds. `pair` is the hash of what is compared, `history` the sessions of it before this one.
 
     `stopped`: decided | looks | budget | hopeless, and why in `notes`; None while it goes on. `looks`: those that were
@@ -83,7 +71,6 @@ class Session(Journal, kw_only=True):
     first: Name
     arms: dict[str, dict[str, Any]]
     policy: str
-    repetitions: list[Entry] = []
     looks: list[Look] = []
     failures: list[str] = []
     notes: list[str] = []
@@ -123,11 +110,6 @@ class Session(Journal, kw_only=True):
                 return median(seconds)
         return None
 
-    @property
-    def spent(self) -> float:
-        """Seconds that all repetitions took, discarded and failed ones too."""
-        return spent(self.repetitions)
-
     def seconds_to(self, look: int) -> float | None:
         """Expected seconds until both arms have `look` counted repetitions; None while an arm's pace is not known."""
         paces = {arm: self.pace(arm) for arm in NAMES}
@@ -152,9 +134,7 @@ class Session(Journal, kw_only=True):
         """A new repetition, about to start. Its name is `base-000`, `base-001`, ..."""
         number = sum(entry.arm == arm for entry in self.repetitions)
         order = max((entry.order for entry in self.repetitions), default=-1) + 1
-        entry = Entry(name=f"{arm}-{number:03d}", arm=arm, order=order)
-        self.repetitions.append(entry)
-        return entry
+        return self.entered(Entry(name=f"{arm}-{number:03d}", arm=arm, order=order))
 
 
 def planned(first: Name, position: int) -> Name:
@@ -173,14 +153,12 @@ def new_session(pair: str, arms: Mapping[str, dict[str, Any]], policy: str, seed
     )  # fmt: skip
 
 
-def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replace: bool = False) -> Session:
+def open_session(folder: Path, fresh: Session, *, replace: bool = False) -> Session:
     """The session in `folder`, or `fresh` when there is none yet, or when `replace` moves an earlier one away.
 
-    `conditions`: fingerprint and job of here and now. Raises UsageError for a folder that holds something else,
-    RunError for a damaged or newer file (session or history), MeasureError for a session that another machine or job
-    began, or that cannot be moved away.
+    Raises UsageError for a folder that holds another comparison, RunError for a damaged or newer file (session or
+    history), MeasureError for a session that another machine or job began, or that cannot be moved away.
     """
-    _make_folder(folder)
     earlier = load_session(folder)
     if earlier is not None and earlier.pair != fresh.pair:
         raise UsageError(
@@ -190,7 +168,7 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
     if earlier is not None and not replace:
         hint = "times of two machines or jobs cannot be compared; start over with --new-session"
         in_a_job = earlier.state == "open" and bool(earlier.repetitions)
-        earlier.refuse_elsewhere(f"the session in `{folder}`", conditions, hint, in_a_job=in_a_job)
+        earlier.refuse_elsewhere(f"the session in `{folder}`", hint, in_a_job=in_a_job)
         return earlier
     if earlier is not None:
         try:
@@ -198,40 +176,13 @@ def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replac
         except OSError as error:
             raise MeasureError(f"cannot move the session in `{folder}`: {error.strerror}", "free some space") from error
     fresh.history = _replaced(folder)
-    fresh.begin(folder, conditions)
+    fresh.begin(folder)
     return fresh
 
 
 def load_session(folder: Path) -> Session | None:
     """The session of a folder; None when it has none. Raises RunError for one that cannot be read."""
     return saved(folder, Session, SCHEMA_VERSION, "session", "start over in another folder with -o")
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The folder of a session, which is made, for this process alone. Raises UsageError when another one runs it."""
-    _make_folder(folder)
-    with alone(folder):
-        yield
-
-
-def _make_folder(folder: Path) -> None:
-    """The folder, invisible to git. Raises UsageError when it holds something else than a session."""
-    refuse_links(folder)
-    try:
-        if folder.exists() and (not folder.is_dir() or not _is_ours(folder)):
-            raise UsageError(f"`{folder}` exists and holds no session", "give another folder with -o")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / IGNORE).write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write `{folder}`: {error.strerror}", "choose another folder with -o") from error
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is empty, or as a session leaves it: nothing of the user's is ever written over."""
-    names = {path.name for path in folder.iterdir()}
-    ignored = not names or (IGNORE in names and read_file(folder / IGNORE, 1 << 16) in (b"*\n", b""))
-    return ignored and (bool(names & {SESSION, HISTORY}) or names <= {IGNORE, LOCK})
 
 
 def _difference(earlier: Session, fresh: Session) -> str:

@@ -15,7 +15,7 @@ from pipeprof.record.objects import StorageError, without_secrets
 from pipeprof.record.run_objects import copied, holds_baselines_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pipeprof.record.object_runs import Stored
     from pipeprof.record.objects import Objects
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TWICE = "the same run is there twice, and counts once"
 
 
-class _Line(msgspec.Struct):
+class Line(msgspec.Struct):
     """What a run measured, or why that cannot be said; `run_id` tells a run that is there twice."""
 
     entry: Entry | None = None
@@ -46,29 +46,33 @@ def stored_entries(url: str, say: Callable[[str], None]) -> tuple[list[Entry], l
         return None
     if not runs:
         return None
-    lines = each_run(url, runs, _line, _Line, what="measured", readers=1, progress=say)
-    entries, left_out, seen = [], [], set()
-    for one, line in zip(runs, lines, strict=True):
-        if line.entry is not None and line.run_id in seen:
-            line = _Line(problem=TWICE)  # noqa: PLW2901
-        if line.entry is None:
-            left_out.append({"path": without_secrets(one.url), "problem": line.problem})
-            continue
-        seen.add(line.run_id)
-        entries.append(line.entry)
+    lines = each_run(url, runs, _line, Line, what="measured", readers=1, progress=say)
+    entries, left_out = told((without_secrets(one.url), line) for one, line in zip(runs, lines, strict=True))
     return sorted(entries, key=lambda entry: entry.created_at or ""), left_out
 
 
-def _line(_root: Objects, one: Stored) -> tuple[_Line, bool]:
+def told(lines: Iterable[tuple[str, Line]]) -> tuple[list[Entry], list[dict[str, str]]]:
+    """The measurements by their places, and those that are left out; a run that is there twice counts once."""
+    entries, left_out, seen = [], [], set()
+    for path, line in lines:
+        if line.entry is None or line.run_id in seen:
+            left_out.append({"path": path, "problem": line.problem if line.entry is None else TWICE})
+            continue
+        seen.add(line.run_id)
+        entries.append(line.entry)
+    return entries, left_out
+
+
+def _line(_root: Objects, one: Stored) -> tuple[Line, bool]:
     if one.problem:
-        return _Line(problem=one.problem), one.problem != HALF
+        return Line(problem=one.problem), one.problem != HALF
     try:
         with copied(one.url) as run:
             measures = measure(run)
     except PipeprofError as error:
         if isinstance(error, StorageError) and error.passes:
             raise
-        return _Line(problem=error.message), False
+        return Line(problem=error.message), False
     measures = msgspec.structs.replace(measures, label=without_secrets(one.url))
     entry = entry_of(measures, machine_class(measures.fingerprint), None, None)
-    return _Line(entry, run_id=run.manifest.run_id), True
+    return Line(entry, run_id=run.manifest.run_id), True

@@ -9,26 +9,29 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import UsageError, WorkloadError
-from pipeprof.experiment.signals import signals_held
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pipeprof.read.spool.process import Process
     from pipeprof.record.run import Run
 
 HOST_INTERVAL_S = 1.0
 GRACE_S = 10.0  # from the request to end to the end
+MEMORY_EVERY_S = 0.2
+# What files fill is left out: the kernel drops it when memory is short, and a library that other jobs on the machine
+# have loaded as well would weigh less the more of them there are.
+_OWN = re.compile(r"^(?:Pss_Anon|Pss_Shmem|SwapPss): +(\d+) kB$", re.MULTILINE)
 _LAST_BYTES, _LAST_LINES = 1 << 16, 40
 _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 _REFERS = "Refer to 'Dataset Pipeline Error Message'"
@@ -55,7 +58,7 @@ class Trial:
     @property
     def log(self) -> Path:
         """What the command says."""
-        return log_of(self.path)
+        return self.path.with_name(f"{self.path.name}.log")
 
     def failed(self, message: str) -> WorkloadError:
         """The error of a command that did not do what it should."""
@@ -68,11 +71,6 @@ class Ended(NamedTuple):
     run: Run
     processes: Sequence[Process]
     failure: str
-
-
-def log_of(path: Path) -> Path:
-    """Where the output of a run's command is."""
-    return path.with_name(f"{path.name}.log")
 
 
 def run_trial(trial: Trial, *, processes: bool = False) -> Ended:
@@ -198,3 +196,39 @@ def end_all(*, kill: bool) -> None:
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             process.kill() if kill else process.terminate()
+
+
+@dataclass
+class Peak:
+    """Bytes so far: of all processes together, pages that several of them share counted once, without files (PSS)."""
+
+    bytes: float = 0.0
+
+
+@contextlib.contextmanager
+def watched_memory() -> Iterator[Peak]:
+    """What the descendants of this process hold is read five times a second, until the end of the block."""
+    peak, ended = Peak(), threading.Event()
+
+    def watch() -> None:
+        own = psutil.Process()
+        while not ended.wait(MEMORY_EVERY_S):
+            peak.bytes = max(peak.bytes, sum(map(_held, own.children(recursive=True))))
+
+    with signals_held():
+        thread = threading.Thread(target=watch, name="peak memory", daemon=True)
+        thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _held(process: psutil.Process) -> int:
+    """Bytes that a process holds; 0 for one that ends just now."""
+    with contextlib.suppress(psutil.Error, OSError):
+        parts = _OWN.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii"))
+        # Linux before 5.4 does not tell files from the rest
+        return sum(map(int, parts)) * 1024 if len(parts) > 1 else int(process.memory_full_info().pss)
+    return 0

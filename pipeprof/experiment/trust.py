@@ -110,22 +110,13 @@ def edits_of(change: Change, settings: FoundPolicy) -> list[Edit]:
     files = change.repository.changed(change.base, change.new)
     edits = [*_policy_edits(change, settings, files), *_baseline_edits(change, files)]
     actions = _local_actions(change)
-    edits += [
-        Edit(kind="alerts", path=ALERTS, change=_word(letter))
-        for path, letter in files.items()
-        if path == PurePosixPath(ALERTS)
-    ]
-    edits += [
-        Edit(kind="ci", path=printable(str(path)), change=_word(letter))
-        for path, letter in files.items()
-        if _is_ci(path) or not actions.isdisjoint((path, *path.parents))
-    ]
     named = {change.repository.inside(Path(word)) for word in _named_by(change.command)}
-    edits += [
-        Edit(kind="workload", path=printable(str(path)), change=_word(letter))
-        for path, letter in files.items()
-        if path in named
-    ]
+    for path, letter in files.items():
+        is_ci = _is_ci(path) or not actions.isdisjoint((path, *path.parents))
+        kinds: dict[Kind, bool] = {"alerts": path == PurePosixPath(ALERTS), "ci": is_ci, "workload": path in named}
+        edits += [
+            Edit(kind=kind, path=printable(str(path)), change=_word(letter)) for kind, is_one in kinds.items() if is_one
+        ]
     return sorted(edits, key=lambda edit: (KINDS.index(edit.kind), edit.path))
 
 

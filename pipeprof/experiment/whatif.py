@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect.launch import command_path
+from pipeprof.collect.launch import command_path, signals_held
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs import measured_facts
 from pipeprof.experiment.runs import Measured, changed_probe, kept_nothing, make_folder, measure_pairs, write_json
-from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.stages import find_op, loop_of, storage_advice, training_pipelines, uses_of
+from pipeprof.query.engine import Engine
+from pipeprof.query.rows import StorageUse
 from pipeprof.record.machine import host_name
 from pipeprof.record.trials import trials_of
 from pipeprof.report.words import speedup
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs.series import Plan, Side
+    from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.record.run import Run
     from pipeprof.verdict.storage import CachePoint
@@ -123,16 +125,7 @@ def verdict(measured: Mapping[str, Any]) -> str:
 
 
 def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
-    from pipeprof.experiment.stages import (  # noqa: PLC0415 - starts threads
-        find_op,
-        loop_of,
-        storage_advice,
-        training_pipelines,
-        uses_of,
-    )
-    from pipeprof.query.engine import Engine  # noqa: PLC0415
-    from pipeprof.query.rows import StorageUse  # noqa: PLC0415
-    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - its libraries start threads
 
     run = open_run(path)
     with Engine.open(run) as engine:

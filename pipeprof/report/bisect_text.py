@@ -46,7 +46,8 @@ def _sentences(content: Row) -> Iterator[str]:
             yield f"{sides['before']} runs before it against {sides['after']} after it: {content['headline']}"
     made, over = format_count(content["runs"], "run"), format_count(content["commits"], "commit")
     ends = " to ".join(content[end]["revision"][:SHORT] for end in ("good", "bad"))
-    yield f"{made} over {over}, {ends}, {_minutes(content)}"
+    took = f"{content['session']['seconds'] / 60:.1f} minutes, in `{content['session']['folder']}`"
+    yield f"{made} over {over}, {ends}, {took}"
     if content["stopped"] == "budget":
         yield "the budget ended before it was decided: the same command with more --budget or --most-runs goes on"
     for one in content["cannot_be_measured"]:
@@ -77,7 +78,3 @@ def _named(one: Row) -> str:
 def _share(number: float) -> str:
     """A probability; never 100 %, for it is not."""
     return "more than 99.9 %" if number > 0.999 else "less than 0.1 %" if number < 0.001 else format_ratio(number)
-
-
-def _minutes(content: Row) -> str:
-    return f"{content['session']['seconds'] / 60:.1f} minutes, in `{content['session']['folder']}`"

@@ -134,7 +134,7 @@ def document(content: Content, written: Sequence[str] = (), folder: str = "") ->
         _permuting(content),
         _not_worth(content),
     ]
-    by_hand = _for_speed(content)
+    by_hand = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}  # all of it is for speed
     draws = any(one.batches in ("random", "not_reproducible", "other") for one in trials_of(content))
     sections.append(_by_hand(by_hand, ended_early=bool(content.get("stop_after")), draws=draws))
     sections += [mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
@@ -292,12 +292,11 @@ def _needs(content: Content) -> str:
     final, goal = content["final"], content["goal"]
     if goal not in NEEDS or not final["need_a"]:
         return ""
-    shown = format_bytes if goal == "memory" else _cpu
-    return f", {NEEDS[goal]} {shown(_mean(final['need_a']))} -> {shown(_mean(final['need_b']))}"
-
-
-def _cpu(seconds: float) -> str:
-    return format_ns(seconds * NS_PER_S)
+    before, after = (
+        format_bytes(mean) if goal == "memory" else format_ns(mean * NS_PER_S)
+        for mean in (_mean(final["need_a"]), _mean(final["need_b"]))
+    )
+    return f", {NEEDS[goal]} {before} -> {after}"
 
 
 def _rates(final: Mapping[str, Any]) -> str:
@@ -413,11 +412,6 @@ def _not_worth(content: Content) -> Section:
     lines += [f"and {more} more: --format json"] if more > 0 else []
     least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"
     return Section(f"Not tried: predicted to {least}", notes=lines)
-
-
-def _for_speed(content: Content) -> Content:
-    """What the last recording says of changes by hand: all of them are for speed."""
-    return content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
 
 
 def _by_hand(seen: Content, *, ended_early: bool, draws: bool) -> Section:

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.collect import fingerprint
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, UsageError, WorkloadError
 from pipeprof.experiment.arms import Arm, Workspace, checked_out, revision_of, variables
-from pipeprof.experiment.bisect.state import Bisection, Commit, new_bisection, open_bisection
+from pipeprof.experiment.bisect.state import Bisection, Commit, open_bisection
 from pipeprof.experiment.compare import compare_sides
-from pipeprof.experiment.journal import incomplete
-from pipeprof.experiment.repetition import Bench, refuse_orphans
+from pipeprof.experiment.journal import session_folder
+from pipeprof.experiment.repetition import Bench, as_side
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_or_none, git_text
-from pipeprof.record.measures import Repetition, merged
 from pipeprof.record.plain_file import remove
 from pipeprof.report.words.comparison import because
 from pipeprof.units import percent
@@ -81,18 +79,13 @@ def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None
     asked = [[one.revision for one in commits], list(wish.command), wish.metric, str(workspace.cwd), __version__]
     key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
     folder = workspace.cwd / (wish.folder or f"pipeprof-bisect-{key}")
-    with locked(folder):
-        fresh = new_bisection(key, wish.metric, wish.command, commits)
-        state = open_bisection(folder, fresh, (fingerprint.machine(), fingerprint.job()))
+    with session_folder(folder, say):
+        fresh = Bisection(key=key, metric=wish.metric, command=without_secrets(wish.command), commits=commits)
+        state = open_bisection(folder, fresh)
         ends = [f"{one.revision[:10]} (`{name}`)" for one, name in ((commits[0], wish.good), (commits[-1], wish.bad))]
         say(f"{len(commits) - 1} commits after the good one, {ends[0]}, up to {ends[1]}, in `{folder}`")
         running = _Running(folder, state, workspace, wish, bench or Bench(), say)
-        try:
-            stopped = running.to_the_end()
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on from here")
-            raise
-        content = result(state, stopped, running.measured)
+        content = result(state, running.to_the_end(), running.measured)
         content["session"]["folder"] = str(folder)
         write_json(folder / RESULT, content)
         return content
@@ -147,11 +140,9 @@ class _Running:
 
     def to_the_end(self) -> str:
         """Add repetitions; why there are no more: found | no_change | budget."""
-        unconfirmed = [run.name for run in self.state.runs if run.state == "running"]
-        refuse_orphans(self.folder, unconfirmed, self.bench.still_running)
-        for run in incomplete(self.folder, self.state.runs):
-            self.state.runs.remove(run)
-        for run in self.state.runs:
+        for run in self.state.throw_away(self.folder, self.bench.still_running):
+            self.state.repetitions.remove(run)
+        for run in self.state.repetitions:
             if run.state == "counted":
                 self._remember(run.commit, self.folder / run.name)
         cold = True
@@ -183,7 +174,7 @@ class _Running:
                 return "no_change"
             if settled(now, counts, self.state.measurable()):
                 return "found"
-        runs = [run.seconds for run in self.state.runs if run.seconds is not None]
+        runs = [run.seconds for run in self.state.repetitions if run.seconds is not None]
         late = self.wish.budget_s is not None and runs and spent + max(runs[-3:]) > self.wish.budget_s
         return "budget" if late or sum(counts) >= self.wish.most_runs else None
 
@@ -224,7 +215,7 @@ class _Running:
         except (WorkloadError, MeasureError) as error:
             run.state, run.seconds = "failed", run.seconds or self.bench.now() - began
             is_end = at in (0, len(state.commits) - 1)
-            failed = sum(one.commit == at and one.state == "failed" for one in state.runs)
+            failed = sum(one.commit == at and one.state == "failed" for one in state.repetitions)
             commit.broken = not is_end and (not state.counts()[at] or failed > 1)  # one that has run may fail by chance
             state.save(self.folder)
             if is_end:
@@ -256,7 +247,7 @@ class _Running:
 
     def _tell(self, at: int, value: float, *, discard: bool) -> None:
         commit, counted = self.state.commits[at], self.state.counted()
-        text = f"run {len(self.state.runs)}: {commit.revision[:10]} {format_value(self.wish.metric, value)}"
+        text = f"run {len(self.state.repetitions)}: {commit.revision[:10]} {format_value(self.wish.metric, value)}"
         counts = self.state.counts()
         if discard:
             text += ", discarded (warm-up)"
@@ -300,7 +291,7 @@ def result(state: Bisection, stopped: str, measured: Mapping[int, Sequence[Measu
         "cannot_be_measured": [_commit(state, now, at) for at, one in enumerate(state.commits) if one.broken],
         "session": {
             "session_id": state.session_id, "folder": "", "seconds": state.spent, "starts": state.starts,
-            "repetitions": [msgspec.to_builtins(run) for run in state.runs],
+            "repetitions": [msgspec.to_builtins(run) for run in state.repetitions],
         },
     }  # fmt: skip
 
@@ -376,11 +367,4 @@ def _policy(names: Iterable[str], ratio: float) -> Policy:
 
 def _side(parts: Sequence[Measures], label: str) -> Measures:
     """Repetitions of several commits as one side; facts of the one nearest to the change come first."""
-    sessions = []
-    for number, part in enumerate(parts):
-        reps = {rep: Repetition(order=number, job=_TOGETHER) for rep in part.reps}
-        sessions.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
-    try:
-        return merged(sessions, label)
-    except ValueError as error:
-        raise MeasureError(f"the runs {label} the change cannot be put together: {error}") from error
+    return as_side(enumerate(parts), _TOGETHER, label, f"the runs {label} the change")

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError
-from pipeprof.experiment.journal import Journal, Repetition, saved, spent
+from pipeprof.experiment.journal import Repeated, Repetition, saved
 from pipeprof.record.document import Revision  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pipeprof.experiment.journal import Conditions
 
 SCHEMA_VERSION = 1
 
@@ -36,7 +33,7 @@ class Run(Repetition, kw_only=True):
     value: float | None = None
 
 
-class Bisection(Journal, kw_only=True):
+class Bisection(Repeated[Run], kw_only=True):
     """What `session.json` holds. `key` is the hash of what is asked; `commits` from the good one to the bad one."""
 
     schema_version: int = SCHEMA_VERSION
@@ -45,11 +42,11 @@ class Bisection(Journal, kw_only=True):
     metric: str
     command: list[str]
     commits: list[Commit]
-    runs: list[Run] = []
+    repetitions: list[Run] = msgspec.field(default_factory=list, name="runs")
 
     def counted(self) -> list[tuple[int, float]]:
         """(commit, value) of the repetitions that count, in order."""
-        return [(run.commit, run.value) for run in self.runs if run.state == "counted" and run.value is not None]
+        return [(run.commit, run.value) for run in self.repetitions if run.state == "counted" and run.value is not None]
 
     def counts(self) -> list[int]:
         """Counted repetitions of each commit."""
@@ -63,29 +60,17 @@ class Bisection(Journal, kw_only=True):
     def usual_seconds(self) -> dict[int, float]:
         """What a repetition takes, of the commits that have one that counts: its checkout and what it builds, too."""
         by_commit: dict[int, list[float]] = {}
-        for run in self.runs:
+        for run in self.repetitions:
             if run.state == "counted" and run.seconds:
                 by_commit.setdefault(run.commit, []).append(run.seconds)
         return {commit: median(seconds) for commit, seconds in by_commit.items()}
 
-    @property
-    def spent(self) -> float:
-        """Seconds that all repetitions took, discarded and failed ones too."""
-        return spent(self.runs)
-
     def enter(self, commit: int) -> Run:
         """A new repetition, about to start: `run-000`, `run-001`, ..."""
-        run = Run(name=f"run-{len(self.runs):03d}", commit=commit)
-        self.runs.append(run)
-        return run
+        return self.entered(Run(name=f"run-{len(self.repetitions):03d}", commit=commit))
 
 
-def new_bisection(key: str, metric: str, command: tuple[str, ...], commits: list[Commit]) -> Bisection:
-    """One without repetitions."""
-    return Bisection(key=key, metric=metric, command=without_secrets(command), commits=commits)
-
-
-def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bisection:
+def open_bisection(folder: Path, fresh: Bisection) -> Bisection:
     """The bisection of a folder, or `fresh`, saved.
 
     Raises RunError for a damaged one and one that asks something else, MeasureError when it was begun on another
@@ -94,15 +79,15 @@ def open_bisection(folder: Path, fresh: Bisection, conditions: Conditions) -> Bi
     hint = "start over in another folder with -o"
     earlier = saved(folder, Bisection, SCHEMA_VERSION, "bisection", hint)
     if earlier is None:
-        fresh.begin(folder, conditions)
+        fresh.begin(folder)
         return fresh
     if earlier.key != fresh.key:
         raise RunError(f"`{folder}` holds a bisection of something else", "give another folder with -o")
     if [one.revision for one in earlier.commits] != [one.revision for one in fresh.commits]:
         raise RunError(f"damaged bisection in `{folder}`: it names other commits", hint)
-    if any(not 0 <= run.commit < len(earlier.commits) for run in earlier.runs):
+    if any(not 0 <= run.commit < len(earlier.commits) for run in earlier.repetitions):
         raise RunError(f"damaged bisection in `{folder}`: it has runs of no commit", hint)
-    if earlier.runs:
+    if earlier.repetitions:
         hint = f"times of two machines or jobs cannot be compared; {hint}"
-        earlier.refuse_elsewhere(f"the bisection in `{folder}`", conditions, hint, in_a_job=True)
+        earlier.refuse_elsewhere(f"the bisection in `{folder}`", hint, in_a_job=True)
     return earlier

@@ -1,33 +1,73 @@
-"""The repetitions that `pipeprof qualify` draws its sessions from: rounds of one command, as it is and slowed down."""
+"""The repetitions that `pipeprof qualify` draws its sessions from: rounds of one command, as it is and slowed down.
+
+What is measured so far is on disk: `pool.json` is whole at every moment, so it can go on.
+"""
 
 from __future__ import annotations
 
 import math
 import random
+import secrets
 from dataclasses import dataclass, field
 from statistics import mean, median, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.qualify.state import clear, new_state
+import msgspec
+
+from pipeprof.collect import fingerprint
+from pipeprof.collect.probe.redact import without_secrets
+from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.experiment.arms import Workspace, tree_state
+from pipeprof.experiment.journal import Journal, refuse_links, refuse_orphans, saved
+from pipeprof.experiment.runs import make_folder
+from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it
+from pipeprof.record.git import git_or_none
+from pipeprof.record.plain_file import remove
+from pipeprof.record.text import printable, printable_all
 from pipeprof.units import format_count
+from pipeprof.verdict.gate.policy import differences
 from pipeprof.verdict.gate.result import note
+from pipeprof.verdict.gate.statistics import Change, moments
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.qualify.state import PoolState
     from pipeprof.experiment.repetition import Bench
-    from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.result import Note
 
+SCHEMA_VERSION = 1
 STEP = "step_time_median"
 WARM_UP = "warm-up"
 SAME = ("same-a", "same-b")
 HALF = 0.5  # of the injected slow-down must be seen, or it was hidden by something
 
 Values = dict[str, float]  # metric -> value of one repetition
+
+
+class Measured(msgspec.Struct, kw_only=True):
+    """One repetition: how long it took, from start to exit (seconds), and its metrics."""
+
+    seconds: float
+    values: dict[str, float]
+
+
+class PoolState(Journal, kw_only=True):
+    """What was ordered, and the complete repetitions by the names of their folders.
+
+    `code`: what is measured; None in a state of an older pipeprof.
+    """
+
+    FILE: ClassVar[str] = "pool.json"
+
+    schema_version: int = SCHEMA_VERSION
+    command: list[str]
+    slow_downs: list[float]
+    seed: int
+    fingerprint: dict[str, Any] = msgspec.field(default_factory=dict, name="machine")
+    code: list[str | None] | None = None
+    repetitions: dict[FileName, Measured] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,8 +113,6 @@ class Pool:
 
     def effect(self, condition: str) -> tuple[float, float, float]:
         """Measured change of the step time by a slow-down: (change, low, high), with its 95 % interval."""
-        from pipeprof.verdict.gate.statistics import Change, moments  # noqa: PLC0415 - brings numpy and scipy
-
         logs = [
             math.log(one[condition][STEP]) - mean(math.log(one[name][STEP]) for name in SAME) for one in self.rounds
         ]
@@ -82,6 +120,48 @@ class Pool:
         change = Change(middle, (variance / len(logs)) ** 0.5, middle * 0 + len(logs) - 1)
         low, high = change.interval()
         return math.expm1(float(middle)), math.expm1(float(low)), math.expm1(float(high))
+
+
+def new_state(order: Order) -> PoolState:
+    """Nothing is measured yet. `code`: folder, revision and content of its repository, the version of pipeprof."""
+    here = Workspace.here()
+    head = git_or_none(here.root, "rev-parse", "HEAD") if here.root else None
+    tree = tree_state(here.root)[1] if here.root and head else None
+    return PoolState(
+        command=printable_all(without_secrets(order.command)), slow_downs=list(order.slow_downs),
+        seed=secrets.randbits(32) if order.seed is None else order.seed,
+        code=[printable(str(here.cwd)), head, tree, __version__],
+    )  # fmt: skip
+
+
+def open_state(order: Order, folder: Path) -> PoolState:
+    """The state in `folder`, with the seed that it began with, or a new one; the folder is made.
+
+    Raises UsageError for a folder that holds something else or another order, RunError for a damaged file, MeasureError
+    for one of another machine or job.
+    """
+    fresh = new_state(order)
+    refuse_links(folder)
+    hint = "start over in another folder with -o"
+    earlier = saved(folder, PoolState, SCHEMA_VERSION, "qualification", hint)
+    if earlier is None:
+        make_folder(folder)
+        fresh.begin(folder)
+        return fresh
+    if (earlier.command, earlier.slow_downs) != (fresh.command, fresh.slow_downs):
+        raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
+    if order.seed not in (None, earlier.seed):
+        wrong = f"`{folder}` was begun with --seed {earlier.seed}, not {order.seed}"
+        raise UsageError(wrong, "leave --seed out, or -o")
+    differing = differences(earlier.fingerprint, fingerprint.machine())
+    if earlier.job != fingerprint.job() or any(one["hard"] for one in differing):
+        raise MeasureError(
+            f"the runs in `{folder}` were made on another machine, in another job, or before its last start",
+            "such times cannot be put together: start over in another folder with -o",
+        )
+    if earlier.code not in (None, fresh.code):
+        raise MeasureError(f"the runs in `{folder}` are of other code, another folder or another pipeprof", hint)
+    return earlier
 
 
 def collect_pool(
@@ -92,7 +172,7 @@ def collect_pool(
     Repetitions that `state` has are not run again; every start begins with one that is discarded. Raises WorkloadError
     when the command fails, MeasureError when the budget ends too early.
     """
-    state = state or new_state(order.command, order.slow_downs, order.seed)
+    state = state or new_state(order)
     pool = Pool(seconds=[one.seconds for name, one in state.repetitions.items() if name.startswith(WARM_UP)])
     pool.discarded = len(pool.seconds)
     names = list(order.conditions)
@@ -143,18 +223,18 @@ def _repeat(
     if earlier is not None:
         pool.seconds.append(earlier.seconds)
         return earlier.values
-    clear(path.parent, path.name, bench)
+    if path.exists():  # a kill left it
+        refuse_orphans(path.parent, [path.name], bench.still_running)
+        remove(path)
+        remove(path.with_name(f"{path.name}.log"))
     began = bench.now()
     try:
         bench.run(order.command, {"PYTHONHASHSEED": "0"}, order.workdir, path, slow_down)
     except WorkloadError as error:
         raise WorkloadError(f"the command failed in `{path.name}` with {error.message}", error.hint) from error
     pool.seconds.append(bench.now() - began)
-    values = _first(bench.measure(path))
-    state.keep(path.parent, path.name, pool.seconds[-1], values)
+    measured = bench.measure(path).values
+    values = {name: next(iter(by_rep.values())) for name, by_rep in measured.items() if by_rep}
+    state.repetitions[path.name] = Measured(seconds=pool.seconds[-1], values=values)
+    state.save(path.parent)
     return values
-
-
-def _first(measured: Measures) -> Values:
-    """The values of its only repetition."""
-    return {name: next(iter(by_rep.values())) for name, by_rep in measured.values.items() if by_rep}

@@ -1,7 +1,7 @@
 """`pipeprof qualify`: how often the gate is wrong on this machine, and what it sees here at which cost.
 
 Real repetitions of one command, as it is and with its steps really slowed down, are dealt out again and again as the
-two sides of a session (draws.py), and each session is judged as `ab` would judge it.
+two sides of a session, and each session is judged as `ab` would judge it.
 
 Sessions drawn from a pool of real repetitions, as many as one likes. Pure, with the chance given.
 """
@@ -11,23 +11,28 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeprof.collect import fingerprint
+from pipeprof.collect.launch import signals_held
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.journal import alone
-from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Values, collect_pool
-from pipeprof.experiment.qualify.state import open_state
+from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, Values, collect_pool, open_state
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.signals import signals_held
 from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.decision import scaled as on_scale
+from pipeprof.verdict.gate.judge import family_size
+from pipeprof.verdict.gate.power import repetitions_to_find
 from pipeprof.verdict.gate.result import note
 from pipeprof.verdict.gate.samples import Samples
+from pipeprof.verdict.gate.sequential_test import judge_looks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,26 +48,6 @@ MINUTES = (5, 10, 30)
 MOST_PERCENT = 50
 
 
-@dataclass(frozen=True)
-class Rate:
-    """How often something was said: `count` of `sessions`, and the 95 % Wilson interval of the rate."""
-
-    count: int
-    sessions: int
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Content for the JSON."""
-        low, high = wilson(self.count, self.sessions)
-        return {
-            "sessions": self.sessions,
-            "count": self.count,
-            "rate": self.count / self.sessions,
-            "low": low,
-            "high": high,
-        }
-
-
 def run_qualify(
     order: Order, sessions: int, policy: Policy, folder: Path, say: Callable[[str], None], bench: Bench | None = None
 ) -> dict[str, Any]:
@@ -76,9 +61,9 @@ def run_qualify(
         raise UsageError(
             f"--rounds {order.rounds}: at least {order.least_rounds} are needed", "the policy's `least_reps` says so"
         )
-    open_state(folder, order.command, order.slow_downs, order.seed)
+    open_state(order, folder)
     with alone(folder):
-        state = open_state(folder, order.command, order.slow_downs, order.seed)  # nobody else changes it from here on
+        state = open_state(order, folder)  # nobody else changes it from here on
         order = replace(order, seed=state.seed)
         pool = collect_pool(order, folder, bench or Bench(), say, state)
     say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
@@ -126,12 +111,16 @@ def evaluated(
     draws: Draws, sessions: int, policy: Policy, condition: str | None = None, share: float = 0.0
 ) -> dict[str, Any]:
     """What the gate said in so many sessions: false alarms without a condition, else how often it was found."""
-    from pipeprof.verdict.gate.sequential_test import judge_looks  # noqa: PLC0415 - brings scipy
-
     verdicts = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
     words = Counter(verdict.verdict for verdict in verdicts)
-    used = [verdict.looks[-1] for verdict in verdicts]
-    return Rate(words["regressed"], sessions).facts | {
+    used, count = [verdict.looks[-1] for verdict in verdicts], words["regressed"]
+    low, high = wilson(count, sessions)
+    return {
+        "sessions": sessions,
+        "count": count,
+        "rate": count / sessions,
+        "low": low,
+        "high": high,
         "verdicts": {str(word): words[word] for word in sorted(words)},
         "mean_repetitions": sum(used) / len(used),
     }
@@ -142,12 +131,6 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
 
     `repetitions` is None where more than 200 are needed, or where the policy does not count such a change (`counts`).
     """
-    import numpy as np  # noqa: PLC0415 - slow to import
-
-    from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
-    from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
-    from pipeprof.verdict.gate.power import repetitions_to_find  # noqa: PLC0415
-
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (
         float(on_scale(values, values, policy.rule(STEP)).least),
@@ -175,12 +158,10 @@ def within(pool: Pool, minutes: float, policy: Policy) -> dict[str, Any]:
 
 def wilson(count: int, total: int) -> tuple[float, float]:
     """95 % interval of a rate (Wilson 1927), which stays inside 0 to 1. Raises ValueError for a total of 0."""
-    if total <= 0:
-        raise ValueError("no trials")
-    z, rate = 1.959963984540054, count / total
-    middle = (rate + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * math.sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return max(0.0, middle - half) if count else 0.0, min(1.0, middle + half) if count < total else 1.0
+    from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
+
+    interval = binomtest(count, total).proportion_ci(0.95, "wilson")
+    return float(interval.low), float(interval.high)
 
 
 def exit_code(content: dict[str, Any]) -> int:

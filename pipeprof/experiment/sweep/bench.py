@@ -7,6 +7,7 @@ Every function gives stage -> value, in ns, bytes or 1/s. What was not measured 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -14,25 +15,23 @@ import resource
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof.collect.launch import command_path, not_started
-from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.pairs.series import steady_rate
+from pipeprof.collect.launch import command_path, not_started, signals_held
+from pipeprof.errors import MeasureError, SourceError
+from pipeprof.experiment.pairs import steady_rate
 from pipeprof.experiment.repetition import Bench, Clocks
 from pipeprof.experiment.runs import changed_probe
-from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.sweep.spec import units_of
 from pipeprof.experiment.trial import (
     Trial,
     end_all,
     how_it_failed,
-    log_of,
     run_trial,
     time_limit,
     took_longer,
@@ -53,21 +52,11 @@ COUNTED_LATE_KIB = 4096  # of a process, at most: the kernel adds up its pages s
 
 
 @dataclass(frozen=True)
-class Order:
-    """One repetition to be made. `path`: its folder; what the command says goes to `path`.log."""
+class Order(Trial):
+    """One repetition to be made, with what of the dataset and of MindSpore's context is changed in it."""
 
-    command: Sequence[str]
-    env: Mapping[str, str]
-    workdir: Path
-    path: Path
     dataset: DatasetChange | None = None
     context: Context | None = None
-    timeout_s: float | None = None
-
-    @property
-    def log(self) -> Path:
-        """What the command said."""
-        return log_of(self.path)
 
 
 class SweepBench(Clocks):
@@ -103,12 +92,10 @@ def _recorded(order: Order) -> dict[str, float]:
     change = override_of(order.dataset)
     probe = changed_probe(override=change, memory=True)
     env = dict(order.env) | (hook_variables(order.context, order.env) if order.context else {})
-    options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
-    trial = Trial(order.path, order.command, probe, options | {"override": change}, order.workdir, env,
-                  longest_s=order.timeout_s)  # fmt: skip
-    ended = run_trial(trial, processes=True)
+    options = {"ops": "off", "queue_interval": 0, "service": False, "memory": True, "override": change}
+    ended = run_trial(replace(order, probe=probe, options=options, env=env), processes=True)
     if ended.failure:
-        raise trial.failed(ended.failure)
+        raise order.failed(ended.failure)
     events = {name: [e for p in ended.processes for e in p.all(name)] for name in ("override", "override_missed")}
     with signals_held():
         if change and not events["override"]:
@@ -140,7 +127,6 @@ def _plain(order: Order, spec: Spec) -> dict[str, float]:
     memory = {"peak_memory": float(peak)} if peak else {}
     _check_end(order, status, expired=expired)
     if spec.measure == "load_and_run":
-        from pipeprof.errors import SourceError  # noqa: PLC0415
         from pipeprof.read.megengine.load_and_run import read_log  # noqa: PLC0415
 
         try:
@@ -169,7 +155,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
         inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + COUNTED_LATE_KIB
         note = _note_of(order.path)
         note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
-        with time_limit(order.timeout_s) as expired:
+        with time_limit(order.longest_s) as expired:
             try:
                 while True:
                     seen = max(seen, _high_water(child.pid))
@@ -217,11 +203,11 @@ def _high_water(pid: int) -> int:
 
 def _check_end(order: Order, status: int, *, expired: bool) -> None:
     if expired:
-        raise WorkloadError(took_longer(order.timeout_s), f"its output is in `{order.log}`")
+        raise order.failed(took_longer(order.longest_s))
     if status == -signal.SIGINT:
         raise KeyboardInterrupt
     if status:
-        raise WorkloadError(how_it_failed(status, order.log), f"its output is in `{order.log}`")
+        raise order.failed(how_it_failed(status, order.log))
 
 
 def override_of(change: DatasetChange | None) -> dict[str, Any] | None:
@@ -235,8 +221,6 @@ def override_of(change: DatasetChange | None) -> dict[str, Any] | None:
 
 def hook_variables(context: Context, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that make every Python of the command set MindSpore's context so (`sweep_hook`)."""
-    import json  # noqa: PLC0415
-
     settings = {name: getattr(context, name) for name in ("mode", "jit_level", "threads")}
     variables = {"PIPEPROF_CONTEXT": json.dumps({name: value for name, value in settings.items() if value is not None})}
     rest = env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")

@@ -9,11 +9,11 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.sweep.spec import BASE
 from pipeprof.report.words.experiments import noted, reasoned
 from pipeprof.verdict.gate.result import note
-from pipeprof.verdict.sweep import RULES, STAGES, Judged, apart, estimate, judge_stage, shared_rounds
+from pipeprof.verdict.sweep import RULES, STAGES, Estimate, Judged, apart, estimate, judge_stage, shared_rounds
 from pipeprof.verdict.sweep_choice import OBJECTIVES, break_even, chosen, cost, difference, pareto
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipeprof.experiment.sweep.plan import Phase, Variant
     from pipeprof.experiment.sweep.session import SweepSession
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.result import Note
 
     Series = Mapping[int, float]
+    Row = Mapping[str, Any]
 
 SCHEMA_VERSION = 1
 
@@ -81,10 +82,18 @@ def _table(spec: Spec, phase: Phase, session: SweepSession, steps: int | None) -
     stages = {stage: series for stage, series in stages.items() if any(series.values())}
     judged = {stage: _judge(spec, phase, stage, series) for stage, series in stages.items()}
     rows = [_row(spec, phase, session, arm, stages, judged) for arm in phase.arms]
-    objectives = {row["name"]: _objectives(row) for row in rows if row["verdict"] != "failed" and row["stages"]}
+    objectives = {
+        row["name"]: {name: row["stages"][name]["value"] for name in OBJECTIVES if name in row["stages"]}
+        for row in rows
+        if row["verdict"] != "failed" and row["stages"]
+    }
     best = pareto(objectives, {name: spec.rule(name).min_effect for name in OBJECTIVES})
     for row in rows:
         row["pareto"] = row["name"] in best
+    by = "cost" if steps is not None else spec.judge
+    chosen_row = best_row(
+        rows, by, steps, lambda one, other: apart(*shared_rounds(stages[by][one["name"]], stages[by][other["name"]]))
+    )
     return {
         "name": phase.name,
         "reference": phase.reference.name,
@@ -94,7 +103,7 @@ def _table(spec: Spec, phase: Phase, session: SweepSession, steps: int | None) -
         "noise": None,
         "rows": rows,
         "pareto": best,
-        "best": _best(rows, stages, "cost" if steps is not None else spec.judge, steps, phase.reference.name),
+        "best": chosen_row and {"name": chosen_row[0]["name"], **chosen_row[1]},
         "notes": [],
     }
 
@@ -109,8 +118,7 @@ def _row(
     for stage, series in stages.items():
         estimated = estimate(list(series[name].values()))
         if estimated is not None:
-            facts = asdict(estimated) | {"unit": RULES[stage].unit, "direction": RULES[stage].direction}
-            shown[stage] = facts | _verdict_of(None if name == reference else judged[stage][name])
+            shown[stage] = stage_facts(stage, estimated, None if name == reference else judged[stage][name])
     word = judged.get(spec.judge, {}).get(name, Judged("not measured")).word
     if name == reference:
         word = "base"
@@ -129,12 +137,14 @@ def _row(
     }
 
 
-def _verdict_of(one: Judged | None) -> dict[str, Any]:
-    if one is None:
-        return {"verdict": "base"}
-    return {
-        "verdict": one.word, "ratio": one.ratio, "ratio_low": one.low, "ratio_high": one.high, "p_value": one.p_value,
-        "alpha": one.alpha, "look": one.look,
+def stage_facts(stage: str, estimated: Estimate, judged: Judged | None) -> dict[str, Any]:
+    """What a row says of a stage; `judged` None: it is the base's."""
+    facts = asdict(estimated) | {"unit": RULES[stage].unit, "direction": RULES[stage].direction}
+    if judged is None:
+        return facts | {"verdict": "base"}
+    return facts | {
+        "verdict": judged.word, "ratio": judged.ratio, "ratio_low": judged.low, "ratio_high": judged.high,
+        "p_value": judged.p_value, "alpha": judged.alpha, "look": judged.look,
     }  # fmt: skip
 
 
@@ -149,28 +159,22 @@ def _break_even(
     return asdict(break_even(difference(*sides["setup"]), difference(*sides["steady"]), word))
 
 
-def _best(
-    rows: Sequence[Mapping[str, Any]], stages: Mapping[str, Mapping[str, Series]], by: str, steps: int | None, base: str
-) -> dict[str, Any] | None:
-    """The row to take, and the rows that cannot be told apart from it by the 95 % interval of their difference."""
-    measured = [row for row in rows if by in row["stages"] and row["verdict"] != "failed"]
-    if base not in {row["name"] for row in measured}:
+def best_row(
+    rows: Sequence[Row], by: str, steps: int | None, are_apart: Callable[[Row, Row], bool]
+) -> tuple[Row, dict[str, Any]] | None:
+    """The row to take, and what is said of it, with the rows that cannot be told apart from it."""
+    measured = {row["key"]: row for row in rows if by in row["stages"] and row["verdict"] != "failed"}
+    base = next((key for key, row in measured.items() if row["verdict"] == "base"), None)
+    if base is None:
         return None
-    values = {row["name"]: row["stages"][by]["value"] for row in measured}
-    if RULES[by].direction == "higher":
-        values = {name: -value for name, value in values.items()}
-    words = {row["name"]: row["stages"][by]["verdict"] for row in measured}
-    name = chosen(values, words, base)
-    series = stages[by]
-    same = [
-        row["name"]
-        for row in measured
-        if row["name"] != name and not apart(*shared_rounds(series[name], series[row["name"]]))
-    ]
-    row = next(row for row in measured if row["name"] == name)
-    return {
-        "name": name, "by": by, "steps": steps, "value": row["stages"][by]["value"], "unit": row["stages"][by]["unit"],
-        "options": row["options"], "not_told_apart": same,
+    stages = {key: row["stages"][by] for key, row in measured.items()}
+    sign = -1 if RULES[by].direction == "higher" else 1
+    words = {key: stage["verdict"] for key, stage in stages.items()}
+    key = chosen({key: sign * stage["value"] for key, stage in stages.items()}, words, base)
+    row = measured[key]
+    return row, {
+        "by": by, "steps": steps, "value": stages[key]["value"], "unit": stages[key]["unit"], "options": row["options"],
+        "not_told_apart": [one["name"] for other, one in measured.items() if other != key and not are_apart(row, one)],
     }  # fmt: skip
 
 
@@ -204,10 +208,6 @@ def _series(
 ) -> dict[int, float]:
     series = session.series(phase.number, arm.name, stage)
     return {at: value for at, value in series.items() if rounds is None or at < rounds}
-
-
-def _objectives(row: Mapping[str, Any]) -> dict[str, float]:
-    return {name: row["stages"][name]["value"] for name in OBJECTIVES if name in row["stages"]}
 
 
 def _notes(session: SweepSession) -> list[Note]:

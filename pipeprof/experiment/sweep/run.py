@@ -8,16 +8,13 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.journal import unconfirmed
-from pipeprof.experiment.repetition import refuse_orphans
+from pipeprof.experiment.journal import session_folder
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep.bench import PREPARING, Order, SweepBench
 from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
 from pipeprof.experiment.sweep.result import content_of, phase_words
-from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
+from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash
 from pipeprof.experiment.sweep.spec import BASE, seconds_of
 from pipeprof.record.plain_file import remove
 from pipeprof.report.words.experiments import sentence
@@ -62,16 +59,12 @@ def run_sweep(wish: SweepWish, say: Callable[[str], None], bench: SweepBench | N
     next_phase(wish.spec, ())  # what does not go together is said before anything is written
     key = sweep_hash(wish.spec, command, wish.workdir)
     folder = wish.workdir / (wish.folder or f"pipeprof-sweep-{key}")
-    with locked(folder):
-        session = open_sweep(folder, key, wish.spec.seed, (fingerprint.machine(), fingerprint.job()))
+    with session_folder(folder, say):
+        session = open_sweep(folder, key, wish.spec.seed)
         say(f"sweep {session.session_id} in `{folder}`")
         running = Running(wish, command, folder, session, bench or SweepBench(), say)
         running.recover()
-        try:
-            return running.to_the_end()
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on from here")
-            raise
+        return running.to_the_end()
 
 
 class Running:
@@ -95,9 +88,9 @@ class Running:
         self.notes: list[Note] = []
 
     def recover(self) -> None:
-        """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        refuse_orphans(self.folder, unconfirmed(self.session.repetitions), self.bench.still_running)
-        throw_away_incomplete(self.folder, self.session)
+        """Throw away what a kill left incomplete; its number is not used again. Raises as `throw_away`."""
+        for entry in self.session.throw_away(self.folder, self.bench.still_running):
+            entry.state, entry.error = "discarded", "interrupted"
 
     def to_the_end(self) -> dict[str, Any]:
         """All phases; returns the result."""
@@ -195,8 +188,9 @@ class Running:
         env |= {key: _placed([str(value)], there)[0] for key, value in options.env.items()}
         command = _placed([*(options.command or self.command), *options.args], there)
         return Order(
-            command, env, self.wish.workdir, self.folder / name, options.dataset, options.context, self.timeout_s
-        )
+            self.folder / name, command, workdir=self.wish.workdir, env=env, longest_s=self.timeout_s,
+            dataset=options.dataset, context=options.context,
+        )  # fmt: skip
 
     def _too_long(self, arms: Sequence[Variant]) -> bool:
         """Whether the next round does not fit into the budget. Arms never run are taken to be as fast as the base."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.journal import Journal, Repetition, incomplete, saved, spent
+from pipeprof.experiment.journal import Repeated, Repetition, saved
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.journal import Conditions
     from pipeprof.experiment.sweep.spec import Spec
 
 SCHEMA_VERSION = 1
@@ -42,7 +41,7 @@ class Entry(Repetition, kw_only=True):
     error: str = ""
 
 
-class SweepSession(Journal, kw_only=True):
+class SweepSession(Repeated[Entry], kw_only=True):
     """What `session.json` of a sweep holds. `sweep` is the hash of the file, the command and the folder it runs in.
 
     `stopped`: decided (nothing is left to measure) | budget; None while it goes on. `prepared`: variant -> seconds that
@@ -54,7 +53,6 @@ class SweepSession(Journal, kw_only=True):
     state: Literal["open", "finished"] = "open"
     stopped: Literal["decided", "budget"] | None = None
     seed: int
-    repetitions: list[Entry] = []
     prepared: dict[str, float] = {}
 
     def counted(self, phase: int, variant: str) -> dict[int, Entry]:
@@ -78,16 +76,10 @@ class SweepSession(Journal, kw_only=True):
         seconds = [e.seconds - e.prepare_s for e in counted if e.seconds]
         return median(seconds) if seconds else None
 
-    @property
-    def spent(self) -> float:
-        """Seconds that all repetitions took, discarded and failed ones too."""
-        return spent(self.repetitions)
-
     def enter(self, phase: int, number: int, variant: str) -> Entry:
         """A new repetition, about to start. Names go on for ever: no folder is used twice."""
-        entry = Entry(name=f"run-{len(self.repetitions):04d}", phase=phase, round=number, variant=variant)
-        self.repetitions.append(entry)
-        return entry
+        name = f"run-{len(self.repetitions):04d}"
+        return self.entered(Entry(name=name, phase=phase, round=number, variant=variant))
 
     @staticmethod
     def _is(entry: Entry, phase: int, variant: str) -> bool:
@@ -101,8 +93,8 @@ def sweep_hash(spec: Spec, command: Sequence[str], cwd: Path) -> str:
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def open_sweep(folder: Path, key: str, seed: int | None, conditions: Conditions) -> SweepSession:
-    """The session in `folder`, or a new one; `conditions` are fingerprint and job of here and now.
+def open_sweep(folder: Path, key: str, seed: int | None) -> SweepSession:
+    """The session in `folder`, or a new one.
 
     Raises UsageError for a folder that holds another sweep, RunError for a damaged or newer file, MeasureError for a
     sweep that another machine or job began.
@@ -110,16 +102,10 @@ def open_sweep(folder: Path, key: str, seed: int | None, conditions: Conditions)
     session = saved(folder, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
     if session is None:
         session = SweepSession(sweep=key, seed=secrets.randbits(32) if seed is None else seed)
-        session.begin(folder, conditions)
+        session.begin(folder)
         return session
     if session.sweep != key:
         raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
     in_a_job = session.state == "open" and bool(session.repetitions)
-    session.refuse_elsewhere(f"the sweep in `{folder}`", conditions, HINT, in_a_job=in_a_job)
+    session.refuse_elsewhere(f"the sweep in `{folder}`", HINT, in_a_job=in_a_job)
     return session
-
-
-def throw_away_incomplete(folder: Path, session: SweepSession) -> None:
-    """Remove what a kill left incomplete, with its folder; its number is not used again."""
-    for entry in incomplete(folder, session.repetitions):
-        entry.state, entry.error = "discarded", "interrupted"

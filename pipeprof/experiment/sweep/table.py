@@ -19,12 +19,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError, SourceError
-from pipeprof.experiment.sweep.result import SCHEMA_VERSION, cost_notes
+from pipeprof.experiment.sweep.result import SCHEMA_VERSION, best_row, cost_notes, stage_facts
 from pipeprof.record.plain_file import open_file
 from pipeprof.report.words.experiments import noted, reasoned
 from pipeprof.verdict.gate.result import note
-from pipeprof.verdict.sweep import RULES, beyond_noise
-from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, chosen, cost, pareto
+from pipeprof.verdict.sweep import RULES, Estimate, Judged, beyond_noise
+from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, cost, pareto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -140,18 +140,13 @@ def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | Non
     halves = _summed(row.halves, steps), _summed(base.halves, steps)
     stages: dict[str, dict[str, Any]] = {}
     for stage, value in own.items():
-        facts = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
-        if row is base:
-            stages[stage] = facts | {"verdict": "base"}
-        elif theirs.get(stage):
-            ratio = value / theirs[stage]
+        judged = None
+        if row is not base and theirs.get(stage):
             slack = max(noise, _rounding((value, theirs[stage]), (halves[0][stage], halves[1][stage])))
-            stages[stage] = facts | {
-                "verdict": beyond_noise(ratio, slack), "ratio": ratio, "ratio_low": None, "ratio_high": None,
-                "p_value": None, "alpha": None, "look": None,
-            }  # fmt: skip
-        else:
-            stages[stage] = facts | {"verdict": "not measured"}
+            judged = Judged(beyond_noise(value / theirs[stage], slack), value / theirs[stage])
+        stages[stage] = stage_facts(stage, Estimate(value, None, None, 1), judged)
+        if row is not base and judged is None:
+            stages[stage]["verdict"] = "not measured"
     word = str(stages["steady"]["verdict"]) if "steady" in stages else "not measured"
     return {
         "key": f"{table}/{row.row}", "name": row.name, "verdict": word, "options": {"args": _words(row.options)},
@@ -187,23 +182,15 @@ def _best(
     rows: Sequence[Mapping[str, Any]], halves: Sequence[Mapping[str, float]], noise: float, steps: int | None
 ) -> dict[str, Any] | None:
     by = "steady" if steps is None else "cost"
-    measured = {row["key"]: row for row in rows if by in row["stages"]}
-    base = next((key for key, row in measured.items() if row["verdict"] == "base"), None)
-    if base is None:
-        return None
-    values = {key: row["stages"][by]["value"] for key, row in measured.items()}
-    key = chosen(values, {key: row["stages"][by]["verdict"] for key, row in measured.items()}, base)
     half = {row["key"]: one.get(by, 0.0) for row, one in zip(rows, halves, strict=True)}
-    same = []
-    for other, row in measured.items():
-        slack = max(noise, _rounding((values[other], values[key]), (half[other], half[key])))
-        ratio = values[other] / values[key] if values[key] else math.inf if values[other] else 1.0
-        if other != key and beyond_noise(ratio, slack) == "within noise":
-            same.append(row["name"])
-    return {
-        "name": measured[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",
-        "options": measured[key]["options"], "not_told_apart": same,
-    }  # fmt: skip
+
+    def are_apart(best: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        value, its = best["stages"][by]["value"], other["stages"][by]["value"]
+        slack = max(noise, _rounding((its, value), (half[other["key"]], half[best["key"]])))
+        return beyond_noise(its / value if value else math.inf if its else 1.0, slack) != "within noise"
+
+    best = best_row(rows, by, steps, are_apart)
+    return best and {"name": best[0]["name"], "key": best[0]["key"], **best[1]}
 
 
 def _words(options: str) -> list[str]:

@@ -21,19 +21,17 @@ from pipeprof.experiment.tune.source import (
     KEYWORDS,
     Argument,
     UnclearError,
-    call_at,
-    calls_on,
-    is_plain,
     keywords_of,
     own_argument,
     read_source,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     Together = dict[tuple[int, str], frozenset[int]]
 
+METHODS = frozenset({"map", "batch"})
 TELLS = frozenset({"print", "debug", "info", "warning"})  # functions that do nothing else with what they get
 
 
@@ -204,6 +202,41 @@ def argument_at(call: libcst.Call, argument: Argument) -> libcst.Arg | None:
         raise UnclearError("stars")
     by_place = [one for one in call.args if one.keyword is None]
     return by_place[argument.number] if argument.number is not None and argument.number < len(by_place) else None
+
+
+def calls_on(wrapper: metadata.MetadataWrapper, place: str) -> list[libcst.Call]:
+    """The calls whose name stands at the line of a place (file:line)."""
+    line = place.rpartition(":")[2]
+    positions = wrapper.resolve(metadata.PositionProvider)
+    calls = [node for node in positions if isinstance(node, libcst.Call)]
+    return [one for one in calls if line == str(positions[_named(one)].start.line)]
+
+
+def call_at(wrapper: metadata.MetadataWrapper, place: str, names: Collection[str]) -> libcst.Call:
+    """The only call of one of these names at the line of a place (file:line). Raises UnclearError."""
+    calls = [one for one in calls_on(wrapper, place) if _name_of(one) in names]
+    if len(calls) != 1:
+        raise UnclearError("several_calls" if calls else "no_call")
+    return calls[0]
+
+
+def _named(call: libcst.Call) -> libcst.CSTNode:
+    """The name of what is called, whose line is that of the call in a traceback."""
+    return call.func.attr if isinstance(call.func, libcst.Attribute) else call.func
+
+
+def _name_of(call: libcst.Call) -> str:
+    """What is called; "" for a function that has the name of a method of a dataset, such as `map`."""
+    named = _named(call)
+    name = str(named.value) if isinstance(named, libcst.Name) else ""
+    return "" if named is call.func and name in METHODS else name
+
+
+def is_plain(value: libcst.BaseExpression) -> bool:
+    """Whether a value is written out: a number, a truth value or None."""
+    return isinstance(value, libcst.Integer) or (
+        isinstance(value, libcst.Name) and value.value in ("True", "False", "None")
+    )
 
 
 def set_together(rows: Iterable[Mapping[str, Any]]) -> Together:

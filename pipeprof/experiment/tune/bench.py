@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.launch import ProbeOptions, signals_held
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.pairs import LEAST_RUN
-from pipeprof.experiment.peak import watched_memory
+from pipeprof.experiment.repetition import Clocks
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, kept_nothing, run_once
-from pipeprof.experiment.signals import signals_held
-from pipeprof.experiment.trial import Trial, run_trial
+from pipeprof.experiment.stages import loop_of, storage_advice, training_pipelines, uses_of
+from pipeprof.experiment.trial import Trial, run_trial, watched_memory
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import epochs_of
+from pipeprof.query.engine import Engine
+from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse
 from pipeprof.record.plain_file import remove
+from pipeprof.record.run import load
 from pipeprof.record.trials import Trials, trials_beside
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Recorded
@@ -35,11 +37,10 @@ from pipeprof.verdict.storage import small_files
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeprof.experiment.pairs.series import Side
+    from pipeprof.experiment.pairs import Side
     from pipeprof.experiment.runs import Measured
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.experiment.tune.rows import Epoch
-    from pipeprof.query.rows import JudgedStage
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.tuning import Goal
@@ -91,44 +92,20 @@ class RunResult:
     later: float | None = None
 
 
-class Bench(Protocol):
-    """What the real one does, and what tests bring. `stop_after`: training steps after which each run ends."""
-
-    stop_after: int | None
-
-    def now(self) -> float:
-        """Monotonic time in seconds."""
-
-    def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
-        """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
-
-        Raises WorkloadError for a command that fails or takes longer.
-        """
-
-    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
-        """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
-
-    def rows(
-        self, settings: Settings, folder: Path, longest_s: float | None, *, other_seed: bool = False
-    ) -> list[Epoch]:
-        """All epochs of a run that is not timed; with other random numbers where asked. Raises as `run` does."""
-
-
 def recorded_s(budget_s: float) -> float:
     """Seconds of training after which a recording is ended, and each run after a quarter of its steps."""
     return max(LEAST_S, budget_s / PART)
 
 
-class TuneBench:
-    """Runs the command. `record_s`: seconds after which a recording is ended that no number of steps ends."""
+class TuneBench(Clocks):
+    """Runs the command. `record_s`: seconds after which a recording is ended that no number of steps ends.
+
+    `stop_after`: training steps after which each run ends. Tests bring a bench of their own.
+    """
 
     def __init__(self, command: Sequence[str], goal: Goal = "time", record_s: float | None = None) -> None:
         self.command, self.goal, self.record_s = list(command), goal, record_s
         self.stop_after: int | None = None
-
-    def now(self) -> float:
-        """Monotonic time in seconds."""
-        return time.monotonic()
 
     def look(self, settings: Settings, path: Path, longest_s: float | None) -> Recording | None:
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
@@ -144,7 +121,10 @@ class TuneBench:
         return _seen(path, self.now() - began, settings.site, beside)
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> RunResult:
-        """One unprofiled run; what is left of an interrupted one is thrown away."""
+        """One unprofiled run; what is left of an interrupted one is thrown away.
+
+        Raises WorkloadError for one that fails or takes too long, MeasureError for others.
+        """
         began = self.now()
         watched = watched_memory() if self.goal == "memory" else nullcontext()
         with watched as peak:
@@ -210,12 +190,8 @@ class TuneBench:
 
 def cpu_seconds(path: Path) -> float:
     """Cores that the job kept busy in its steady steps. Raises MeasureError where none of them was sampled."""
-    with signals_held():
-        from pipeprof.query.engine import Engine  # noqa: PLC0415 - starts threads
-        from pipeprof.record.run import load  # noqa: PLC0415
-
-        with Engine.open(load(path)) as engine:
-            rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
+    with signals_held(), Engine.open(load(path)) as engine:
+        rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
     mine = [row["cores"] or 0.0 for row in rows if row["part"] not in OTHERS and row["rank"] == rows[0]["rank"]]
     if not mine or not sum(mine):
         raise MeasureError(f"no CPU time was seen in the steady steps of run `{path}`", "let the script train longer")
@@ -240,8 +216,6 @@ def _later_epoch(digests: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _is_complete(path: Path) -> bool:
-    from pipeprof.record.run import load  # noqa: PLC0415
-
     try:
         return load(path).manifest.state == "complete"
     except PipeprofError:
@@ -254,10 +228,7 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
     `trials`: of record/trials, what was measured of changes of the same training.
     """
     with signals_held():
-        from pipeprof.experiment.stages import loop_of, storage_advice, training_pipelines, uses_of  # noqa: PLC0415 - starts threads
-        from pipeprof.query.engine import Engine  # noqa: PLC0415
-        from pipeprof.query.rows import HostAccount, HostRoom, RunAccount, StorageUse  # noqa: PLC0415
-        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415 - its libraries start threads
         from pipeprof.record import store  # noqa: PLC0415
 
         run = open_run(path)
@@ -269,8 +240,9 @@ def _seen(path: Path, seconds: float, site: str | None, trials: Sequence[Mapping
             return None
         pipeline = next((one for one in pipelines if one.site == site), pipelines[0])
         # Numbers of pipelines are each rank's own.
+        rank = [(stage.rep, stage.rank) for stage in pipeline.load[:1]]
         made, made_ops = (
-            [row for row in store.read(run, name).to_pylist() if _is_of_rank(row, pipeline.load)]
+            [row for row in store.read(run, name).to_pylist() if (row["rep"], row["rank"]) in rank]
             for name in ("pipeline", "pipeline_op")
         )
         others_ids = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
@@ -317,10 +289,6 @@ def _set_together(ops: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, str], 
     except ImportError:
         return {}
     return set_together(ops)
-
-
-def _is_of_rank(row: Mapping[str, Any], load: Sequence[JudgedStage]) -> bool:
-    return any((row["rep"], row["rank"]) == (stage.rep, stage.rank) for stage in load[:1])
 
 
 def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import libcst
 from libcst import matchers, metadata
 
-from pipeprof.experiment.tune.source import UnclearError, call_at
+from pipeprof.experiment.tune.arguments import call_at
+from pipeprof.experiment.tune.source import UnclearError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

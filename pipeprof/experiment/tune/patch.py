@@ -25,9 +25,7 @@ from pipeprof.experiment.tune.source import (
     BOM,
     Argument,
     UnclearError,
-    call_at,
     calls_of,
-    is_plain,
     keywords_of,
     own_argument,
     read_source,
@@ -260,7 +258,7 @@ def _with_value(argument: Argument, op_type: str, value: int, text: str) -> str:
     import libcst  # noqa: PLC0415
     from libcst import metadata  # noqa: PLC0415
 
-    from pipeprof.experiment.tune.arguments import argument_at  # noqa: PLC0415
+    from pipeprof.experiment.tune.arguments import argument_at, call_at, is_plain  # noqa: PLC0415
 
     wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
     call = call_at(wrapper, argument.place, argument.names)

@@ -61,12 +61,9 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
 
 def epochs_of(events: Iterable[Mapping[str, Any]], site: str | None) -> list[Epoch]:
     """The epochs of the iterators of a place (None: of all), in their order."""
-    mine = sorted((one for one in events if one["site"] == (site or one["site"])), key=_turn)
+    mine = [one for one in events if one["site"] == (site or one["site"])]
+    mine.sort(key=lambda one: (one["number"], one["epoch"]))
     return [msgspec.convert(dict(one), Epoch) for one in mine]
-
-
-def _turn(event: Mapping[str, Any]) -> tuple[int, int]:
-    return event["number"], event["epoch"]
 
 
 def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch], *, order: bool = False) -> tuple[Batches, str]:

@@ -16,11 +16,10 @@ from msgspec.structs import replace as replace_fields
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment import repetition
-from pipeprof.experiment.pairs.series import Plan, Side, ratio_of, sides
-from pipeprof.experiment.session import locked
+from pipeprof.experiment.journal import refuse_orphans, session_folder
+from pipeprof.experiment.pairs import Plan, Side, ratio_of, sides
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune.facts import outcome, promised, recorded_of, seen_facts
 from pipeprof.experiment.tune.goal import (
     ENOUGH,
     LOOKS,
@@ -37,6 +36,7 @@ from pipeprof.experiment.tune.goal import (
 )
 from pipeprof.experiment.tune.rows import UNKNOWN, Handed, worse
 from pipeprof.experiment.tune.state import (
+    HINT,
     FailedRun,
     Final,
     Proven,
@@ -44,11 +44,19 @@ from pipeprof.experiment.tune.state import (
     new_state,
     open_state,
     refuse_changed,
-    refuse_elsewhere,
-    save_state,
     sources_of,
 )
-from pipeprof.experiment.tune.trial import ChangedSideError, is_proven, new_trial, rates_of_sides, whole_epochs
+from pipeprof.experiment.tune.trial import (
+    ChangedSideError,
+    is_proven,
+    new_trial,
+    outcome,
+    promised,
+    rates_of_sides,
+    recorded_of,
+    seen_facts,
+    whole_epochs,
+)
 from pipeprof.record.plain_file import remove
 from pipeprof.record.run import SPOOL
 from pipeprof.record.settings_file import Settings
@@ -62,7 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.tune.bench import Bench, Recording, RunResult
+    from pipeprof.experiment.tune.bench import Recording, RunResult, TuneBench
     from pipeprof.experiment.tune.rows import Batches
     from pipeprof.experiment.tune.state import Ended, TuneState, Word
     from pipeprof.verdict.candidate import Candidate
@@ -97,7 +105,7 @@ class TuneWish:
     stop_after: int | Literal["all"] | None = None
 
 
-def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
+def run_tune(wish: TuneWish, bench: TuneBench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
     """Tune, or go on with a tuning that was interrupted; returns what was found and its folder.
 
     Raises UsageError without a command, and while a run of a killed call goes on; WorkloadError when the unchanged
@@ -107,15 +115,11 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
     new = new_state(wish)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{new.tune}")
-    with locked(folder):
+    with session_folder(folder, say):
         state = open_state(folder, new, wish.workdir)
-        save_state(folder, state)
+        state.save(folder)
         say(f"tuning {new.tune} in `{folder.name}`")
-        try:
-            Tuning(wish, bench, folder, state, say).to_the_end()
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on from here")
-            raise
+        Tuning(wish, bench, folder, state, say).to_the_end()
     return state, folder
 
 
@@ -127,7 +131,7 @@ class Tuning:
     """
 
     wish: TuneWish
-    bench: Bench
+    bench: TuneBench
     folder: Path
     state: TuneState
     say: Callable[[str], None]
@@ -143,9 +147,13 @@ class Tuning:
         if self.state.state == "finished" and not self._reopened():
             self.say("this tuning is finished; nothing is run again")
             return
-        refuse_elsewhere(self.folder, self.state)
+        if self.state.seen and self.state.fingerprint:
+            hint = f"times of two machines cannot be compared; {HINT}"
+            self.state.refuse_elsewhere(f"the tuning in `{self.folder}`", hint, in_a_job=False)
+        self.state.starts += 1
+        self.state.begin(self.folder)
         spools = [path.relative_to(self.folder) for run in RUNS for path in self.folder.glob(f"{run}/{SPOOL}")]
-        repetition.refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
+        refuse_orphans(self.folder, [str(path.parent) for path in spools], repetition.Bench().still_running)
         while self.state.ended is None:
             self._next()
         while not self.state.settings.is_empty:
@@ -213,7 +221,7 @@ class Tuning:
 
     def _save(self) -> None:
         self.state.spent_s = self.bench.now() - self.began
-        save_state(self.folder, self.state)
+        self.state.save(self.folder)
 
     def _next(self) -> None:
         try:
@@ -409,27 +417,22 @@ class Tuning:
     def _run(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
         """A run; one that fails is made once more where those settings have run before, which may be chance.
 
-        But not where the changed side fails more often than the other one.
+        But not where the changed side fails more often than the other one. The state tells of those that failed.
         """
-        try:
-            return self._told(settings, folder, name, has_run=has_run)
-        except (WorkloadError, MeasureError) as error:
-            mine = (folder.name, self.state.steps)
-            failed = [one.side for one in self.state.failed_runs if (one.folder, one.steps) == mine]
-            if not has_run or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
-                raise
-            self.say(f"  a run failed, and is made again: {error.message}")
-        return self._told(settings, folder, name, has_run=has_run)
-
-    def _told(self, settings: Settings, folder: Path, name: tuple[Side, int], *, has_run: bool) -> RunResult:
-        """A run; where its settings have run before, the state tells that it failed."""
-        try:
-            return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
-        except (WorkloadError, MeasureError) as error:
-            if has_run:
-                of = FailedRun(folder=folder.name, side=name[0], error=error.message, steps=self.state.steps)
-                self.state.failed_runs.append(of)
-            raise
+        of, is_second = (folder.name, self.state.steps), False
+        while True:
+            try:
+                return self.bench.run(settings, folder, name, SLOWER * self.state.run_s + GRACE_S)
+            except (WorkloadError, MeasureError) as error:
+                if not has_run:
+                    raise
+                told = FailedRun(folder=folder.name, side=name[0], error=error.message, steps=self.state.steps)
+                self.state.failed_runs.append(told)
+                failed = [one.side for one in self.state.failed_runs if (one.folder, one.steps) == of]
+                if is_second or (name[0] == "b" and failed.count("b") > failed.count("a") + 1):
+                    raise
+                self.say(f"  a run failed, and is made again: {error.message}")
+                is_second = True
 
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other" and (word == "accepted" or not self.wish.allow_random):

@@ -1,4 +1,4 @@
-"""The user's source: the call at a recorded line that makes an operator."""
+"""The user's source: which call at a recorded line makes an operator, and with which arguments. Without libcst."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 from pipeprof.collect.probe.arguments import NAMES
 from pipeprof.collect.probe.describe import READERS
+from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.loader import STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from pathlib import Path
-
-    import libcst
 
 MOST_BYTES = 4 << 20
 BOM = "\ufeff"
 CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
-METHODS = frozenset({"map", "batch"})
 OF_OPERATOR = {"workers": "num_parallel_workers", "processes": "python_multiprocessing", "max_rowsize": "max_rowsize"}
 OF_LOADER = {"prefetch_factor" if name == "prefetch" else name: keyword for name, keyword in NAMES.items()}
 KEYWORDS = frozenset({*OF_OPERATOR.values(), *OF_LOADER.values()})
@@ -71,50 +68,4 @@ def calls_of(op_type: str) -> frozenset[str]:
 
 def read_source(path: Path) -> str:
     """The text of a file, as it is written. Raises OSError, ValueError and PipeprofError."""
-    from pipeprof.record.plain_file import read_file  # noqa: PLC0415
-
     return read_file(path, MOST_BYTES).decode("utf-8")
-
-
-def calls_on(wrapper: libcst.metadata.MetadataWrapper, place: str) -> list[libcst.Call]:
-    """The calls whose name stands at the line of a place (file:line)."""
-    import libcst  # noqa: PLC0415 - an extra
-    from libcst import metadata  # noqa: PLC0415
-
-    line = place.rpartition(":")[2]
-    positions = wrapper.resolve(metadata.PositionProvider)
-    calls = [node for node in positions if isinstance(node, libcst.Call)]
-    return [one for one in calls if line == str(positions[_named(one)].start.line)]
-
-
-def call_at(wrapper: libcst.metadata.MetadataWrapper, place: str, names: Collection[str]) -> libcst.Call:
-    """The only call of one of these names at the line of a place (file:line). Raises UnclearError."""
-    calls = [one for one in calls_on(wrapper, place) if _name_of(one) in names]
-    if len(calls) != 1:
-        raise UnclearError("several_calls" if calls else "no_call")
-    return calls[0]
-
-
-def _named(call: libcst.Call) -> libcst.CSTNode:
-    """The name of what is called, whose line is that of the call in a traceback."""
-    import libcst  # noqa: PLC0415
-
-    return call.func.attr if isinstance(call.func, libcst.Attribute) else call.func
-
-
-def _name_of(call: libcst.Call) -> str:
-    """What is called; "" for a function that has the name of a method of a dataset, such as `map`."""
-    import libcst  # noqa: PLC0415
-
-    named = _named(call)
-    name = str(named.value) if isinstance(named, libcst.Name) else ""
-    return "" if named is call.func and name in METHODS else name
-
-
-def is_plain(value: libcst.BaseExpression) -> bool:
-    """Whether a value is written out: a number, a truth value or None."""
-    import libcst  # noqa: PLC0415
-
-    return isinstance(value, libcst.Integer) or (
-        isinstance(value, libcst.Name) and value.value in ("True", "False", "None")
-    )

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.errors import MeasureError, RunError
-from pipeprof.experiment.journal import SESSION, saved
-from pipeprof.experiment.pairs.series import Side  # noqa: TC001 - msgspec reads it
-from pipeprof.experiment.runs import write_json
+from pipeprof.errors import RunError
+from pipeprof.experiment.journal import Journal, saved
+from pipeprof.experiment.pairs import Side  # noqa: TC001 - msgspec reads it
 from pipeprof.experiment.tune import RECORDED
 from pipeprof.experiment.tune.rows import Batches, Epoch, acceptable
 from pipeprof.record.document import FileName  # noqa: TC001 - msgspec reads it
 from pipeprof.record.plain_file import read_file, remove
 from pipeprof.record.settings_file import Settings
-from pipeprof.units import utc_now
-from pipeprof.verdict.gate.policy import differences
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
 
@@ -122,7 +118,7 @@ class Proven(msgspec.Struct, kw_only=True):
     trials: int
 
 
-class TuneState(msgspec.Struct, kw_only=True):
+class TuneState(Journal, kw_only=True):
     """What `session.json` of a tuning holds. `tune` is the hash of the command and the folder it runs in.
 
     `seen`: facts of each recording, the first one first. `look_s`: of the longest recording; `run_seconds`: of every
@@ -130,7 +126,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     what a second one handed out against it, where that was asked. `dropped`: trials that were to be made again.
     `sources`: what the files held that make the training, by their digests. `rows_s`: of the original's run in which
     all rows were fingerprinted. `failed_runs`: maybe by chance. `stop_after`: training steps after
-    which each run ends. `machine`: where it was begun.
+    which each run ends.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -142,7 +138,6 @@ class TuneState(msgspec.Struct, kw_only=True):
     allow_order: bool = False
     allow_random: bool = False
     stop_after: int | None = None
-    started_at: str
     spent_s: float = 0.0
     look_s: float = 0.0
     run_seconds: list[float] = []
@@ -157,7 +152,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     sources: dict[str, str] = {}
     rows_s: float = 0.0
     failed_runs: list[FailedRun] = []
-    machine: dict[str, Any] = {}
+    fingerprint: dict[str, Any] = msgspec.field(default_factory=dict, name="machine")
 
     @property
     def settings(self) -> Settings:
@@ -218,7 +213,7 @@ def new_state(wish: TuneWish) -> TuneState:
     asked = [wish.goal, wish.allow_order, wish.allow_random, wish.stop_after]
     text = msgspec.json.encode([list(wish.command), str(wish.workdir), __version__, *asked])
     return TuneState(
-        tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command), started_at=utc_now(),
+        tune=hashlib.sha256(text).hexdigest()[:12], command=without_secrets(wish.command),
         goal=wish.goal, allow_order=wish.allow_order, allow_random=wish.allow_random,
         stop_after=None if wish.stop_after == "all" else wish.stop_after,
     )  # fmt: skip
@@ -253,18 +248,6 @@ def _changed_source(state: TuneState, workdir: Path) -> str | None:
     return next((name for name, digest in state.sources.items() if _digest(workdir / name) != digest), None)
 
 
-def refuse_elsewhere(folder: Path, state: TuneState) -> None:
-    """Note the machine before the first run. Raises MeasureError where runs were made on another one."""
-    here = fingerprint.machine()
-    differing = [entry["name"] for entry in differences(state.machine, here)]
-    if state.seen and state.machine and differing:
-        conditions = f"was begun under different conditions: {', '.join(differing)}"
-        raise MeasureError(
-            f"the tuning in `{folder}` {conditions}", f"times of two machines cannot be compared; {HINT}"
-        )
-    state.machine = here
-
-
 def sources_of(workdir: Path, command: Sequence[str], seen: Recording) -> dict[str, str]:
     """Digests of the files that make the pipeline or lead there, hold its functions, or are named by the command."""
     made = [row.get(name) for row in seen.ops for name in ("site", "callers", "code")]
@@ -280,8 +263,3 @@ def _digest(path: Path) -> str:
         return hashlib.sha256(read_file(path, MOST_SOURCE)).hexdigest()
     except OSError:
         return ""
-
-
-def save_state(folder: Path, state: TuneState) -> None:
-    """Write it whole. Raises MeasureError when it cannot be written."""
-    write_json(folder / SESSION, msgspec.to_builtins(state))

@@ -11,7 +11,7 @@ from pipeprof.report.compare import rows
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare.sections import document
 from pipeprof.report.words import first_of
-from pipeprof.report.words.comparison import METRICS, metric_name
+from pipeprof.report.words.comparison import metric_name, position
 from pipeprof.units import format_change, format_count, format_ns
 from pipeprof.verdict.gate.causes import stated_cause
 
@@ -132,8 +132,7 @@ def _lead(content: Mapping[str, Any]) -> Metric | None:
 def _shown(content: Mapping[str, Any]) -> list[Metric]:
     """At most three metrics that decide, worst first; those that the policy names first are those of the default."""
     first = [one for one in content["metrics"] if one.get("family") == "primary"]
-    order = list(METRICS)
-    first.sort(key=lambda one: (order.index(one["name"]) if one["name"] in order else len(order), one["name"]))
+    first.sort(key=lambda one: position(one["name"]))
     worst = [one for one in first if one["verdict"] not in FINE and one["verdict"] != "inconclusive"]
     return [*worst, *(one for one in first if one not in worst)][:MOST_METRICS]
 

@@ -59,6 +59,12 @@ def metric_name(code: str) -> str:
     return METRICS.get(code, code)
 
 
+def position(metric: str) -> tuple[int, str]:
+    """The metrics of every training first, in their usual order."""
+    order = list(METRICS)
+    return order.index(metric) if metric in order else len(order), metric
+
+
 def differing(conditions: Sequence[Mapping[str, Any]], most: int) -> str:
     """`mindspore (2.8.0, now 2.9.0), device (CPU, now not known) and 2 more`."""
     sides = [["not known" if one[side] is None else one[side] for side in ("base", "new")] for one in conditions]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from ab_bench import STEP, FakeBench
 
+from pipeprof.collect import fingerprint
 from pipeprof.errors import RunError, UsageError
-from pipeprof.experiment import ab as room
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.verdict import judge
@@ -26,8 +26,8 @@ def runners(tmp_path, monkeypatch):
     """`call(job, steps of new, confirms=...)`: a session in a folder and a job of its own."""
     monkeypatch.chdir(tmp_path)
     place = SimpleNamespace(job="")
-    monkeypatch.setattr(room.fingerprint, "machine", lambda: {"cpu_model": "one"})
-    monkeypatch.setattr(room.fingerprint, "job", lambda: place.job)
+    monkeypatch.setattr(fingerprint, "machine", lambda: {"cpu_model": "one"})
+    monkeypatch.setattr(fingerprint, "job", lambda: place.job)
 
     def call(job, steps, policy=POLICY, new="new", folder=None, **wish):
         place.job = job

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from ab_bench import STEP, FakeBench, Killed, says
 
+from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment import ab as room
-from pipeprof.experiment import journal, runs, session
+from pipeprof.experiment import journal, runs
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.experiment.interleaved import stolen_share
@@ -29,8 +29,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     machine = {"cpu_model": "one", "memory_bytes": 2**34}
     place = SimpleNamespace(folder=tmp_path / "s", said=[], machine=machine, job="boot:1")
-    monkeypatch.setattr(room.fingerprint, "machine", lambda: dict(place.machine))
-    monkeypatch.setattr(room.fingerprint, "job", lambda: place.job)
+    monkeypatch.setattr(fingerprint, "machine", lambda: dict(place.machine))
+    monkeypatch.setattr(fingerprint, "job", lambda: place.job)
 
     def call(bench, policy=POLICY, **wish):
         kept = {**PAIR, "folder": place.folder, "seed": 1} | wish
@@ -465,7 +465,7 @@ def test_nothing_of_the_users_is_written_over(home):
     assert (home.folder / ".gitignore").read_text() == "build/\n"
 
 
-@pytest.mark.parametrize("make", [runs.make_folder, session._make_folder])
+@pytest.mark.parametrize("make", [runs.make_folder, journal.make_session_folder])
 @pytest.mark.parametrize("looks", ["exists", "iterdir"])
 def test_a_folder_that_may_not_be_looked_into_is_told(tmp_path, monkeypatch, make, looks):
     def refused(path):

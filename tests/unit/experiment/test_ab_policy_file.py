@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.policy_file import load_policy
+from pipeprof.experiment.policy_file import find_policy
 from pipeprof.verdict.gate.policy import Policy
 
 
@@ -21,29 +21,29 @@ def project(tmp_path, monkeypatch):
 
 def test_without_a_file_the_defaults_hold(project):
     (project / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
-    assert load_policy(None) == Policy()
+    assert find_policy(None).policy == Policy()
 
 
 def test_pyproject_of_a_parent_is_found_up_to_the_git_root(project):
     (project / "pyproject.toml").write_text("[tool.pipeprof.gate]\nalpha = 0.05\n")
-    assert load_policy(None).alpha == 0.05
+    assert find_policy(None).policy.alpha == 0.05
     (project / "jobs" / ".git").mkdir()
-    assert load_policy(None) == Policy()
+    assert find_policy(None).policy == Policy()
 
 
 def test_the_nearest_file_wins_and_pipeprof_toml_before_pyproject(project):
     (project / "pyproject.toml").write_text("[tool.pipeprof.gate]\nalpha = 0.05\n")
     (project / "pipeprof.toml").write_text("[gate]\nalpha = 0.04\n")
-    assert load_policy(None).alpha == 0.04
+    assert find_policy(None).policy.alpha == 0.04
     (project / "jobs" / "pipeprof.toml").write_text("alpha = 0.03\nlooks = [4, 6]\n")
-    assert (load_policy(None).alpha, load_policy(None).looks) == (0.03, (4, 6))
+    assert (find_policy(None).policy.alpha, find_policy(None).policy.looks) == (0.03, (4, 6))
 
 
 @pytest.mark.parametrize("name", ["pipeprof.toml", "pyproject.toml"])
 def test_a_file_that_is_there_and_cannot_be_read_is_not_passed_over(project, name):
     (project / name).symlink_to("gone.toml")
     with pytest.raises(UsageError, match=rf"cannot read the policy .*{name}"):
-        load_policy(None)
+        find_policy(None)
 
 
 def test_outside_a_repository_only_the_folder_itself_counts(tmp_path, monkeypatch):
@@ -51,13 +51,13 @@ def test_outside_a_repository_only_the_folder_itself_counts(tmp_path, monkeypatc
     inner.mkdir()
     (tmp_path / "pipeprof.toml").write_text("alpha = 0.05\n")
     monkeypatch.chdir(inner)
-    assert load_policy(None) == Policy()
+    assert find_policy(None).policy == Policy()
 
 
 def test_a_named_file_of_any_name_is_read(tmp_path):
     path = tmp_path / "strict.toml"
     path.write_text("[tool.pipeprof.gate]\nalpha = 0.001\n[tool.pipeprof.gate.metrics.data_wait]\nmin_effect = 0.2\n")
-    assert load_policy(path).rule("data_wait").min_effect == 0.2
+    assert find_policy(path).policy.rule("data_wait").min_effect == 0.2
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(UsageError, match=message) as caught:
-        load_policy(path)
+        find_policy(path)
     assert str(path) in caught.value.message
 
 
@@ -115,7 +115,7 @@ def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path, text, h
     path = tmp_path / "pipeprof.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match="there is no key") as caught:
-        load_policy(path)
+        find_policy(path)
     assert caught.value.hint == hint
 
 
@@ -126,7 +126,7 @@ def test_a_pipe_is_refused_with_what_to_do_instead(tmp_path):
     try:
         for path in (Path(f"/dev/fd/{reader}"), tmp_path / "policy.toml"):
             with pytest.raises(UsageError, match=rf"cannot read the policy `{path}`: it is a pipe, expected") as caught:
-                load_policy(path)
+                find_policy(path)
             assert caught.value.hint == "write its content into a file and name that"
     finally:
         os.close(reader)
@@ -135,4 +135,4 @@ def test_a_pipe_is_refused_with_what_to_do_instead(tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the policy .*nosuch\.toml"):
-        load_policy(tmp_path / "nosuch.toml")
+        find_policy(tmp_path / "nosuch.toml")

@@ -12,8 +12,8 @@ import pytest
 from ab_bench import STEP, FakeBench, Killed
 from git_repository import GitRepository
 
+from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.qualify import state as pool_state
 from pipeprof.experiment.qualify.pool import Order, Pool, collect_pool
 from pipeprof.experiment.qualify.rates import Draws, evaluate, exit_code, run_qualify, sees, wilson, within
 from pipeprof.report import document, qualify_text
@@ -110,7 +110,7 @@ def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, 
             run_qualify(other, 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
     with pytest.raises(UsageError, match="begun with --seed 7, not 5"):
         run_qualify(replace(order(rounds=3), seed=5), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
-    monkeypatch.setattr(pool_state.fingerprint, "job", lambda: "boot:other")
+    monkeypatch.setattr(fingerprint, "job", lambda: "boot:other")
     with pytest.raises(MeasureError, match="another machine"):
         run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
     (tmp_path / "q" / "pool.json").write_text("{")

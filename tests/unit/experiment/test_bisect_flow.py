@@ -10,6 +10,7 @@ from ab_bench import STEP, FakeBench, Killed
 from documents import BISECTED
 from git_repository import GitRepository
 
+from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.bisect import search as room
 from pipeprof.experiment.bisect.search import BisectWish, run_bisect
@@ -66,8 +67,8 @@ class WaitingBench(CommitBench):
 def repository(tmp_path, monkeypatch):
     found = GitRepository(tmp_path / "code")
     monkeypatch.chdir(found.root)
-    monkeypatch.setattr(room.fingerprint, "machine", lambda: {"cpu_model": "one"})
-    monkeypatch.setattr(room.fingerprint, "job", lambda: "boot:1")
+    monkeypatch.setattr(fingerprint, "machine", lambda: {"cpu_model": "one"})
+    monkeypatch.setattr(fingerprint, "job", lambda: "boot:1")
     return found
 
 
@@ -280,7 +281,7 @@ def test_a_metric_that_was_not_measured_is_refused_with_those_there_are(reposito
 def test_another_machine_or_job_cannot_go_on(repository, monkeypatch):
     revisions = commits(repository)
     call(revisions, CommitBench(spread=0.05), most_runs=8)
-    monkeypatch.setattr(room.fingerprint, "job", lambda: "boot:2")
+    monkeypatch.setattr(fingerprint, "job", lambda: "boot:2")
     with pytest.raises(MeasureError, match="in another job"):
         call(revisions, CommitBench())
 

@@ -8,9 +8,9 @@ import pytest
 from pipeprof.errors import RunError
 from pipeprof.experiment.bisect import state as bisect
 from pipeprof.experiment.bisect.state import Bisection, Commit, open_bisection
-from pipeprof.experiment.journal import SESSION, incomplete, refuse_links, saved
-from pipeprof.experiment.qualify.state import PoolState
-from pipeprof.experiment.session import Session, locked
+from pipeprof.experiment.journal import SESSION, refuse_links, saved, session_folder
+from pipeprof.experiment.qualify.pool import PoolState
+from pipeprof.experiment.session import Session
 from pipeprof.experiment.sweep.session import SweepSession
 from pipeprof.experiment.tune.state import FailedRun, Trial, TuneState
 from pipeprof.record.settings_file import Settings
@@ -39,7 +39,7 @@ def bisection(name, revision=ONE):
 
 def tuning(name):
     failed = FailedRun(folder=name, side="a", error="")
-    return TuneState(tune="t", command=[], started_at="", failed_runs=[failed])
+    return TuneState(tune="t", command=[], failed_runs=[failed])
 
 
 def pool(name):
@@ -51,7 +51,7 @@ MADE = {Session: ab, SweepSession: sweep, Bisection: bisection, TuneState: tunin
 
 
 def read(folder, kind, session):
-    folder.joinpath(SESSION).write_text(json.dumps(msgspec.to_builtins(session)), encoding="utf-8")
+    folder.joinpath(kind.FILE).write_text(json.dumps(msgspec.to_builtins(session)), encoding="utf-8")
     return saved(folder, kind, 1, "session", "")
 
 
@@ -74,20 +74,28 @@ def test_what_a_kill_left_is_removed_and_nothing_beside_it(tmp_path):
     for folder in (inside / "base-000", outside):
         folder.mkdir(parents=True)
     session = read(inside, Session, ab("base-000"))
-    assert [one.name for one in incomplete(inside, session.repetitions)] == ["base-000"]
+    assert [one.name for one in session.throw_away(inside, lambda _path: ())] == ["base-000"]
     assert not inside.joinpath("base-000").exists()
     assert outside.is_dir()
 
 
+@pytest.mark.parametrize("kind", [TuneState, PoolState])
+def test_what_notes_its_machine_under_another_name_goes_on_from_a_file_without_the_rest(tmp_path, kind):
+    asked = {TuneState: {"tune": "t"}, PoolState: {"slow_downs": [0.1], "seed": 1}}[kind]
+    before = {"schema_version": 1, "command": ["train"], "machine": {"cpu_model": "one"}, **asked}
+    state = read(tmp_path, kind, before)
+    assert (state.fingerprint, state.starts) == ({"cpu_model": "one"}, 0)
+    assert msgspec.to_builtins(state).items() >= before.items()
+
+
 def test_the_commits_of_a_bisection_are_those_that_were_asked_for(tmp_path):
     """Their code is run."""
-    conditions = ({}, None)
     fresh = Bisection(key="k", metric="m", command=[], commits=[Commit(revision=ONE, subject="s")])
     for session in (bisection("run-000", OTHER), bisection("run-000")):
-        session.runs[0].commit = 7
+        session.repetitions[0].commit = 7
         tmp_path.joinpath(SESSION).write_text(json.dumps(msgspec.to_builtins(session)), encoding="utf-8")
         with pytest.raises(RunError, match=r"it (names other commits|has runs of no commit)"):
-            open_bisection(tmp_path, fresh, conditions)
+            open_bisection(tmp_path, fresh)
     with pytest.raises(RunError, match="damaged"):
         read(tmp_path, bisect.Bisection, bisection("run-000", "--upload-pack=x"))
 
@@ -96,7 +104,7 @@ def test_the_commits_of_a_bisection_are_those_that_were_asked_for(tmp_path):
 def test_settings_of_a_tuning_set_numbers_of_threads_alone(tmp_path, environment):
     trial = Trial(key="k", what=[], prediction={}, settings=Settings(environment=environment), verdict="accepted")
     with pytest.raises(RunError, match="damaged"):
-        read(tmp_path, TuneState, TuneState(tune="t", command=[], started_at="", trials=[trial]))
+        read(tmp_path, TuneState, TuneState(tune="t", command=[], trials=[trial]))
 
 
 @pytest.mark.parametrize("name", ["base-000", "base-000.log", ".gitignore", "history.jsonl", ".lock", "trial-0/a0"])
@@ -109,6 +117,6 @@ def test_nothing_is_written_through_a_link_out_of_a_session(tmp_path, name):
     tmp_path.joinpath("session", SESSION).write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match="is a link out of"):
         refuse_links(tmp_path / "session")
-    with pytest.raises(RunError, match="is a link out of"), locked(tmp_path / "session"):
+    with pytest.raises(RunError, match="is a link out of"), session_folder(tmp_path / "session", print):
         pass
     assert outside.read_text(encoding="utf-8") == ""

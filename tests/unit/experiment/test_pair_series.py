@@ -7,8 +7,7 @@ import pytest
 from pipeprof.cli.whatif import HEADSPACE_PAIRS, plan_of
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment import runs
-from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.pairs.series import Plan, Rate
+from pipeprof.experiment.pairs import Plan, Rate, measured_facts
 from pipeprof.experiment.runs import Measured, measure_pairs
 from pipeprof.experiment.whatif import verdict
 from pipeprof.read.spool.marks import Mark

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeprof.experiment.pairs.series import Plan, rates_of_parts, ratio_of, sides, starts_of, steady_rate
+from pipeprof.experiment.pairs import Plan, rates_of_parts, ratio_of, sides, starts_of, steady_rate
 
 MS = 1_000_000
 

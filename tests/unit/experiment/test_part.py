@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs.series import Plan
-from pipeprof.experiment.part import Part, notes, run_part, source_rows, target_of
+from pipeprof.experiment.headspace import Part, part_notes, run_part, source_rows, target_of
+from pipeprof.experiment.pairs import Plan
 from pipeprof.experiment.stages import Pipeline, described_pipelines
 from pipeprof.report import document, speedup_text
 from pipeprof.report.words.experiments import noted
@@ -112,7 +112,7 @@ def test_the_answer_stands_first(mode, verdict, first):
     part = {"op": op(3, "MapOp", "rotate", 2), "mode": mode, "outputs_per_step": 32.0}
     figures = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": verdict, "interval": [1.8, 2.2], "pairs": 2}
     figures |= {"decided": None, "stopped": "pairs", "speeds": [], "speeds_of": None}
-    found = {"measured": figures, "part": part, "runs": [], **noted(notes(part, []))}
+    found = {"measured": figures, "part": part, "runs": [], **noted(part_notes(part))}
     said = document.text(speedup_text.headspace(found))
     assert said.splitlines()[0] == first
     assert "replaying outputs takes Python a little time itself (32 per step)" in said

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from pipeprof.experiment.peak import EVERY_S, watched_memory
+from pipeprof.experiment.trial import MEMORY_EVERY_S, watched_memory
 
 MIB = 2**20
 HOLDS = """
@@ -29,7 +29,7 @@ def test_files_are_not_counted_and_own_memory_is(tmp_path):
             assert child.stdout.read(4) == b"held"
             limit = time.monotonic() + 60
             while peak.bytes < 60 * MIB and time.monotonic() < limit:
-                time.sleep(EVERY_S)
+                time.sleep(MEMORY_EVERY_S)
             child.stdin.close()
         grown = peak.bytes
     assert 60 * MIB < grown < 90 * MIB

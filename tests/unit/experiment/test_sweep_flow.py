@@ -189,7 +189,7 @@ def test_options_reach_the_command(sweep):
     assert order.command == ["train", "--a", "--b"]
     assert order.env.keys() == {"PYTHONHASHSEED", "X", "KIND"}
     assert (order.env["X"], order.env["KIND"]) == ("1", "fast")
-    assert (order.dataset.workers, order.context.mode, order.timeout_s) == (2, "graph", 120.0)
+    assert (order.dataset.workers, order.context.mode, order.longest_s) == (2, "graph", 120.0)
 
 
 def test_the_number_of_steps_decides_what_is_best(sweep):

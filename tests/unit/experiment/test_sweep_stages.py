@@ -121,7 +121,7 @@ def run(tmp_path):
         stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
         variants = [{"name": "x", "env": {"A": "1"}}]
         spec = read_spec({"measure": measure, "variant": variants} | stages, "`s.toml`")
-        order = Order([sys.executable, "script.py"], {"KIND": "fast"}, tmp_path, tmp_path / "run", **more)
+        order = Order(tmp_path / "run", [sys.executable, "script.py"], workdir=tmp_path, env={"KIND": "fast"}, **more)
         return SweepBench().run(order, spec)
 
     return call
@@ -176,7 +176,7 @@ def test_failures_and_time_limits_are_told(run):
     with pytest.raises(WorkloadError, match=r"exit code 3; it said `bad`"):
         run("import sys; print('bad'); sys.exit(3)")
     with pytest.raises(WorkloadError, match=r"longer than 0\.3 s"):
-        run("import time; time.sleep(60)", timeout_s=0.3)
+        run("import time; time.sleep(60)", longest_s=0.3)
 
 
 @pytest.mark.parametrize("measure", ["regex", "run"])
@@ -185,7 +185,7 @@ def test_a_script_that_names_no_interpreter_is_told(tmp_path, measure):
     (tmp_path / "script").chmod(0o755)
     stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
     spec = read_spec({"measure": measure, "variant": [{"name": "x", "env": {"A": "1"}}]} | stages, "`s.toml`")
-    order = Order([str(tmp_path / "script")], {}, tmp_path, tmp_path / "run")
+    order = Order(tmp_path / "run", [str(tmp_path / "script")], workdir=tmp_path)
     with pytest.raises(UsageError, match=r"cannot start .*: Exec format error"):
         SweepBench().run(order, spec)
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.pairs.series import Rate
-from pipeprof.experiment.peak import Peak
+from pipeprof.experiment.pairs import Rate
 from pipeprof.experiment.runs import Measured
+from pipeprof.experiment.trial import Peak
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.record.settings_file import OperatorSetting, Settings

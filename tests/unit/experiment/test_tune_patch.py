@@ -264,7 +264,7 @@ def test_a_source_that_is_nested_too_deeply_is_named(tmp_path, monkeypatch):
     def too_deep(*_args):
         raise RecursionError
 
-    monkeypatch.setattr(patching, "call_at", too_deep)
+    monkeypatch.setattr(patching, "_with_value", too_deep)
     found = patch(tmp_path, "data = data.map(f)\n", ("MapOp", 1, 2, None))
     assert (found.diff, [one.why for one in found.by_hand]) == ("", ["unreadable"])
 
