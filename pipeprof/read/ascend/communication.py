@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.output import PARTS
+from pipeprof.read.ascend.output import split_rows
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT, document, mapping, text
 from pipeprof.read.source.json_stream import entries
@@ -268,19 +268,17 @@ def add_cluster(rows: dict[str, list[RankRow]], out: Out) -> None:
 def _splits(path: Path) -> Iterator[Entry]:
     """Rows of `cluster_step_trace_time.csv`; those of a stage belong to its first rank, numbered from 0."""
     sheet = Sheet(path)
-    type_at, index_at, step_at = sheet.need("Type"), sheet.need("Index"), sheet.need("Step")
-    at = {name: sheet.index(column) for name, column in PARTS.items()}
+    type_at, index_at = sheet.need("Type"), sheet.need("Index")
     stages: dict[str, int] = {}
-    for _, row in sheet.rows():
+    for _, row, step, values in split_rows(sheet):
         index = row[index_at].strip()
         ranks = [rank for part in index.strip("()[]").split(",") if (rank := integer(part)) is not None]
         if not ranks or not 0 <= min(ranks) < MOST_RANKS:
             continue
-        values: dict[str, Any] = {name: duration(field(row, number), "us") for name, number in at.items()}
         values["source"] = SPLITS
         if row[type_at].strip() == "stage":
             values["stage_index"] = stages.setdefault(index, len(stages))
-        yield min(ranks), "step_split", integer(row[step_at]), values
+        yield min(ranks), "step_split", step, values
 
 
 def _communication(path: Path) -> Iterator[Entry]:

@@ -25,7 +25,7 @@ from pipeprof.read.source.content import BROKEN, one_line
 from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
 from pipeprof.read.tables.ranks import read_shares
-from pipeprof.read.tables.share import Damage, Share, count_ranks, decide, of_ranks
+from pipeprof.read.tables.share import Damage, Share, decide, take_in
 from pipeprof.record.plain_file import open_file
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
@@ -277,10 +277,13 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
         shares.append(Share(one_rank.__name__, rank, captures, zeros, cluster.of(rank)))
     outcomes = read_shares(shares, run, progress)
-    damage = [Damage(one_line(error.message), error.hint) for error in cluster.damage] + of_ranks(outcomes)
+    nothing = Damage(
+        f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
+        "import the whole folder that the profiler wrote",
+    )
+    of_all = [Damage(one_line(error.message), error.hint) for error in cluster.damage]
+    damage = take_in(manifest, outcomes, nothing, damage=of_all, measured=MEASURED)
     _fill_in(manifest, outcomes, common["epoch"])
-    if not any(manifest.tables.get(table) for table in MEASURED):
-        raise _nothing(paths, damage)
     decide(manifest, damage, _MISSING, "what comes before the damage is used: ")
 
 
@@ -305,7 +308,6 @@ def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
 def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> None:
     rep = Rep(rep=0, zero_realtime_ns=epoch, zero_monotonic_ns=0)
     ends = []
-    count_ranks(manifest, outcomes)
     for outcome in outcomes:
         if any(outcome.counts.get(table) for table in MEASURED):
             rep.ranks.append(_entry(outcome, epoch))
@@ -313,15 +315,6 @@ def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> Non
         _say(manifest, outcome)
     rep.dur_ns = max((*ends, 0))
     manifest.reps = [rep]
-
-
-def _nothing(paths: Sequence[Path], damage: Sequence[Damage]) -> SourceError:
-    if damage:
-        return damage[0].error()
-    return SourceError(
-        f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
-        "import the whole folder that the profiler wrote",
-    )
 
 
 def _entry(outcome: Outcome, epoch: int) -> Rank:

@@ -60,11 +60,6 @@ class Step(NamedTuple):
     line: int
 
 
-def read_step_trace(path: Path, out: Out) -> None:
-    """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
-    add_steps(path, _steps(path, out), out)
-
-
 def clock_of(time_ns: int) -> str:
     """The clock of a step trace: the device's counter, or the wall clock (on a GPU)."""
     return EPOCH if time_ns >= FIRST_EPOCH_NS else COUNTER
@@ -103,7 +98,8 @@ def _add_step(step: Step, clock: str, out: Out) -> None:
         )  # fmt: skip
 
 
-def _steps(path: Path, out: Out) -> Iterator[Step]:
+def read_steps(path: Path, out: Out) -> Iterator[Step]:
+    """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
     sheet = Sheet(path)
     at = _layout(sheet)
     ended = False

@@ -127,7 +127,7 @@ class Gathered:
             self.dropped["no time"] += untimed
         rows = [
             (
-                time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series,
+                time, self.tracks.number((event.pid, event.tid)), self.texts.number(event.name), series,
                 int(np.float64(value).view(np.int64)),  # its bits, among integers
             )
             for (event, values), time in zip(counters, times.tolist(), strict=True)

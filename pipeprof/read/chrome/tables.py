@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeprof.read.chrome.columns import MOST_PERCENT
 from pipeprof.read.chrome.dialect import DEVICE, MEMORY, Info, Marks
 from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, Ops, Stacks, collective_by_pattern, is_communication
+from pipeprof.read.chrome.rows import MOST_PERCENT
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.chrome.tree import Tree
 from pipeprof.read.source.numbers import UNKNOWN

@@ -57,7 +57,7 @@ def read_timeline(path: Path, survey: Survey, rows: Rows) -> FileRows:
     nothing was.
     """
     reading = _Reading(survey, rows)
-    problems, damage = each_event(path, reading.take if survey.pid is None else reading.take_own)
+    problems, damage = each_event(path, reading.take)
     reading.finish()
     reading.out.problems += problems + survey.problems
     reading.out.damage = damage
@@ -105,17 +105,14 @@ class _Reading:
         }  # fmt: skip
 
     def take(self, event: Event) -> None:
-        """Use one event; what cannot be used is counted."""
+        """Use one event of the survey's process; what cannot be used is counted."""
+        if self._survey.pid not in (None, event.pid):
+            return
         handler = self._handlers.get(event.ph)
         if handler is None:
             self.out.problems["events of a kind that is not known"] += 1
         else:
             handler(event)
-
-    def take_own(self, event: Event) -> None:
-        """As `take`, of the survey's process alone."""
-        if event.pid == self._survey.pid:
-            self.take(event)
 
     def finish(self) -> None:
         """Count what never ended."""
@@ -127,7 +124,8 @@ class _Reading:
         device = self._devices.get(track)
         if device is None:
             numbered = track.isdecimal() and len(track) < 9
-            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+            named = _LOCATOR.fullmatch(track) is not None
+            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else named)
             if len(self._devices) < MOST_OPEN:
                 self._devices[track] = device
         return device
@@ -368,11 +366,6 @@ def ns_of(us: float | str | None) -> int | None:
     if not isinstance(us, float) or not math.isfinite(us) or abs(us) >= _LARGEST_US:
         return None
     return round(us * 1000)
-
-
-def is_device(track: str) -> bool:
-    """Whether a track's name is that of a computing device."""
-    return _LOCATOR.fullmatch(track) is not None
 
 
 def is_operator(event: Event, args: Args, *, device: bool) -> bool:

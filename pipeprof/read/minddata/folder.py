@@ -69,8 +69,7 @@ def thin_out(data: MindData, spacing_ns: int) -> None:
         if not keep or time - data.times[keep[-1]] >= spacing_ns * _NEARLY:
             keep.append(index)
     for op in data.ops:
-        op.cpu = [op.cpu[index] for index in keep if index < len(op.cpu)]
-        op.depths = [op.depths[index] for index in keep if index < len(op.depths)]
+        op.keep(keep)
     data.times = [data.times[index] for index in keep]
 
 
@@ -86,8 +85,7 @@ def attach(ops: list[PipelineOp], cpu: CpuFile, path: Path | None, notes: Notes)
     for op in ops:
         op.cpu = cpu.ops.get(op.op_id, [])
         if len(keep) < len(cpu.times):
-            op.cpu = [op.cpu[index] for index in keep if index < len(op.cpu)]
-            op.depths = [op.depths[index] for index in keep if index < len(op.depths)]
+            op.keep(keep)
     return [time for time in cpu.times if time is not None]
 
 
@@ -150,7 +148,9 @@ def read_rank(paths: Paths) -> RankFiles:
         named = paths.get(files.PIPELINE) or paths.get(files.RAW_CSV)
         content.cpu = cpu
         content.times = attach(content.ops, cpu, named if cpu.stamped() else None, content.notes)
-        _unknown_operators(paths[files.CPU], content)
+        described = {op.op_id for op in content.ops}
+        for number in sorted(cpu.ops.keys() - described) if described else []:
+            content.notes.count(paths[files.CPU], f"CPU of operator {number}, which the graph does not have")
     _read_batches(paths, content)
     blocks = _tried(content, paths.get(files.LOG), read_blocks)
     if blocks:
@@ -205,12 +205,6 @@ def _some_records(path: Path, notes: Notes) -> list[FetchRecord]:
             f"no batch in `{path}`, expected lines `type extra batch value time_ms`", "restore the file, or remove it"
         )
     return records
-
-
-def _unknown_operators(path: Path, content: RankFiles) -> None:
-    described = {op.op_id for op in content.ops}
-    for number in sorted(content.cpu.ops.keys() - described) if described else []:
-        content.notes.count(path, f"CPU of operator {number}, which the graph does not have")
 
 
 def _of_one_process(path: Path, blocks: list[Block], content: RankFiles) -> list[Block]:

@@ -78,7 +78,8 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
         uses = _processes(before, sample, family.members(before), members)
         for pid, kind in kinds.items():
             _split(uses, pid, kind, threads[pid], _inside(sample, pid))
-        ran |= {tid: (ran.get(tid, (before["t"], 0))[0], sample["t"]) for tid in _known_threads(uses)}
+        known = (tid for part, tid in uses if part == PYTHON_THREAD and tid is not None)  # what they run, that is
+        ran |= {tid: (ran.get(tid, (before["t"], 0))[0], sample["t"]) for tid in known}
         _machine(uses, before, sample)
         _write(out, before, sample, uses)
         _add_room(out, before, sample, kinds)
@@ -207,11 +208,6 @@ def _add_processes(samples: Sequence[Sample], out: RankRows, family: Family) -> 
             }  # fmt: skip
     for row in rows.values():
         out.add("process", **row, **family.origin(row["pid"]))
-
-
-def _known_threads(uses: _Uses) -> Iterator[int]:
-    """Python threads of which it is known what they run."""
-    return (tid for part, tid in uses if part == PYTHON_THREAD and tid is not None)
 
 
 def _add_threads(kinds: Mapping[int, ThreadKinds], ran: Mapping[int, tuple[int, int]], out: RankRows) -> None:

@@ -18,7 +18,6 @@ from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.blocks import called_first, with_sampled_fetches
 from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
 from pipeprof.read.spool.family import Family, read_origins
-from pipeprof.read.spool.fetch_table import add_fetches
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.marks import Kind
@@ -26,7 +25,7 @@ from pipeprof.read.spool.owner import facts, failure_of, is_of
 from pipeprof.read.spool.process import Process, load_processes
 from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
 from pipeprof.read.spool.step_rows import EVAL, TRAIN, WARMUP
-from pipeprof.read.spool.step_table import add_steps
+from pipeprof.read.spool.step_table import add_fetches, add_steps
 from pipeprof.read.spool.steps import READS, ROWS, Steps, find_steps, has_trained, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows

@@ -79,7 +79,9 @@ def load(folder: Path, notes: SpoolNotes) -> Process | None:
         notes.damage += mine.damage
         return None
     marks = _read_marks(folder / _MARKS, mine)
-    return Process(folder, about, marks, events, mine, _still_until(folder))
+    now = now_of(folder)
+    still_ns = int(now["t"]) if now and now["moved"] < now["t"] else 0
+    return Process(folder, about, marks, events, mine, still_ns)
 
 
 def now_of(folder: Path) -> dict[str, Any]:
@@ -89,11 +91,6 @@ def now_of(folder: Path) -> dict[str, Any]:
     except BAD_JSON:
         return {}
     return facts
-
-
-def _still_until(folder: Path) -> int:
-    now = now_of(folder)
-    return int(now["t"]) if now and now["moved"] < now["t"] else 0
 
 
 def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.spool.iterator_roles import LOOK, roles_of
-from pipeprof.read.spool.loops import loop_steps
+from pipeprof.read.spool.loops import LOOK, loop_steps, roles_of
 from pipeprof.read.spool.marks import Kind, Mark, Marks
 from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined
 
@@ -72,7 +71,8 @@ def find_steps(
     trained_from = int(steps.start[steps.kind == TRAIN].min(initial=_LATER))
     roles = roles_of(loop, keys, None if trained_from == _LATER else trained_from)
     of_loop = loop_steps(loop, roles, keys).among(marks, at)
-    leave_out(of_loop, _evaluations(loop), loop, among=of_loop.kind != EVAL)
+    evaluations = sorted((mark.begin, mark.end) for mark in loop.only(Kind.PART) if mark.flag == EVALUATION)
+    leave_out(of_loop, evaluations, loop, among=of_loop.kind != EVAL)
     evidence = _evidence(steps, of_loop, marks[own])
     steps = joined([steps, of_loop], marks)
     steps = steps.take(np.lexsort((steps.end, steps.start)))
@@ -85,10 +85,6 @@ def find_steps(
 
 
 _LATER = (1 << 63) - 1
-
-
-def _evaluations(marks: Marks) -> list[tuple[int, int]]:
-    return sorted((mark.begin, mark.end) for mark in marks.only(Kind.PART) if mark.flag == EVALUATION)
 
 
 def leave_out(
