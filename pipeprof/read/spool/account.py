@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeprof.read.spool import lines
-from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
+from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member, ancestors
 from pipeprof.read.spool.lines import records as records_of
 from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.process import LATEST
@@ -354,13 +354,7 @@ def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Col
     parents = {process["pid"]: process["ppid"] for process in processes}
     roles: dict[int, str] = {}
     for pid in parents:
-        ancestor: int | None = pid
-        passed = set()
-        while ancestor is not None and ancestor not in mine and ancestor not in others:
-            passed.add(ancestor)
-            ancestor = parents.get(ancestor)
-            if ancestor in passed:  # no process descends from itself: the sample is damaged
-                ancestor = None
+        ancestor = next((one for one in ancestors(pid, parents) if one in mine or one in others), None)
         if ancestor is None:
             roles[pid] = "launcher"
         elif ancestor in mine:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeprof.read.spool.loops import LOOK, loop_steps, roles_of
 from pipeprof.read.spool.marks import Kind, Mark, Marks
-from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined
+from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined, offsets, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -127,8 +127,7 @@ def _named_steps(marks: Marks, own: Ints) -> StepRows:
         marks, np.full(len(named), TRAIN, np.uint8), named.begin, named.end,
         np.where(named.subject > 0, named.subject - 1, NONE), _between(updates, named.begin, named.end),
         np.zeros(len(named), np.bool_),
-        np.concatenate([np.arange(0), *(rows[one:end] for one, end in zip(first, last, strict=True))]),
-        np.concatenate([[0], np.cumsum(last - first)]),
+        rows[places(first, last - first)], offsets(last - first),
     )  # fmt: skip
     warm = (named.flag > 0) | (named.number == 0) | (_between(compiles, named.begin, named.end) > 0)
     within.kind[warm] = WARMUP
@@ -182,12 +181,9 @@ def _steps_of(marks: Marks, kind: int, ended: int, begun: Sequence[int], context
     start[by_fetch] = marks.begin[asks[by_fetch]]
     first, last = np.searchsorted(rows, _before(clears, ends) + 1), np.searchsorted(rows, ends)
     epoch = marks.subject[ends] - 1 if kind == TRAIN else np.full(len(ends), NONE)
-    counts = last - first
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     steps = StepRows(
         marks, np.full(len(ends), kind, np.uint8), start, marks.end[ends], epoch, np.zeros(len(ends), np.int64),
-        np.zeros(len(ends), np.bool_), rows[np.repeat(first, counts) + within], offsets,
+        np.zeros(len(ends), np.bool_), rows[places(first, last - first)], offsets(last - first),
     )  # fmt: skip
     return steps, ends
 
