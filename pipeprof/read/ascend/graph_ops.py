@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     AicpuTask = tuple[str, int | None, int | None, int | None, int | None]  # node; start, end, dispatch, total in ns
 
-
 CLOCK = "counter"
 _NODE = re.compile(
     r"Node:(?P<node>[^,]{1,200}), Run s?tart:(?P<start>[0-9]{1,18}),(?:[^N]{0,200}?,)? ?Run end:(?P<end>[0-9]{1,18})"

@@ -16,7 +16,7 @@ from pyarrow import csv as pacsv
 
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.numbers import integer, nanoseconds
+from pipeprof.read.source.numbers import Ints, integer, nanoseconds
 from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.rows import LONGEST
 from pipeprof.read.tables.writer import numbers
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from pipeprof.read.ascend.out import Out
 
-    Totals = dict[tuple[str, str], list[int]]
-
+Totals = dict[tuple[str, str], list[int]]
 CLOCK = "epoch"
 BLOCK_BYTES = 1 << 20
 SHORT_ROWS = 10_000  # with fewer fields than the header, that are used
@@ -145,7 +142,7 @@ class _Kernels:
         self._out, self._totals = out, totals
         self._kernels: dict[bytes, _Kernel] = {}
 
-    def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], NDArray[np.int64]]:
+    def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], Ints]:
         """Different operators of a batch, and which one each row is."""
         there = [name for name in _KEY if name in batch.schema.names]
         joined = pc.binary_join_element_wise(*(batch[name] for name in there), pa.scalar(_SEPARATOR, pa.binary()))
@@ -203,7 +200,7 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
         out.add_columns("collective", {**common, **_collective(operators, codes)}, ~is_op)
 
 
-def _collective(operators: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
+def _collective(operators: list[_Kernel], codes: Ints) -> dict[str, pa.Array]:
     """Columns of `collective` alone."""
     names = [kernel.key[0] for kernel in operators]
     facts = {
@@ -213,7 +210,7 @@ def _collective(operators: list[_Kernel], codes: NDArray[np.int64]) -> dict[str,
     return {name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in facts.items()}
 
 
-def _steps(path: Path, batch: pa.RecordBatch, start: NDArray[np.int64], out: Out) -> pa.Array:
+def _steps(path: Path, batch: pa.RecordBatch, start: Ints, out: Out) -> pa.Array:
     """The step that a row names; where rows name none, the one that it starts in."""
     if "step" not in batch.schema.names:
         if out.steps.clock not in (None, CLOCK):
@@ -235,7 +232,7 @@ def _by_number(column: pa.Array, value_of: Callable[[int | None], Any], kind: pa
     return pa.array(list(map(value_of, shown)), kind).take(encoded.indices)
 
 
-def _sum_up(operators: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+def _sum_up(operators: list[_Kernel], codes: Ints, dur: Ints) -> None:
     counts = np.bincount(codes, minlength=len(operators))
     sums = np.zeros(len(operators), np.int64)
     np.add.at(sums, codes, dur)

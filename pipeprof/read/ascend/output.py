@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.graph_ops import rounded_mean
-from pipeprof.read.ascend.kernels import MOST_TYPES
+from pipeprof.read.ascend.kernels import MOST_TYPES, Totals
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.numbers import duration, integer, ns, size
 from pipeprof.read.source.sheet import Sheet, field
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeprof.read.ascend.kernels import Totals
     from pipeprof.read.ascend.out import Out
-
 
 PARTS = {
     "computing_ns": "Computing", "exposed_ns": "Communication(Not Overlapped)", "overlapped_ns": "Overlapped",

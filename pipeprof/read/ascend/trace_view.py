@@ -26,7 +26,7 @@ from pipeprof.read.chrome.container import CHUNK, Decoders, Trace
 from pipeprof.read.chrome.events import decode_one
 from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.content import HINT, mapping
-from pipeprof.read.source.numbers import joined, nanoseconds, raw_ns
+from pipeprof.read.source.numbers import Bools, Ints, joined, nanoseconds, raw_ns
 from pipeprof.read.tables.share import Notes
 from pipeprof.read.tables.steps import outermost
 from pipeprof.record.document import BAD_JSON
@@ -34,8 +34,6 @@ from pipeprof.record.document import BAD_JSON
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from pipeprof.read.ascend.out import Out
 
@@ -317,7 +315,7 @@ def _names(events: list[Bare]) -> list[str]:
     return [str(name) for name in names] if set(map(type, names)) - {str} else names
 
 
-def _times(path: Path, events: list[Bare], out: Out) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _times(path: Path, events: list[Bare], out: Out) -> tuple[Ints, Ints, Bools]:
     """(start, duration, which events have both), ns; the good ones are remembered as the rank's first and last."""
     start, has_start = nanoseconds(joined([event.ts for event in events]))
     dur, has_dur = nanoseconds(joined([event.dur for event in events]))

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Hashable, Sequence
 
-    from numpy.typing import NDArray
-
     from pipeprof.read.chrome.events import Event, Loose
-
+    from pipeprof.read.source.numbers import Ints
 
 LONGEST = 4_000  # characters of one text that are kept
 MOST = 200_000  # different ones
@@ -40,7 +38,7 @@ class Numbers(Generic[_Key]):
         number = self.numbers.get(value)
         return self.add(value, 0) if number is None else number
 
-    def of(self, values: Sequence[_Key]) -> NDArray[np.int64]:
+    def of(self, values: Sequence[_Key]) -> Ints:
         """The numbers of many values."""
         numbers = list(map(self.numbers.get, values))
         return np.array(list(map(self.number, values)) if None in numbers else numbers, np.int64)
@@ -89,7 +87,7 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
 
-    def of_events(self, events: Sequence[Event]) -> NDArray[np.int64]:
+    def of_events(self, events: Sequence[Event]) -> Ints:
         """The thread or stream of each event."""
         return self.of([(event.pid, event.tid) for event in events])
 

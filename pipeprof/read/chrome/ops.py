@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from pipeprof.read.chrome.dialect import COMPUTING, LOADER, LOADING, shapes_shown, shown
+from pipeprof.read.chrome.dialect import COMPUTING, LOADER, LOADING, Info, shapes_shown, shown
 from pipeprof.read.chrome.events import UNREADABLE, text_of
 from pipeprof.read.chrome.numbering import MOST, shortened
 from pipeprof.read.flops import fitting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipeprof.read.chrome.dialect import Info
-
 
 _BETWEEN_FRAMES = re.compile(r";(?:\r?\n)?")
 # Frames that the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_stack_entry).

@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.container import LARGEST_HEADER
 from pipeprof.read.chrome.dialect import API, LINES, PLANES, RECORDS, TORCH, Dialect, pattern
-from pipeprof.read.chrome.passes import File, read_file, write_rank
+from pipeprof.read.chrome.passes import File, Half, Written, read_file, write_rank
 from pipeprof.read.chrome.xplane_wire import is_space
 from pipeprof.read.source.content import Content
 from pipeprof.read.tables.ranks import as_nodes_see, halfway, spread
 from pipeprof.read.tables.share import count, note_missing, size_of
 from pipeprof.record.note import note
-from pipeprof.record.run import Rank, Rep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pipeprof.read.chrome.passes import Half, Written
-    from pipeprof.record.run import Manifest, Run
+from pipeprof.record.run import Manifest, Rank, Rep, Run
 
 KIND = "kineto"
 _HEAD = 1 << 16

@@ -30,19 +30,16 @@ from pipeprof.read.chrome.dialect import (
     Info,
     Marks,
 )
-from pipeprof.read.chrome.events import ASYNC, NOTHING, Args, identity, int64
+from pipeprof.read.chrome.events import ASYNC, NOTHING, Args, Event, Loose, identity, int64
 from pipeprof.read.chrome.links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.numbering import shortened
 from pipeprof.read.chrome.ops import CONVOLUTION
 from pipeprof.read.chrome.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
-from pipeprof.read.source.numbers import UNKNOWN, times_ns
+from pipeprof.read.source.numbers import UNKNOWN, Ints, times_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from pipeprof.read.chrome.events import Event, Loose
     from pipeprof.read.chrome.gather import Gathered
 
 _NO_ARGS = Args()
@@ -56,7 +53,7 @@ _Rows = list[tuple[int, ...]]
 class BatchRows:
     """Sorts the events of one batch into rows."""
 
-    def __init__(self, gathered: Gathered, starts: NDArray[np.int64]) -> None:
+    def __init__(self, gathered: Gathered, starts: Ints) -> None:
         self.gathered = gathered
         self.starts = starts
         self.ends = starts.copy()
@@ -171,7 +168,7 @@ class BatchRows:
             spill.add("call", np.concatenate([part.T for part in rows], axis=1).T)
         spill.add("reading", self.readings)
 
-    def _call_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
+    def _call_rows(self, events: Sequence[Event]) -> Ints:
         if not self.calls:
             return _NO_ROWS
         gathered, chosen = self.gathered, [events[number] for number in self.calls]
@@ -218,7 +215,7 @@ class BatchRows:
             return gathered.infos.numbers[info]
         return gathered.infos.add(info, sum(map(len, info)))
 
-    def _marked(self, names: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
+    def _marked(self, names: list[str], starts: Ints, ends: Ints) -> list[str]:
         """Note steps and loaders' waits; all steps get the name that they share."""
         dialect = self.gathered.dialect
         usual = dialect.step is None
@@ -234,7 +231,7 @@ class BatchRows:
                 self.gathered.loads.append(Marks(self.gathered.texts.number(name), start, end))
         return names
 
-    def _launch_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
+    def _launch_rows(self, events: Sequence[Event]) -> Ints:
         """Launches by calls that are operators: the work belongs to who called them, of records to themselves."""
         if not self.launchers:
             return _NO_ROWS
@@ -244,7 +241,7 @@ class BatchRows:
         kind = LAUNCH if chosen[0].cat in API else LAUNCH_ABOVE
         return _launches(kind, starts, tracks, correlations)
 
-    def _other_rows(self, events: Sequence[Event]) -> list[NDArray[np.int64]]:
+    def _other_rows(self, events: Sequence[Event]) -> list[Ints]:
         """Write events that are no calls; returns the launches among them, as rows of `call`."""
         if not self.others:
             return []
@@ -271,9 +268,7 @@ class BatchRows:
         at = np.array([word.endswith(HOST_CALLS) for word in words])[which]
         return [_launches(LAUNCH, starts[at], tracks[at], correlations[at])]
 
-    def _mark_device_steps(
-        self, events: Sequence[Event], starts: NDArray[np.int64], ends: NDArray[np.int64], tracks: NDArray[np.int64]
-    ) -> None:
+    def _mark_device_steps(self, events: Sequence[Event], starts: Ints, ends: Ints, tracks: Ints) -> None:
         """Note the steps that a device marks itself."""
         for at, event in enumerate(events):
             if event.cat == "gpu_user_annotation" and (step := self.gathered.dialect.step_of(event.name)) is not None:
@@ -344,9 +339,7 @@ def _id_text(event: Event) -> str:
     return "/".join(str(part) for part in (process, number) if part is not None)
 
 
-def _launches(
-    kind: int, starts: NDArray[np.int64], tracks: NDArray[np.int64], correlations: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _launches(kind: int, starts: Ints, tracks: Ints, correlations: Ints) -> Ints:
     """Rows of `call` for calls of the host that queue device work and say which."""
     tied = correlations != NONE
     starts, tracks, correlations = starts[tied], tracks[tied], correlations[tied]
@@ -358,7 +351,7 @@ def _arguments(events: Sequence[Event]) -> list[Args]:
     return [event.args or _NO_ARGS for event in events]
 
 
-def _ids(values: Sequence[Loose]) -> NDArray[np.int64]:
+def _ids(values: Sequence[Loose]) -> Ints:
     """Ids and counts, from numbers or text; NONE for what is none, or does not fit."""
     try:
         return np.array([value if value.__class__ is int else _number_of(value) for value in values], np.int64)
@@ -414,11 +407,11 @@ def _beside_shapes(args: Args) -> bytes:
     return bytes(args.concrete) if args.flops is None else str(int64(args.flops) or "").encode()
 
 
-def _stacked(*columns: Any) -> NDArray[np.int64]:
+def _stacked(*columns: Any) -> Ints:
     """Rows from columns, some of which may be one number for all rows; the result's columns lie in one piece each."""
     length = max(np.size(column) for column in columns)
-    table: NDArray[np.int64] = np.empty((len(columns), length), np.int64)
+    table: Ints = np.empty((len(columns), length), np.int64)
     for number, column in enumerate(columns):
         table[number] = column
-    rows: NDArray[np.int64] = table.T
+    rows: Ints = table.T
     return rows

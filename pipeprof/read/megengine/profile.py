@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeprof.read.source.numbers import Ints
 
 UNKNOWN = -1
 _WORDS_AT_MOST = 255
@@ -80,7 +81,7 @@ class VariableWords:
         self.codes = {"": 0}  # the first stands for a variable without one
         self.code: NDArray[np.uint8] = np.zeros(0, np.uint8)  # by id
 
-    def add(self, ids: NDArray[np.int64], words: Iterable[str | None]) -> None:
+    def add(self, ids: Ints, words: Iterable[str | None]) -> None:
         """Note the word of each; UNKNOWN ids, None, and words past the 255th are left out."""
         codes = np.array(
             [UNKNOWN if word is None else self.codes.setdefault(word, len(self.codes)) for word in words], np.int64
@@ -301,7 +302,7 @@ def _var_id(value: float | str | None) -> int:
     return number if 0 <= number < _IDS_AT_MOST else UNKNOWN
 
 
-def _var_ids(keys: Iterable[str]) -> NDArray[np.int64]:
+def _var_ids(keys: Iterable[str]) -> Ints:
     """As `_var_id`, of many at once."""
     keys = list(keys)
     try:

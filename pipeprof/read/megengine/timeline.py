@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,19 +29,12 @@ from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.read.tables.ranks import as_nodes_see, check_folder, spread
-from pipeprof.read.tables.rows import FULL
+from pipeprof.read.tables.rows import FULL, Rows
 from pipeprof.read.tables.share import Outcome, count_ranks, folder_alone, leave_out, left_out, size_of
 from pipeprof.read.tables.steps import Steps
 from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.run import Rank, Rep
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipeprof.read.tables.rows import Rows
-    from pipeprof.record.run import Run
-
+from pipeprof.record.run import Rank, Rep, Run
 
 MOST_OPEN = 100_000  # events of a file that have begun and not ended
 _CLOCK = "file"
@@ -501,12 +494,11 @@ def each_event(
 
 
 def _read_events(scan: Scan, take: Callable[[Event], None], clock: Callable[[Any, int], None]) -> None:
-    if scan.peek() == b"[":
-        _events(scan, take)
-        return
-    for key in scan.members():
+    for key in ("traceEvents",) if scan.peek() == b"[" else scan.members():
         if key == "traceEvents":
-            _events(scan, take)
+            for batch in scan.entries(*BATCH):
+                for event in batch if isinstance(batch, list) else ():
+                    take(event)
         elif key == "metadata" and scan.peek() == b"{":
             for inner in scan.members():
                 if inner == "localTime" and scan.peek() not in b"{[":
@@ -515,9 +507,3 @@ def _read_events(scan: Scan, take: Callable[[Event], None], clock: Callable[[Any
                     scan.skip()
         else:
             scan.skip()
-
-
-def _events(scan: Scan, take: Callable[[Event], None]) -> None:
-    for batch in scan.entries(*BATCH):
-        for event in batch if isinstance(batch, list) else ():
-            take(event)

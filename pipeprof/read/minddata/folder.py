@@ -27,39 +27,26 @@ Paths = Mapping[str, Path]
 _NEARLY = 0.75  # of the spacing: a reading may come a little early
 
 
-@dataclass
-class MindData:
-    """What one folder holds.
-
-    `times` are the stamps of the samples, ns of the monotonic clock; `notes` say what was odd.
-    """
-
-    ops: list[PipelineOp]
-    times: list[int]
-    fetches: list[FetchRecord]
-    notes: list[str]
-
-
-def read_folder(folder: Path) -> MindData:
+def read_folder(folder: Path) -> RankFiles:
     """Read the pipeline, CPU and iterator files of a folder; what is missing stays empty.
 
     Raises SourceError for a file that is there and cannot be read.
     """
-    notes = Notes()
+    content = RankFiles()
+    notes = content.notes
     pipeline = _first(folder, "pipeline_profiling*.json")
     stamps = _first(folder, "minddata_cpu_utilization*.json")
     records = _first(folder, "dataset_iterator_profiling*.txt")
-    ops = read_pipeline(pipeline, notes).ops if pipeline else []
-    times = attach(ops, read_cpu(stamps, notes), pipeline, notes) if stamps else []
+    content.ops = read_pipeline(pipeline, notes).ops if pipeline else []
+    content.times = attach(content.ops, read_cpu(stamps, notes), pipeline, notes) if stamps else []
     if pipeline and not stamps:
-        for said in unmatched(pipeline, ops, 0):
+        for said in unmatched(pipeline, content.ops, 0):
             notes.add("samples", said)
-    fetches = read_records(records, notes) if records else []
-    unused = ("host_cpu_half",)  # our own recordings have the host from elsewhere
-    return MindData(ops, times, fetches, [message for code, message in notes.all() if code not in unused])
+    content.records = read_records(records, notes) if records else []
+    return content
 
 
-def thin_out(data: MindData, spacing_ns: int) -> None:
+def thin_out(data: RankFiles, spacing_ns: int) -> None:
     """Leave samples that are about `spacing_ns` apart, so that each stands for as much time.
 
     The recorder reads ever more rarely: without this the beginning of a long run would outweigh all of its rest.
@@ -116,6 +103,10 @@ class RankFiles:
     pid: int | None = None
     notes: Notes = field(default_factory=Notes)
     damage: list[SourceError] = field(default_factory=list)
+
+    def said(self) -> list[str]:
+        """What was odd in a folder of our own recordings, which have the host from elsewhere."""
+        return [message for code, message in self.notes.all() if code != "host_cpu_half"]
 
     def all_times(self) -> list[int]:
         """Every time in any file, in no order."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof import processes
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
-from pipeprof.read.minddata.folder import begin_ns, read_rank
+from pipeprof.read.minddata.folder import RankFiles, begin_ns, read_rank
 from pipeprof.read.minddata.graph import structure_key
 from pipeprof.read.tables.ranks import NAMED_RANK, Waiting, as_nodes_see, check_folder, halfway, spread
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.read.tables.share import Damage, Outcome, decide, folder_alone, size_of, take_in
 from pipeprof.record import limits, store
-from pipeprof.record.run import Rank, Rep
+from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.read.minddata.files import SourceFile
-    from pipeprof.read.minddata.folder import RankFiles
-    from pipeprof.record.run import Manifest, Run
-
 
 MEASURED = ("queue", "cpu", "memory", "op_service", "step", "fetch")
 

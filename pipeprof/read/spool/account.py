@@ -16,16 +16,14 @@ import numpy as np
 
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member, ancestors
-from pipeprof.read.spool.lines import records as records_of
 from pipeprof.read.spool.marks import Kind
-from pipeprof.read.spool.process import LATEST
+from pipeprof.read.spool.process import LATEST, Process
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.spool.lines import SpoolNotes
-    from pipeprof.read.spool.process import Process
     from pipeprof.read.tables.rows import RankRows
 
     Sample = Mapping[str, Any]
@@ -281,7 +279,7 @@ def _first_fetches(process: Process) -> list[tuple[int, int]]:
 
 def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
-    return records_of(path, lines.sample, notes)
+    return lines.records(path, lines.sample, notes)
 
 
 def life_of(pid: int, samples: Sequence[Mapping[str, Any]], end: int) -> tuple[float | None, int]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -28,13 +28,10 @@ from pipeprof.read.source.wire import BAD, fields, signed, varint
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
 
     Lookup = Callable[[Placed], Call | None]
-
 
 _ORDINAL = re.compile(r"([^/]+)#(\d+)")
 _GRADIENTS = {

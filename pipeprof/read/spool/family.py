@@ -6,13 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.lines import content
+from pipeprof.read.spool.lines import SpoolNotes, content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
-
-    from pipeprof.read.spool.lines import SpoolNotes
 
     Sample = Mapping[str, Any]
 

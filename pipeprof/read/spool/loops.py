@@ -6,6 +6,7 @@ What each iterator of a loop is for, by what follows its rows: training, evaluat
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +15,7 @@ from pipeprof.read.spool.marks import Kind, Mark, Marks
 from pipeprof.read.spool.step_rows import EVAL, TRAIN, Step, StepRows, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+    from pipeprof.read.source.numbers import Ints
 
 FOR_TRAINING, FOR_EVALUATION, LOOK = "train", "eval", "look"
 LOOK_ROWS = 8  # of an iterator that is only looked at before the training, at most

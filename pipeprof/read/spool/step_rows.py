@@ -13,8 +13,7 @@ from pipeprof.read.spool.marks import Mark, Marks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 KINDS = ("warmup", "train", "eval")
 WARMUP, TRAIN, EVAL = range(len(KINDS))

@@ -5,30 +5,23 @@ A batch has what the dataset itself recorded about it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.spool.backward import SOURCES, UNKNOWN
-from pipeprof.read.spool.sections import PHASES
-from pipeprof.read.spool.step_rows import EVAL, KINDS, NONE, StepRows
+from pipeprof.read.source.numbers import Bools, Ints, filled
+from pipeprof.read.spool.backward import SOURCES, UNKNOWN, BackwardEnds
+from pipeprof.read.spool.sections import PHASES, Structure
+from pipeprof.read.spool.step_rows import EVAL, KINDS, NONE, Step, StepRows
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from pipeprof.read.spool.backward import BackwardEnds
     from pipeprof.read.spool.marks import Marks
     from pipeprof.read.spool.pipelines import Pipeline
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.sections import Structure
-    from pipeprof.read.spool.step_rows import Step
     from pipeprof.read.tables.rows import RankRows
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 _FP_SOURCES = ("op", "fetch")
 
@@ -188,11 +181,11 @@ def _recorded(pipeline: Pipeline) -> _ByBatch:
     """What MindSpore recorded of each batch: in its last save, and taken from it as the training ran."""
     records, taken = ([], ()) if pipeline.event.get("queues") else (pipeline.records, pipeline.taken)
     fields = [[getattr(record, name) for record in records] for name in _RECORDED]
-    parts = [(np.array([record.batch - 1 for record in records], np.int64), [_optional(values) for values in fields])]
+    parts = [(np.array([record.batch - 1 for record in records], np.int64), [filled(values) for values in fields])]
     for event in taken:
         lists = [event[name] for name in ("push_ms", "batch_ms", "depth", "capacity")]
         length = min(map(len, lists))
-        values = [_optional(values[:length]) for values in lists]
+        values = [filled(values[:length]) for values in lists]
         values[:2] = [(column * NS_PER_MS, known) for column, known in values[:2]]
         parts.append((event["first"] + np.arange(length), values))
     return _joined(_RECORDED, parts)
@@ -203,7 +196,7 @@ def _ready(pipeline: Pipeline) -> _ByBatch:
     parts = []
     for event in pipeline.ready:
         length = min(len(event[name]) for name in _READY)
-        parts.append((event["first"] + np.arange(length), [_optional(event[name][:length]) for name in _READY]))
+        parts.append((event["first"] + np.arange(length), [filled(event[name][:length]) for name in _READY]))
     return _joined(_READY, parts)
 
 
@@ -223,9 +216,3 @@ def _joined(names: Sequence[str], parts: Sequence[tuple[Ints, list[tuple[Ints, B
         for at in range(len(names))
     ]
     return _ByBatch(names, numbers, values)
-
-
-def _optional(values: Sequence[Any]) -> tuple[Ints, Bools]:
-    """Numbers, and where there is one."""
-    known = np.array([value is not None for value in values], np.bool_)
-    return np.array([value or 0 for value in values], np.int64), known

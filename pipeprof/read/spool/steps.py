@@ -6,6 +6,7 @@ rows of the iterator. A step ends where the next one asks for its batch; callbac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,7 @@ from pipeprof.read.spool.marks import Kind, Mark, Marks
 from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined, offsets, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ROWS, READS = "rows", "reads"  # evidence: batches alone; READS where no network was seen at work

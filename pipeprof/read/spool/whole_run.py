@@ -13,15 +13,13 @@ import numpy as np
 
 from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.operators import recorder_at_work
-from pipeprof.read.spool.step_rows import EVAL, KINDS
-from pipeprof.read.spool.steps import EVALUATION
+from pipeprof.read.spool.step_rows import EVAL, KINDS, StepRows
+from pipeprof.read.spool.steps import EVALUATION, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.step_rows import StepRows
-    from pipeprof.read.spool.steps import Steps
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint
@@ -198,8 +196,13 @@ def _callbacks(process: Process) -> Iterator[Stretch]:
     writing = {sites.get(mark.subject) for mark in marks if mark.flag != CALLBACK}
     site = writing.pop() if len(writing) == 1 else None
     for mark in marks:
-        own = names.get(mark.subject) if mark.flag == CALLBACK else sites.get(mark.subject)
-        yield _part(mark.flag, mark.begin, mark.end, own, site)
+        name = names.get(mark.subject)
+        if mark.flag != CALLBACK:
+            yield Stretch(mark.begin, mark.end, "checkpoint", sites.get(mark.subject))
+        elif WRITES not in (name or ""):
+            yield Stretch(mark.begin, mark.end, "callback", name)
+        else:  # what it does around a checkpoint, such as writing the graph, is no further checkpoint
+            yield Stretch(mark.begin, mark.end, "checkpoint", site, times=0)
 
 
 def _sites(process: Process) -> dict[int, str]:
@@ -209,16 +212,6 @@ def _sites(process: Process) -> dict[int, str]:
 def _numbered(process: Process, event: str, value: str) -> dict[int, str]:
     """What the events of a kind have, by the number that marks have."""
     return {int(one["number"]): one[value] for one in process.all(event)}
-
-
-def _part(flag: int, begin: int, end: int, name: str | None, site: str | None) -> Stretch:
-    """`name`: the class of a callback, or the line that writes a checkpoint; `site`: the only such line."""
-    if flag == CALLBACK and WRITES not in (name or ""):
-        return Stretch(begin, end, "callback", name)
-    if flag != CALLBACK:
-        return Stretch(begin, end, "checkpoint", name)
-    # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
-    return Stretch(begin, end, "checkpoint", site, times=0)
 
 
 def _evaluations(process: Process) -> list[Stretch]:

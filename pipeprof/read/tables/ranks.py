@@ -16,23 +16,18 @@ import pickle
 import re
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pipeprof import cluster, processes
 from pipeprof.errors import RunError, SourceError, UsageError
-from pipeprof.read.tables.share import Damage, RankTables, Share, decide, folder_alone, take_in
-from pipeprof.record.run import Rank, Rep
+from pipeprof.read.tables.share import Damage, Outcome, RankTables, Share, decide, folder_alone, take_in
+from pipeprof.record.run import Rank, Rep, Run
 from pipeprof.record.store import not_written
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pipeprof.read.tables.share import Outcome
-    from pipeprof.record.run import Run
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
