@@ -9,8 +9,7 @@ import re
 from collections import defaultdict
 from decimal import Decimal
 
-from pipeprof.read.chrome.programs import KINETO
-from pipeprof.read.chrome.reader import add_files
+from pipeprof.read.chrome.reader import KINETO, add_files
 from pipeprof.record.run import Manifest, Run
 
 TIME = re.compile(r'"(?:ts|dur)":(-?[0-9]+\.[0-9]{3})(?=[,}])')

@@ -9,21 +9,17 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.record.document import BAD_JSON, refuse_many_values
 from pipeprof.record.measures import Measures, Repetition
-from pipeprof.record.note import note
+from pipeprof.record.note import Note, note
 from pipeprof.record.plain_file import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pipeprof.record.note import Note
 
 MOST_BYTES = 1 << 26
 MOST_SECONDS = 9.2e9  # before and after 1970: in ns they fit into 64 bits

@@ -65,7 +65,7 @@ def flops_of(call: Call) -> int | None:
     """Floating-point operations of one execution; None when there is no formula, or a shape is missing."""
     formula = FORMULAS.get(call.type)
     try:
-        return None if formula is None else _fitting(formula(call))
+        return None if formula is None else fitting(formula(call))
     except (ValueError, IndexError, KeyError, TypeError, ZeroDivisionError):
         return None
 
@@ -75,12 +75,13 @@ def bytes_of(call: Call) -> int | None:
     if not call.inputs or not call.outputs:
         return None
     try:
-        return _fitting(sum(tensor.bytes for tensor in (*call.inputs, *call.outputs)))
+        return fitting(sum(tensor.bytes for tensor in (*call.inputs, *call.outputs)))
     except (ValueError, KeyError):
         return None
 
 
-def _fitting(count: int) -> int | None:
+def fitting(count: int) -> int | None:
+    """A number of operations or bytes; None for one that no table takes."""
     return count if 0 <= count < _LARGEST else None
 
 

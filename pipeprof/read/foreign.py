@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
 from pipeprof.read.chrome.dialect import pattern
-from pipeprof.read.chrome.programs import KINETO, PROGRAMS
+from pipeprof.read.chrome.reader import KINETO, PROGRAMS
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums, store
@@ -37,10 +37,6 @@ from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
 from pipeprof.units import format_count, utc_now
 from pipeprof.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _NAMED_AT_MOST = 20  # files in one warning
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-_At = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]  # ns of the monotonic clock
-_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
-_Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
-_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+At = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]  # ns of the monotonic clock
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
+Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]  # of a process, a thread, an iterator, an operator
+Spent = Annotated[float, msgspec.Meta(ge=0, le=1e12)]  # seconds
 MOST_FRAMES, MOST_STUCK = 16, 4  # that are kept with a run; the innermost frames
 
 
@@ -17,16 +17,16 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call that the recording knows: its kind, when it began, and of a fetch the iterator and the rows before it."""
 
     call: str
-    since: _At | None = None
-    tree: _Id | None = None
-    rows: _Count | None = None
+    since: At | None = None
+    tree: Id | None = None
+    rows: Count | None = None
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
     """One frame of a Python stack. `own`: of the program, of no library. `call`: the known call that begins here."""
 
     file: str
-    line: _Id
+    line: Id
     function: str
     own: bool
     call: Call | None = None
@@ -43,8 +43,8 @@ class Stuck(msgspec.Struct, frozen=True):
     `op_type` and `name` are of the dataset operator whose row it makes; None for a thread of the program's own.
     """
 
-    pid: _Id | None
-    for_ns: _At
+    pid: Id | None
+    for_ns: At
     stack: tuple[Frame, ...]
     line: str
     op_type: str | None = None
@@ -55,8 +55,8 @@ class Queue(msgspec.Struct, frozen=True):
     """How many batches or rows are ready behind an operator, and how many can be; from the newest sample."""
 
     op_type: str
-    depth: _Count
-    capacity: _Count
+    depth: Count
+    capacity: Count
 
 
 class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +66,14 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     `queues` by the number of the iterator, from the training loop towards the sources.
     """
 
-    age_s: _Seconds | None = None
-    said_ns: _At = 0
-    still_ns: _At = 0
-    calls: _Count = 0
+    age_s: Spent | None = None
+    said_ns: At = 0
+    still_ns: At = 0
+    calls: Count = 0
     stack: tuple[Frame, ...] = ()
     line: str = ""
     stuck: tuple[Stuck, ...] = ()
-    queues: dict[_Id, tuple[Queue, ...]] = {}
+    queues: dict[Id, tuple[Queue, ...]] = {}
 
     def as_kept(self) -> dict[str, Any]:
         """Its fields with stacks and threads as far as a run keeps them."""
@@ -105,10 +105,10 @@ class Last(Whereabouts, frozen=True, kw_only=True):
     used, by its last samples and their pace; `cpu_limit_s`: how much it was allowed (`ulimit -t`).
     """
 
-    gone_s: _Seconds = 0.0
-    longest_step_ns: _Count | None = None
-    cpu_s: _Seconds | None = None
-    cpu_limit_s: _Count | None = None
+    gone_s: Spent = 0.0
+    longest_step_ns: Count | None = None
+    cpu_s: Spent | None = None
+    cpu_limit_s: Count | None = None
 
     def as_live(self, rep: int, rank: int, pid: int, *, alive: bool, ended: bool) -> Live:
         """The same as it was then."""

@@ -28,6 +28,6 @@ def tables_from(folder):
         ],
         "fetch": [
             {**key, "fetch": record.batch - 1, "depth": record.depth, "capacity": record.capacity, "side": "iterator"}
-            for record in data.fetches
+            for record in data.records
         ],
     }

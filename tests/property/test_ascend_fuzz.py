@@ -99,15 +99,15 @@ def read_all(paths):
         ranks = by_rank(found, run.manifest)
     except SourceError:
         ranks = {}
-    cluster = read_cluster(found, {}, run.manifest)
+    of_all, _ = read_cluster(found, {}, run.manifest)
     rows = 0
-    for rank in ranks.keys() | cluster.ranks():
+    for rank in ranks.keys() | of_all.keys():
         captures = ranks.get(rank, [])
         given = [{kind: [str(path) for path in some] for kind, some in files.items()} for files in captures]
-        firsts = first_times(captures[0]) if captures else {}
+        firsts = first_times(captures[:1])
         with mock.patch.object(one_rank, "Out", Sink):
             outcome = one_rank.read_rank(
-                Share(one_rank.__name__, rank, given, firsts, cluster.of(rank)), run, lambda _text: None
+                Share(one_rank.__name__, rank, given, firsts, of_all.get(rank, {})), run, lambda _text: None
             )
         rows += sum(outcome.counts.values())
         assert all("\n" not in words for said in (outcome.notes, outcome.damage) for words, _ in said)

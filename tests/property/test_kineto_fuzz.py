@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kineto_files import imported, memory, op, training
 
 from pipeprof.errors import PipeprofError
-from pipeprof.read.chrome.programs import KINETO
+from pipeprof.read.chrome.reader import KINETO
 from pipeprof.record import store
 
 pytestmark = pytest.mark.slow  # makes up its input

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.output import PARTS
+from pipeprof.read.ascend.output import split_rows
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT, document, mapping, text
 from pipeprof.read.source.json_stream import entries
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 
     Row = tuple[str, dict[str, Any]]
     RankRow = tuple[str, int | None, dict[str, Any]]
-    Rows = dict[int, list[RankRow]]
     Entry = tuple[int, str, int | None, dict[str, Any]]
-
 
 _STEP = re.compile(r"(?:step)?([0-9]{1,12})")
 LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
@@ -205,28 +203,16 @@ MOST_ROWS = 400_000  # of all ranks, of one file
 MOST_RANKS = 1_000_000
 
 
-class Cluster:
-    """Rows by kind of file and rank: (table, number of the step, values)."""
+def read_cluster(
+    recognised: Sequence[SourceFile], own: dict[str, set[int]], manifest: Manifest
+) -> tuple[dict[int, dict[str, list[RankRow]]], list[SourceError]]:
+    """Rows (table, number of the step, values) by rank and kind of file, and what could not be read.
 
-    def __init__(self) -> None:
-        self.rows: dict[str, Rows] = {}
-        self.damage: list[SourceError] = []
-
-    def ranks(self) -> set[int]:
-        """Ranks that the files tell of."""
-        return {rank for rows in self.rows.values() for rank in rows}
-
-    def of(self, rank: int) -> dict[str, list[RankRow]]:
-        """One rank's rows by kind of file."""
-        return {kind: rows[rank] for kind, rows in self.rows.items() if rank in rows}
-
-
-def read_cluster(recognised: Sequence[SourceFile], own: dict[str, set[int]], manifest: Manifest) -> Cluster:
-    """Read one file of each kind: that which lies nearest to the top; the others are copies for comparison.
-
-    `own` says which ranks have a file of their own of a kind.
+    One file of each kind is read: that which lies nearest to the top; the others are copies for comparison. `own` says
+    which ranks have a file of their own of a kind.
     """
-    read = Cluster()
+    by_rank: dict[int, dict[str, list[RankRow]]] = defaultdict(dict)
+    damage: list[SourceError] = []
     for kind, (rows_of, its_own) in _READERS.items():
         items = sorted(
             (item for item in recognised if item.kind == kind), key=lambda item: (len(item.path.parts), item.path)
@@ -234,16 +220,16 @@ def read_cluster(recognised: Sequence[SourceFile], own: dict[str, set[int]], man
         for item in items[1:]:
             manifest.warn("left_out", f"`{item.path}` was left out: `{items[0].path}` is of the same kind")
         for item in items[:1]:
-            rows: Rows = defaultdict(list)
-            read.rows[kind] = rows
             try:
-                _gather(rows, rows_of(item.path), own.get(its_own, set()), item.path)
+                for rank, row in _lacking(rows_of(item.path), own.get(its_own, set()), item.path):
+                    by_rank[rank].setdefault(kind, []).append(row)
             except SourceError as error:
-                read.damage.append(error)
-    return read
+                damage.append(error)
+    return by_rank, damage
 
 
-def _gather(rows: Rows, entries_of_all: Iterator[Entry], own: set[int], path: Path) -> None:
+def _lacking(entries_of_all: Iterator[Entry], own: set[int], path: Path) -> Iterator[tuple[int, RankRow]]:
+    """The rows of ranks that have no file of their own, each with its rank."""
     count = 0
     for rank, table, step, values in entries_of_all:
         if rank in own and "stage_index" not in values:
@@ -254,7 +240,7 @@ def _gather(rows: Rows, entries_of_all: Iterator[Entry], own: set[int], path: Pa
                 f"`{path}` has more than {MOST_ROWS} rows for ranks without files of their own: the rest was left out",
                 "import the ranks' own folders with it",
             )
-        rows[rank].append((table, step, values))
+        yield rank, (table, step, values)
 
 
 def add_cluster(rows: dict[str, list[RankRow]], out: Out) -> None:
@@ -268,19 +254,17 @@ def add_cluster(rows: dict[str, list[RankRow]], out: Out) -> None:
 def _splits(path: Path) -> Iterator[Entry]:
     """Rows of `cluster_step_trace_time.csv`; those of a stage belong to its first rank, numbered from 0."""
     sheet = Sheet(path)
-    type_at, index_at, step_at = sheet.need("Type"), sheet.need("Index"), sheet.need("Step")
-    at = {name: sheet.index(column) for name, column in PARTS.items()}
+    type_at, index_at = sheet.need("Type"), sheet.need("Index")
     stages: dict[str, int] = {}
-    for _, row in sheet.rows():
+    for _, row, step, values in split_rows(sheet):
         index = row[index_at].strip()
         ranks = [rank for part in index.strip("()[]").split(",") if (rank := integer(part)) is not None]
         if not ranks or not 0 <= min(ranks) < MOST_RANKS:
             continue
-        values: dict[str, Any] = {name: duration(field(row, number), "us") for name, number in at.items()}
         values["source"] = SPLITS
         if row[type_at].strip() == "stage":
             values["stage_index"] = stages.setdefault(index, len(stages))
-        yield min(ranks), "step_split", integer(row[step_at]), values
+        yield min(ranks), "step_split", step, values
 
 
 def _communication(path: Path) -> Iterator[Entry]:

@@ -22,11 +22,12 @@ from pipeprof.read.tables.rows import LONGEST, MOST
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pipeprof.read.ascend.out import Out
 
+    AicpuTask = tuple[str, int | None, int | None, int | None, int | None]  # node; start, end, dispatch, total in ns
 
 CLOCK = "counter"
 _NODE = re.compile(
@@ -188,35 +189,27 @@ def read_timeline(path: Path, out: Out) -> None:
         )  # fmt: skip
 
 
-def read_aicpu(path: Path, out: Out) -> None:
-    """Executions on the AI CPU from `aicpu_intermediate_<r>.csv`: totals in ms, run times in us of the counter."""
+def aicpu_rows(path: Path) -> Iterator[AicpuTask]:
+    """Tasks in `aicpu_intermediate_<r>.csv`: totals in ms, run times in us of the counter."""
     sheet = Sheet(path)
     at = {name: sheet.need(name) for name in ("kernel_type", "total_time", "dispatch_time", "run_start", "run_end")}
-    rows = (
-        (row[at["kernel_type"]].strip(), ns(row[at["run_start"]], "us"), ns(row[at["run_end"]], "us"),
-         duration(row[at["dispatch_time"]], "ms"), duration(row[at["total_time"]], "ms"))
-        for _, row in sheet.rows()
-    )  # fmt: skip
-    _add_aicpu(path, rows, out)
+    for _, row in sheet.rows():
+        start, end = ns(row[at["run_start"]], "us"), ns(row[at["run_end"]], "us")
+        dispatch, total = duration(row[at["dispatch_time"]], "ms"), duration(row[at["total_time"]], "ms")
+        yield row[at["kernel_type"]].strip(), start, end, dispatch, total
 
 
-def read_aicpu_log(path: Path, out: Out) -> None:
-    """As `read_aicpu`, from the device's own log (`DATA_PREPROCESS.dev.AICPU.*`)."""
-    _add_aicpu(path, aicpu_records(path), out)
-
-
-def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int | None, int | None]]:
-    """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
+def aicpu_records(path: Path) -> Iterator[AicpuTask]:
+    """Tasks in the device's own log (`DATA_PREPROCESS.dev.AICPU.*`)."""
     for item in _NODE.finditer(whole_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
         yield op_type(item["node"]), times[0], times[1], times[2], times[3]
 
 
-def _add_aicpu(
-    path: Path, rows: Iterator[tuple[str, int | None, int | None, int | None, int | None]], out: Out
-) -> None:  # fmt: skip
+def read_aicpu(path: Path, tasks_in: Callable[[Path], Iterator[AicpuTask]], out: Out) -> None:
+    """Executions on the AI CPU, and their totals."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for name, start, end, dispatch, total in rows:
+    for name, start, end, dispatch, total in tasks_in(path):
         if not name or total is None:
             out.notes.count(path, "row without a name and a total time")
             continue

@@ -7,7 +7,7 @@ and end in a TAB: they are converted from their text. Rows of communication (`hc
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +16,18 @@ from pyarrow import csv as pacsv
 
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
-from pipeprof.read.source.numbers import integer, nanoseconds
+from pipeprof.read.source.numbers import Ints, integer, nanoseconds
 from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.rows import LONGEST
 from pipeprof.read.tables.writer import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from pipeprof.read.ascend.out import Out
 
-    Totals = dict[tuple[str, str], list[int]]
-
+Totals = dict[tuple[str, str], list[int]]
 CLOCK = "epoch"
 BLOCK_BYTES = 1 << 20
 SHORT_ROWS = 10_000  # with fewer fields than the header, that are used
@@ -145,7 +142,7 @@ class _Kernels:
         self._out, self._totals = out, totals
         self._kernels: dict[bytes, _Kernel] = {}
 
-    def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], NDArray[np.int64]]:
+    def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], Ints]:
         """Different operators of a batch, and which one each row is."""
         there = [name for name in _KEY if name in batch.schema.names]
         joined = pc.binary_join_element_wise(*(batch[name] for name in there), pa.scalar(_SEPARATOR, pa.binary()))
@@ -203,42 +200,39 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
         out.add_columns("collective", {**common, **_collective(operators, codes)}, ~is_op)
 
 
-def _collective(operators: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
+def _collective(operators: list[_Kernel], codes: Ints) -> dict[str, pa.Array]:
     """Columns of `collective` alone."""
     names = [kernel.key[0] for kernel in operators]
     facts = {
         "name": [name[:LONGEST] for name in names], "kind": [collective_kind(name) for name in names],
-        "group_name": [_group(name) for name in names],
+        "group_name": [name.partition("__")[2].partition("_")[0] or None for name in names],  # hcom_allReduce__586_0_1
     }  # fmt: skip
     return {name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in facts.items()}
 
 
-def _group(name: str) -> str | None:
-    """Group in a name such as `hcom_allReduce__586_0_1`."""
-    middle = name.partition("__")[2].partition("_")[0]
-    return middle or None
-
-
-def _steps(path: Path, batch: pa.RecordBatch, start: NDArray[np.int64], out: Out) -> pa.Array:
+def _steps(path: Path, batch: pa.RecordBatch, start: Ints, out: Out) -> pa.Array:
     """The step that a row names; where rows name none, the one that it starts in."""
     if "step" not in batch.schema.names:
         if out.steps.clock not in (None, CLOCK):
             out.notes.add("steps", f"`{path.name}` names no steps, and theirs is another clock: its rows have no step")
         return out.steps.all_at(start, CLOCK)
-    encoded = batch["step"].dictionary_encode()
-    numbers = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
-    return pa.array(list(map(out.step_of, numbers)), pa.int64()).take(encoded.indices)
+    return _by_number(batch["step"], out.step_of, pa.int64())
 
 
 def _tracks(batch: pa.RecordBatch) -> pa.Array:
     if "stream" not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
-    encoded = batch["stream"].dictionary_encode()
+    return _by_number(batch["stream"], lambda one: None if one is None else f"stream {one}", pa.string())
+
+
+def _by_number(column: pa.Array, value_of: Callable[[int | None], Any], kind: pa.DataType) -> pa.Array:
+    """What the whole numbers in a column of text stand for."""
+    encoded = column.dictionary_encode()
     shown = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
-    return pa.array([None if one is None else f"stream {one}" for one in shown], pa.string()).take(encoded.indices)
+    return pa.array(list(map(value_of, shown)), kind).take(encoded.indices)
 
 
-def _sum_up(operators: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+def _sum_up(operators: list[_Kernel], codes: Ints, dur: Ints) -> None:
     counts = np.bincount(codes, minlength=len(operators))
     sums = np.zeros(len(operators), np.int64)
     np.add.at(sums, codes, dur)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.events import Event, events, number_of
 from pipeprof.read.ascend.step_trace import FIRST_EPOCH_NS
-from pipeprof.read.ascend.trace_view import names_of
+from pipeprof.read.ascend.trace_view import Event, events, names_of, number_of
 from pipeprof.read.mindspore_ops import collective_kind, op_type
 from pipeprof.read.source.content import BROKEN, HINT, document, mapping, text
 from pipeprof.read.source.numbers import integer, ns, raw_ns

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import graph_collective
 from pipeprof.read.source.numbers import LARGEST, integer
-from pipeprof.read.tables.rows import FULL, LONGEST
-from pipeprof.read.tables.share import RankTables
+from pipeprof.read.tables.rows import FULL, LONGEST, Key
+from pipeprof.read.tables.share import Notes, RankTables
 from pipeprof.read.tables.steps import Steps
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import format_count
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pipeprof.read.tables.rows import Key
-    from pipeprof.read.tables.share import Notes
     from pipeprof.record.run import Run
-
 
 NS_PER_TICK = 10  # of the device counter, 100 MHz
 

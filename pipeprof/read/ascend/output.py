@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.graph_ops import rounded_mean
-from pipeprof.read.ascend.kernels import MOST_TYPES
+from pipeprof.read.ascend.kernels import MOST_TYPES, Totals
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.numbers import duration, integer, ns, size
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from pipeprof.read.ascend.kernels import Totals
     from pipeprof.read.ascend.out import Out
-
 
 PARTS = {
     "computing_ns": "Computing", "exposed_ns": "Communication(Not Overlapped)", "overlapped_ns": "Overlapped",
@@ -32,9 +31,8 @@ HOST_OPS = 100_000  # of operators with shapes that are told apart
 
 def read_step_split(path: Path, out: Out) -> list[dict[str, Any]]:
     """Rows of `step_trace_time.csv`, also to `step_split`. Without a bubble, the parts must add up to the stage."""
-    sheet = Sheet(path)
     splits = []
-    for line, number, values in _split_rows(sheet):
+    for line, _, number, values in split_rows(Sheet(path)):
         values |= {"step": out.step_of(number), "source_step": number, "source": "step_trace_time"}
         out.add("step_split", **values)
         splits.append(values)
@@ -44,13 +42,12 @@ def read_step_split(path: Path, out: Out) -> list[dict[str, Any]]:
     return splits
 
 
-def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
+def split_rows(sheet: Sheet) -> Iterator[tuple[int, list[str], int | None, dict[str, Any]]]:
+    """(line, fields, number of the step, its parts in ns) of each row."""
     step_at = sheet.need("Step")
     at = {name: sheet.index(column) for name, column in PARTS.items()}
-    return [
-        (line, integer(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
-        for line, row in sheet.rows()
-    ]
+    for line, row in sheet.rows():
+        yield line, row, integer(row[step_at]), {name: duration(field(row, at[name]), "us") for name in at}
 
 
 def _check_split(path: Path, line: int, values: dict[str, Any], out: Out) -> None:

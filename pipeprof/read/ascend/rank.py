@@ -23,7 +23,7 @@ from pipeprof.read.tables.rows import MOST as MOST_OPERATORS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeprof.read.ascend.events import Names
+    from pipeprof.read.ascend.trace_view import Names
     from pipeprof.read.tables.share import Outcome, Share
     from pipeprof.record.run import Run
 
@@ -129,7 +129,7 @@ class RankFiles:
         for path in self._paths("trace_view"):
             self._names[path] = trace_view.names_of(path)
         sources: list[tuple[str, Callable[[], None]]] = [
-            ("step_trace", lambda: step_trace.read_step_trace(self._paths("step_trace")[0], out)),
+            ("step_trace", self._step_trace),
             ("training_trace", lambda: raw_trace.read_training_trace(self._paths("training_trace"), self._tags, out)),
             ("gpu_steps", self._gpu_steps),
             ("ts_track", lambda: raw_trace.read_ts_track(self._paths("ts_track"), out)),
@@ -158,6 +158,10 @@ class RankFiles:
                 raise
             self.out.notes.add("no_steps", error.message)
 
+    def _step_trace(self) -> None:
+        path = self._paths("step_trace")[0]
+        step_trace.add_steps(path, step_trace.read_steps(path, self.out), self.out)
+
     def _gpu_steps(self) -> None:
         self.points = step_trace.read_gpu_steps(self._paths("gpu_steps")[0], self.out) | self.points
 
@@ -166,9 +170,9 @@ class RankFiles:
         stated = {kind: self._each(kind, graph_ops.read_totals, kind, out) for kind in _TOTALS}
         self._each("timeline", graph_ops.read_timeline, out)
         if self._paths("aicpu"):
-            self._each("aicpu", graph_ops.read_aicpu, out)
+            self._each("aicpu", graph_ops.read_aicpu, graph_ops.aicpu_rows, out)
         else:
-            self._each("aicpu_log", graph_ops.read_aicpu_log, out)
+            self._each("aicpu_log", graph_ops.read_aicpu, graph_ops.aicpu_records, out)
         self._each("hccl_raw", communication.read_hccl, out)
         self._each("cluster_analyse", communication.read_cluster_analyse, out)
         launches = next(iter(self._paths("cpu_launch")), None)

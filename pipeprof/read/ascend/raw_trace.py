@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipeprof.read.ascend.out import NS_PER_TICK
+from pipeprof.read.ascend.out import NS_PER_TICK, Out
 from pipeprof.read.ascend.step_trace import Event, NoStepError, Step, add_steps
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read, whole_text
 from pipeprof.read.source.numbers import LARGEST
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from pipeprof.read.ascend.out import Out
 
 _TRACE = np.dtype([("tag", "<u8"), ("task", "<u2"), ("stream", "<u2"), ("count", "<u8")])
 _TRACK = np.dtype([

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.communication import read_cluster, stated_rank
 from pipeprof.read.ascend.graph_ops import aicpu_records
-from pipeprof.read.ascend.identify import ABOUT_ALL, MANY, NUMBERED, OUTPUT, folder_rank, identify, root_of
+from pipeprof.read.ascend.identify import ABOUT_ALL, MANY, NUMBERED, OUTPUT, SourceFile, folder_rank, identify, root_of
 from pipeprof.read.ascend.msprof import clock_in, first_times_in, read_clock
 from pipeprof.read.ascend.out import ticks
 from pipeprof.read.ascend.raw_trace import forward_times
@@ -25,18 +26,14 @@ from pipeprof.read.source.content import BROKEN, one_line
 from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
 from pipeprof.read.tables.ranks import read_shares
-from pipeprof.read.tables.share import Damage, Share, count_ranks, decide, of_ranks
+from pipeprof.read.tables.share import Damage, Outcome, Share, decide, take_in
 from pipeprof.record.plain_file import open_file
-from pipeprof.record.run import Rank, Rep
+from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
-
-    from pipeprof.read.ascend.identify import SourceFile
-    from pipeprof.read.tables.share import Outcome
-    from pipeprof.record.run import Manifest, Run
 
     Files = dict[str, list[Path]]
 
@@ -168,15 +165,13 @@ _COLUMNS = {
 _EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
 
 
-def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
-    """First time (ns) by clock in one rank's files. What cannot be read is passed over: reading it will say so."""
+def first_times(captures: Sequence[Files]) -> dict[str, int]:
+    """First time (ns) by clock in one rank's captures. What cannot be read is passed over: reading it will say so."""
     by_clock: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
-    for kind, paths in files.items():
-        for path in paths:
-            try:
-                _look(kind, path, files, by_clock)
-            except (SourceError, *BROKEN):
-                continue
+    every = [(files, kind, path) for files in captures for kind, paths in files.items() for path in paths]
+    for files, kind, path in every:
+        with suppress(SourceError, *BROKEN):
+            _look(kind, path, files, by_clock)
     return {clock: min(times) for clock, times in by_clock.items() if times}
 
 
@@ -262,35 +257,29 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     manifest = run.manifest
     recognised = [item for path in paths if (item := identify(path)) is not None]
     ranks = by_rank(recognised, manifest)
-    cluster = read_cluster(recognised, _owners(ranks), manifest)
-    firsts = {rank: _first_of(captures) for rank, captures in ranks.items()}
+    of_all, unread = read_cluster(recognised, _owners(ranks), manifest)
+    firsts = {rank: first_times(captures) for rank, captures in ranks.items()}
     common = {
         clock: min((first[clock] for first in firsts.values() if clock in first), default=0)
         for clock in ("epoch", "raw")
     }
     shares = []
-    for rank in sorted(ranks.keys() | cluster.ranks()):
+    for rank in sorted(ranks.keys() | of_all.keys()):
         captures = [
             {kind: [str(path.resolve()) for path in paths] for kind, paths in files.items()}
             for files in ranks.get(rank, ())
         ]
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        shares.append(Share(one_rank.__name__, rank, captures, zeros, cluster.of(rank)))
+        shares.append(Share(one_rank.__name__, rank, captures, zeros, of_all.get(rank, {})))
     outcomes = read_shares(shares, run, progress)
-    damage = [Damage(one_line(error.message), error.hint) for error in cluster.damage] + of_ranks(outcomes)
+    nothing = Damage(
+        f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
+        "import the whole folder that the profiler wrote",
+    )
+    known = [Damage(one_line(error.message), error.hint) for error in unread]
+    damage = take_in(manifest, outcomes, nothing, damage=known, measured=MEASURED)
     _fill_in(manifest, outcomes, common["epoch"])
-    if not any(manifest.tables.get(table) for table in MEASURED):
-        raise _nothing(paths, damage)
     decide(manifest, damage, _MISSING, "what comes before the damage is used: ")
-
-
-def _first_of(captures: Sequence[Files]) -> dict[str, int]:
-    """First time (ns) by clock over a rank's captures."""
-    firsts: dict[str, int] = {}
-    for files in captures:
-        for clock, time in first_times(files).items():
-            firsts[clock] = min(firsts.get(clock, time), time)
-    return firsts
 
 
 def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
@@ -305,30 +294,20 @@ def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
 def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> None:
     rep = Rep(rep=0, zero_realtime_ns=epoch, zero_monotonic_ns=0)
     ends = []
-    count_ranks(manifest, outcomes)
     for outcome in outcomes:
         if any(outcome.counts.get(table) for table in MEASURED):
-            rep.ranks.append(_entry(outcome, epoch))
+            zero = epoch if "epoch" in outcome.first else 0
+            evidence = _EVIDENCE.get(outcome.steps or "")
+            rep.ranks.append(
+                Rank(
+                    rank=outcome.rank, pid=0, host="", zero_realtime_ns=zero, zero_monotonic_ns=0,
+                    step_evidence=evidence,
+                )
+            )  # fmt: skip
             ends += list(outcome.last.values())
         _say(manifest, outcome)
     rep.dur_ns = max((*ends, 0))
     manifest.reps = [rep]
-
-
-def _nothing(paths: Sequence[Path], damage: Sequence[Damage]) -> SourceError:
-    if damage:
-        return damage[0].error()
-    return SourceError(
-        f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
-        "import the whole folder that the profiler wrote",
-    )
-
-
-def _entry(outcome: Outcome, epoch: int) -> Rank:
-    return Rank(
-        rank=outcome.rank, pid=0, host="", zero_realtime_ns=epoch if "epoch" in outcome.first else 0,
-        zero_monotonic_ns=0, step_evidence=_EVIDENCE.get(outcome.steps or ""),
-    )  # fmt: skip
 
 
 def _say(manifest: Manifest, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.out import NS_PER_TICK, ticks
+from pipeprof.read.ascend.out import NS_PER_TICK, Out, ticks
 from pipeprof.read.mindspore_ops import collective_kind
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.numbers import integer
@@ -19,21 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pipeprof.read.ascend.out import Out
-
     Points = dict[str, str]
 
 COUNTER, EPOCH = "counter", "epoch"
 FIRST_EPOCH_NS = 10**18  # a counter that began with the device would need 31 years to get there
 _TEXT_BYTES = 1 << 26  # of the file of a GPU, which is read whole
 _EVENT = re.compile(r"stream_(ops|[0-9]+)_(?:parallel_[0-9]+|[0-9]+(?:_(?P<op>.+))?)")
-_RULES = {
-    "sum": "total = iteration_interval + fp_and_bp + tail",
-    "order": "start <= fp <= bp <= end",
-    "joined": "start is the previous step's end",
-    "event": "an event's duration is end - start",
-    "inside": "no event ends after its step's end",
-}
 
 
 class NoStepError(SourceError):
@@ -60,11 +51,6 @@ class Step(NamedTuple):
     line: int
 
 
-def read_step_trace(path: Path, out: Out) -> None:
-    """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
-    add_steps(path, _steps(path, out), out)
-
-
 def clock_of(time_ns: int) -> str:
     """The clock of a step trace: the device's counter, or the wall clock (on a GPU)."""
     return EPOCH if time_ns >= FIRST_EPOCH_NS else COUNTER
@@ -83,7 +69,9 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, *, joined: bool = Tru
             clock = clock_of(step.start_ns)
         if previous is not None and joined:
             shown = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
-            out.checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], shown)
+            out.checks.that(
+                step.start_ns == previous.end_ns, path, step.line, "start is the previous step's end", shown
+            )
         _add_step(step, clock, out)
         previous = step
     if previous is None:
@@ -103,7 +91,8 @@ def _add_step(step: Step, clock: str, out: Out) -> None:
         )  # fmt: skip
 
 
-def _steps(path: Path, out: Out) -> Iterator[Step]:
+def read_steps(path: Path, out: Out) -> Iterator[Step]:
+    """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
     sheet = Sheet(path)
     at = _layout(sheet)
     ended = False
@@ -150,7 +139,7 @@ def _step(number: int, line: int, row: list[str], at: dict[str, Any], path: Path
     _check_parts(line, row, at, path, out)
     ordered = start <= fp <= (fp if bp is None else bp) <= end
     shown = ", ".join(str(_ticks(value)) for value in (start, fp, bp, end) if value is not None)
-    if not out.checks.that(ordered, path, line, _RULES["order"], shown):
+    if not out.checks.that(ordered, path, line, "start <= fp <= bp <= end", shown):
         fp, bp = (min(max(fp, start), end), None)
     return Step(number, start, fp, bp, end, tuple(_events(line, row, at, path, out, end)), line)
 
@@ -161,7 +150,7 @@ def _check_parts(line: int, row: list[str], at: dict[str, Any], path: Path, out:
     numbers = [part for part in parts if part is not None]
     if total is not None and len(numbers) == len(parts):
         shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
-        out.checks.that(total == sum(numbers), path, line, _RULES["sum"], shown)
+        out.checks.that(total == sum(numbers), path, line, "total = iteration_interval + fp_and_bp + tail", shown)
 
 
 def _events(
@@ -173,11 +162,12 @@ def _events(
             continue
         dur = integer(field(row, dur_at))
         shown = f"{column}: {dur}, {_ticks(start)} to {_ticks(end)}"
-        out.checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
+        out.checks.that(
+            dur is None or dur == _ticks(end - start), path, line, "an event's duration is end - start", shown
+        )
         if end >= start:
-            out.checks.that(
-                end <= step_end, path, line, _RULES["inside"], f"{column}: {_ticks(end)} > {_ticks(step_end)}"
-            )
+            shown = f"{column}: {_ticks(end)} > {_ticks(step_end)}"
+            out.checks.that(end <= step_end, path, line, "no event ends after its step's end", shown)
             yield Event(column, start, end)
 
 

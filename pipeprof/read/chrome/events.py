@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Hashable
+from typing import Any
 
 import msgspec
 
 from pipeprof.read.source.numbers import raw_ns
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Hashable
-
 
 NOTHING = msgspec.Raw(b"")
 

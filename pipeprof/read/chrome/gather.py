@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.chrome.container import scan
-from pipeprof.read.chrome.dialect import LOADER_THREAD, Info, Marks
+from pipeprof.read.chrome.container import Batch, scan
+from pipeprof.read.chrome.dialect import LOADER_THREAD, Dialect, Info, Marks
 from pipeprof.read.chrome.events import UNREADABLE, Pairs, decode_counter, decode_counters
 from pipeprof.read.chrome.links import FlowLinks, Launches
 from pipeprof.read.chrome.memory import MemoryEvents
 from pipeprof.read.chrome.numbering import Numbers, Texts, Tracks
 from pipeprof.read.chrome.rows import BatchRows
-from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.chrome.spill import NONE, Spill
 from pipeprof.read.chrome.steps import LoopMarks
-from pipeprof.read.source.numbers import UNKNOWN, times_ns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pipeprof.read.chrome.container import Batch
-    from pipeprof.read.chrome.dialect import Dialect
-    from pipeprof.read.chrome.spill import Spill
+from pipeprof.read.source.numbers import UNKNOWN, Ints, times_ns
 
 _OTHER = Info("cpu_op", "(other)", b"", b"", b"")
 
@@ -94,7 +86,7 @@ class Gathered:
             tied = (numbers != NONE) & (rows["correlation"] == NONE) & (rows["link"] == NONE)
             self.launches.add(rows["link"][tied], numbers[tied], rows["dur"][tied])
 
-    def ends(self, starts: NDArray[np.int64], durations: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ends(self, starts: Ints, durations: Ints) -> Ints:
         """Ends of complete events; UNKNOWN where start or duration is none, or the duration is negative."""
         bad = (durations < 0) | (starts == UNKNOWN)
         if bad.any():
@@ -107,7 +99,7 @@ class Gathered:
                     self.dropped[what] += count
         return np.where(bad, UNKNOWN, starts + durations)
 
-    def note_times(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+    def note_times(self, starts: Ints, ends: Ints) -> None:
         """The trace lasts at least from the first of these starts to the last end; UNKNOWN ends do not count."""
         ended = ends != UNKNOWN
         if ended.any():
@@ -127,7 +119,7 @@ class Gathered:
             self.dropped["no time"] += untimed
         rows = [
             (
-                time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series,
+                time, self.tracks.number((event.pid, event.tid)), self.texts.number(event.name), series,
                 int(np.float64(value).view(np.int64)),  # its bits, among integers
             )
             for (event, values), time in zip(counters, times.tolist(), strict=True)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.chrome.spill import LAUNCH, LAUNCH_ABOVE, NONE
+from pipeprof.read.chrome.spill import LAUNCH, LAUNCH_ABOVE, NONE, Columns, Spill
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeprof.read.chrome.spill import Columns, Spill
-
+    from pipeprof.read.source.numbers import Ints
 
 _SAME_SHARE = 0.99
 
@@ -31,7 +30,7 @@ class Launches:
     """
 
     def __init__(self) -> None:
-        self._parts: list[NDArray[np.int64]] = []
+        self._parts: list[Ints] = []
         self.count = 0
         self.unlinked = 0
         self.by_link = True
@@ -39,7 +38,7 @@ class Launches:
         self.keys = self.durations = self.execs = self.starts = self.op_ids = self.calls = self.call_starts = none
         self.phases = np.zeros(0, np.int8)
 
-    def add(self, links: NDArray[np.int64], correlations: NDArray[np.int64], durations: NDArray[np.int64]) -> None:
+    def add(self, links: Ints, correlations: Ints, durations: Ints) -> None:
         """Note device work; durations in ns, NONE for links and correlations that are not known."""
         self.count += len(durations)
         if len(durations):
@@ -62,7 +61,7 @@ class Launches:
         self.starts = np.full(len(self.keys), NONE, np.int64)
         self.op_ids = np.full(len(self.keys), NONE, np.int64)
 
-    def _find_calls(self, correlations: NDArray[np.int64], spill: Spill) -> None:
+    def _find_calls(self, correlations: Ints, spill: Spill) -> None:
         """Starts of the runtime calls that launched something."""
         self.calls = np.unique(correlations)
         self.call_starts = np.full(len(self.calls), NONE, np.int64)
@@ -75,17 +74,17 @@ class Launches:
         alone = (self.launched_at(correlations) == NONE) & (correlations != NONE)
         self.unlinked = int(alone.sum())
 
-    def slots(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def slots(self, values: Ints) -> Ints:
         """Where the work of a link is kept; NONE for links that launched nothing."""
         return find(self.keys, values)
 
-    def launched_at(self, correlations: NDArray[np.int64]) -> NDArray[np.int64]:
+    def launched_at(self, correlations: Ints) -> Ints:
         """Start of the runtime call; NONE where there is none."""
         at = find(self.calls, correlations)
         return np.where(at == NONE, NONE, self.call_starts[at]) if len(self.calls) else at
 
 
-def find(keys: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def find(keys: Ints, values: Ints) -> Ints:
     """Where each value stands among sorted keys, of equal ones at the first; NONE for NONE and what is not there."""
     if not len(keys):
         return np.full(len(values), NONE, np.int64)
@@ -102,73 +101,55 @@ class FlowLinks:
     """Ends of the flows of both categories, gathered in the first pass; looked up afterwards."""
 
     def __init__(self) -> None:
-        self._queued = _Points()  # id and time of the calls that queued something
-        self._ends = {category: _Points() for category in CATEGORIES}
-        self._tracks = {category: array("q") for category in CATEGORIES}
+        self._queued = array("q")  # number and time of each call that queued something
+        self._ends = {category: array("q") for category in CATEGORIES}  # number, time and track of each
         self._flows: dict[str, _Places] = {}
 
     def queued(self, number: int, time: int) -> None:
         """Note the call that a flow QUEUE begins at."""
-        self._queued.add(number, time)
+        self._queued.extend((number, time))
 
     def end(self, category: str, number: int, track: int, time: int) -> None:
         """Note where a flow ends."""
-        self._ends[category].add(number, time)
-        self._tracks[category].append(track)
+        self._ends[category].extend((number, time, track))
 
     def finish(self) -> None:
         """Make the look-up tables; nothing can be added afterwards."""
         for category, ends in self._ends.items():
-            numbers, times = ends.arrays()
-            self._flows[category] = _Places(numbers, times, np.array(self._tracks[category], np.int64))
+            self._flows[category] = _Places(*np.array(ends, np.int64).reshape(-1, 3).T)
         self._ends.clear()
-        self._tracks.clear()
 
     @property
     def any(self) -> bool:
         """Whether any work is tied to an operator."""
         return bool(len(self._flows[OPERATOR].numbers))
 
-    def operators(self, rows: Columns) -> NDArray[np.int64]:
+    def operators(self, rows: Columns) -> Ints:
         """The correlation of each row: its own, else the number of the flow from its operator; NONE for neither."""
         alone = (rows["correlation"] == NONE) & (rows["link"] == NONE)
         if not self.any or not alone.any():
             return rows["correlation"]
         return np.where(alone, self._flows[OPERATOR].at(rows["track"], rows["start"]), rows["correlation"])
 
-    def queued_at(self, rows: Columns) -> NDArray[np.int64]:
+    def queued_at(self, rows: Columns) -> Ints:
         """When each row was queued; NONE when no flow says so."""
         flows = self._flows[QUEUE].at(rows["track"], rows["start"])
-        numbers, times = self._queued.arrays()
+        numbers, times = np.array(self._queued, np.int64).reshape(-1, 2).T
         order = np.argsort(numbers, kind="stable")
         at = find(numbers[order], flows)
         return np.where(at == NONE, NONE, times[order][at]) if len(order) else at
 
 
-class _Points:
-    """Pairs of a flow's number and a time."""
-
-    def __init__(self) -> None:
-        self._numbers, self._times = array("q"), array("q")
-
-    def add(self, number: int, time: int) -> None:
-        self._numbers.append(number)
-        self._times.append(time)
-
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.array(self._numbers, np.int64), np.array(self._times, np.int64)
-
-
 class _Places:
     """Flow numbers by track and time; of two flows that end at one point, the first counts."""
 
-    def __init__(self, numbers: NDArray[np.int64], times: NDArray[np.int64], tracks: NDArray[np.int64]) -> None:
+    def __init__(self, numbers: Ints, times: Ints, tracks: Ints) -> None:
         keys = _keys(tracks, times)
         order = np.argsort(keys, kind="stable")
         self.keys, self.numbers = keys[order], numbers[order]
         self.times, self.tracks = times[order], tracks[order]
 
-    def at(self, tracks: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, tracks: Ints, times: Ints) -> Ints:
         """The flow that ends at each point; NONE for none."""
         if not len(self.keys):
             return np.full(len(tracks), NONE, np.int64)
@@ -177,7 +158,7 @@ class _Places:
         return np.where(same, self.numbers[index], NONE)
 
 
-def _keys(tracks: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _keys(tracks: Ints, times: Ints) -> NDArray[np.uint64]:
     """A number for each point; two points may share one, which only hides a flow."""
     keys: NDArray[np.uint64] = times.astype(np.uint64) * _MIX ^ tracks.astype(np.uint64)
     return keys

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from pipeprof.read.chrome.spill import NONE
-from pipeprof.read.source.numbers import UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+from pipeprof.read.source.numbers import UNKNOWN, Ints
 
 _Rows = list[tuple[int, ...]]
 
@@ -56,26 +51,26 @@ class MemoryEvents:
 class Memory:
     """Sums over intervals, both ends included; times are sorted."""
 
-    def __init__(self, times: NDArray[np.int64], host: NDArray[np.int64], device: NDArray[np.int64]) -> None:
+    def __init__(self, times: Ints, host: Ints, device: Ints) -> None:
         self.times = times
         self.on_devices = bool(device.any())
         self.host = np.append(0, np.cumsum(host))
         self.device = np.append(0, np.cumsum(device)) if self.on_devices else np.zeros(1, np.int64)
         self._covered = np.zeros(len(times) + 1, np.int32)
 
-    def between(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def between(self, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """Bytes on the host and on devices in each interval."""
         low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
         host = self.host[high] - self.host[low]
         return host, self.device[high] - self.device[low] if self.on_devices else np.zeros(len(low), np.int64)
 
-    def cover(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def cover(self, start: Ints, end: Ints) -> None:
         """Note intervals of events."""
         low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
         np.add.at(self._covered, low, 1)
         np.add.at(self._covered, np.maximum(low, high), -1)
 
-    def outside(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def outside(self) -> tuple[Ints, Ints, Ints]:
         """Time, host bytes and device bytes of those in no interval that was noted."""
         alone = np.flatnonzero(np.cumsum(self._covered)[:-1] == 0)
         host = self.host[alone + 1] - self.host[alone]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy as np
+
 from pipeprof.read.chrome.dialect import DEVICE_PROCESS, STREAM
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from pipeprof.read.chrome.events import Event, Loose
-
+    from pipeprof.read.source.numbers import Ints
 
 LONGEST = 4_000  # characters of one text that are kept
 MOST = 200_000  # different ones
@@ -30,6 +32,16 @@ class Numbers(Generic[_Key]):
         self.left_out = 0
         self._bytes = 0
         self._other = other
+
+    def number(self, value: _Key) -> int:
+        """The number of a value."""
+        number = self.numbers.get(value)
+        return self.add(value, 0) if number is None else number
+
+    def of(self, values: Sequence[_Key]) -> Ints:
+        """The numbers of many values."""
+        numbers = list(map(self.numbers.get, values))
+        return np.array(list(map(self.number, values)) if None in numbers else numbers, np.int64)
 
     def add(self, value: _Key, size: int) -> int:
         """The number of a value that has none yet; `size` is about how many bytes it takes."""
@@ -75,10 +87,9 @@ class Tracks(Numbers["tuple[Loose, Loose]"]):
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
 
-    def number(self, pid: Loose, tid: Loose) -> int:
-        """The number of a thread or stream."""
-        number = self.numbers.get((pid, tid))
-        return self.add((pid, tid), 0) if number is None else number
+    def of_events(self, events: Sequence[Event]) -> Ints:
+        """The thread or stream of each event."""
+        return self.of([(event.pid, event.tid) for event in events])
 
     def describe(self, event: Event) -> None:
         """Take in a metadata event."""

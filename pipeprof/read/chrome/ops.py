@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from pipeprof.read.chrome.dialect import COMPUTING, LOADER, LOADING, shapes_shown, shown
+from pipeprof.read.chrome.dialect import COMPUTING, LOADER, LOADING, Info, shapes_shown, shown
 from pipeprof.read.chrome.events import UNREADABLE, text_of
 from pipeprof.read.chrome.numbering import MOST, shortened
-from pipeprof.read.source.numbers import LARGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pipeprof.read.chrome.dialect import Info
-
+from pipeprof.read.flops import fitting
 
 _BETWEEN_FRAMES = re.compile(r";(?:\r?\n)?")
 # Frames that the framework's own operator table leaves out (torch/autograd/profiler_util.py, _filter_stack_entry).
@@ -47,13 +42,11 @@ class Stacks:
             return None
         if raw not in self._texts:
             frames = [frame.strip() for frame in _BETWEEN_FRAMES.split(text_of(msgspec.Raw(raw)))]
-            self._texts[raw] = self._add(
-                [
-                    frame
-                    for frame in frames
-                    if frame and not any(file in frame and function in frame for file, function in _HIDDEN)
-                ]
-            )
+            at: int | None = None
+            for frame in reversed(frames):
+                if frame and not any(file in frame and function in frame for file, function in _HIDDEN):
+                    at = self.inside(at, shortened(frame))
+            self._texts[raw] = at
         return self._texts[raw]
 
     def inside(self, at: int | None, frame: str) -> int | None:
@@ -66,12 +59,6 @@ class Stacks:
             self.rows.append((len(self.rows), at, frame))
         return self._numbers[key]
 
-    def _add(self, frames: Sequence[str]) -> int | None:
-        at: int | None = None
-        for frame in reversed(frames):
-            at = self.inside(at, shortened(frame))
-        return at
-
 
 CONVOLUTION = "aten::conv2d"  # the one for which shapes are not enough
 _NO_TENSORS = ("Scalar", "ScalarList", "None", "")  # among the types of arguments
@@ -83,7 +70,7 @@ _lists = msgspec.json.Decoder(list[int])
 def flops_of(info: Info) -> int | None:
     """Operations of one execution; None when it cannot be told."""
     if info.extra.isdigit():
-        return _fitting(int(info.extra)) if len(info.extra) < 20 else None
+        return fitting(int(info.extra)) if len(info.extra) < 20 else None
     count = _COUNTED.get(info.name)
     if count is None or not info.dims:
         return None
@@ -91,13 +78,9 @@ def flops_of(info: Info) -> int | None:
         shapes = _shapes.decode(info.dims)
         if count is _elements and not shapes[0] and _values.decode(info.types)[0] in _NO_TENSORS:
             return None
-        return _fitting(count(shapes, info.extra))
+        return fitting(count(shapes, info.extra))
     except (*UNREADABLE, IndexError, ZeroDivisionError):
         return None
-
-
-def _fitting(count: int) -> int | None:
-    return count if 0 <= count < LARGEST else None
 
 
 def _elements(shapes: Sequence[Sequence[int]], _extra: bytes) -> int:

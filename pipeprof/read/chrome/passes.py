@@ -10,15 +10,16 @@ A process that was forked writes once more what its parent had in memory.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from pipeprof import processes
-from pipeprof.read.chrome.container import CHUNK, LARGEST_EVENT, Batch, Trace, TraceFile
-from pipeprof.read.chrome.dialect import AHEAD, LINES, PLANES, RECORDS
+from pipeprof.read.chrome.container import CHUNK, LARGEST_EVENT, Batch, Header, OwnRank, Trace, TraceFile
+from pipeprof.read.chrome.dialect import AHEAD, LINES, PLANES, RECORDS, Dialect
 from pipeprof.read.chrome.events import UNREADABLE, Event, Loose, decode_one, int64
 from pipeprof.read.chrome.gather import Gathered
 from pipeprof.read.chrome.rocprof_records import Records
@@ -31,12 +32,6 @@ from pipeprof.read.source.json_stream import without_collector
 from pipeprof.read.source.numbers import raw_ns
 from pipeprof.read.tables.ranks import NAMED_RANK, Waiting, check_folder
 from pipeprof.read.tables.share import folder_alone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipeprof.read.chrome.container import Header, OwnRank
-    from pipeprof.read.chrome.dialect import Dialect
 
 AGAIN = "the id of an earlier one (a forked process wrote them again)"
 _PHASES = {"1": "X", "4": "M"}  # since version 4 of the format, a number

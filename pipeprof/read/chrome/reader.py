@@ -1,30 +1,28 @@
-"""A whole import: the traces of all ranks, into a run."""
+"""A whole import: the traces of all ranks, into a run.
+
+The programs whose traces are read here: each declares its kind, how its files begin, and its dialect.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.container import LARGEST_HEADER
-from pipeprof.read.chrome.dialect import TORCH, pattern
-from pipeprof.read.chrome.passes import File, read_file, write_rank
+from pipeprof.read.chrome.dialect import API, LINES, PLANES, RECORDS, TORCH, Dialect, pattern
+from pipeprof.read.chrome.passes import File, Half, Written, read_file, write_rank
+from pipeprof.read.chrome.xplane_wire import is_space
+from pipeprof.read.source.content import Content
 from pipeprof.read.tables.ranks import as_nodes_see, halfway, spread
 from pipeprof.read.tables.share import count, note_missing, size_of
 from pipeprof.record.note import note
-from pipeprof.record.run import Rank, Rep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pipeprof.read.chrome.dialect import Dialect
-    from pipeprof.read.chrome.passes import Half, Written
-    from pipeprof.read.source.content import Content
-    from pipeprof.record.run import Manifest, Run
+from pipeprof.record.run import Manifest, Rank, Rep, Run
 
 KIND = "kineto"
 _HEAD = 1 << 16
@@ -205,3 +203,63 @@ def _note_torch(manifest: Manifest, read: Sequence[Half]) -> None:
         lines = any(one.has_call_lines for one in theirs)
         named = any("host_name" in one.header.fields for one in theirs)
         manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH
+
+
+class Program(NamedTuple):
+    """One program. `begins`: whether a file is its own, by the first bytes; `mode` is how it runs what it records."""
+
+    kind: str
+    what: str
+    begins: Callable[[Content], bool]
+    dialect: Dialect
+    mode: str | None = None
+
+    def recognise(self, path: Path) -> bool:
+        """Whether a file is such a trace, by its beginning. Raises SourceError when it cannot be read."""
+        with Content(path) as file:
+            return self.begins(file)
+
+    def add_files(self, paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
+        """As `add_files`, in this program's dialect."""
+        add_files(paths, run, progress, self.dialect)
+        if self.mode is not None:
+            run.manifest.fingerprint["mode"] = self.mode
+
+
+def _matching(pattern: bytes) -> Callable[[Content], bool]:
+    start = re.compile(pattern, re.DOTALL)
+    return lambda file: start.match(file.read(_HEAD)) is not None
+
+
+KINETO = Program(
+    KIND,
+    "a chrome trace of torch.profiler or a relative of it (*.pt.trace.json, trace_view.json, also .gz)",
+    is_torch,
+    TORCH,
+)
+PROGRAMS = (
+    KINETO,
+    # Names follow two conventions: those of DLIO (`TorchFramework.compute`, `NPZReader.open`), and those of DFTracer's
+    # own `ai` decorators (`compute.step`, `dataloader.fetch.iter`).
+    Program(
+        "dftracer", "a trace of DFTracer (*.pfw, *.pfw.gz)",
+        _matching(rb'\s*(?:\[\s*)?\{(?=[^\n]*"(?:hostname|hhash)"\s*:)[^\n]*"ph"\s*:\s*(?:"[XMC]"|\d)[^\n]*\}'),
+        Dialect(None, form=LINES),
+    ),
+    # Calls of HIP and RCCL are operators of the host, and ranges of roctx their callers.
+    Program(
+        "rocprof", "JSON of rocprofv3 (*_results.json)", _matching(rb'\s*\{\s*"rocprofiler-sdk-tool"\s*:\s*\['),
+        Dialect(API | {"user_annotation"}, form=RECORDS),
+    ),
+    # What XLA runs was compiled as a whole.
+    Program(
+        "xplane", "a profile of JAX or TensorFlow (*.xplane.pb)", lambda file: is_space(file.read(_HEAD)),
+        Dialect(None, form=PLANES), mode="xla",
+    ),
+    # Every interval of a thread is an operator, in a tree of calls; asynchronous ones are spans. Which are steps, the
+    # user says.
+    Program(
+        "chrome", "a Chrome trace of another program (VizTracer, Perfetto's JSON)",
+        _matching(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)\s*\{.*?"ph"\s*:\s*"[A-Za-z]"'), Dialect(None),
+    ),
+)  # fmt: skip

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from numpy.typing import NDArray
     from typing_extensions import Self
+
+    from pipeprof.read.source.numbers import Ints
 
 NONE = -1  # no link, no sequence number, no group
 # Kinds of rows of `call`, in their order at one time; what is LAUNCHED above a call belongs to the caller.
@@ -33,7 +34,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "reading": ("t", "device", "allocated", "reserved"),
 }  # fmt: skip
 
-Columns = dict[str, "NDArray[np.int64]"]
+Columns = dict[str, "Ints"]
 
 
 class _Part(NamedTuple):
@@ -50,7 +51,7 @@ class Spill:
         self._files: dict[str, IO[bytes]] = {}
         self._parts: dict[str, list[_Part]] = {kind: [] for kind in COLUMNS}
 
-    def add(self, kind: str, rows: Sequence[tuple[int, ...]] | NDArray[np.int64]) -> None:
+    def add(self, kind: str, rows: Sequence[tuple[int, ...]] | Ints) -> None:
         """Append one batch; nothing for no rows. Raises RunError when the disk is full."""
         if not len(rows):
             return

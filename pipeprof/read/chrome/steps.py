@@ -21,10 +21,8 @@ from pipeprof.read.tables.steps import outermost
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pipeprof.read.chrome.numbering import Texts
-
+    from pipeprof.read.source.numbers import Ints
 
 _FETCH = re.compile(r"dataloader\.fetch(?:\.iter)?")
 _PAUSE = re.compile(r"\w+\.checkpoint|checkpoint\..*|.*\beval(?:uate|uation)?\b.*")
@@ -112,7 +110,7 @@ class Steps:
         self._names = names
         self._load_steps = self.of(np.array([mark.start for mark in self.loads], np.int64))
 
-    def of(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    def of(self, times: Ints) -> Ints:
         """The step that each time lies in; NONE for none."""
         if not len(self.starts):
             return np.full(len(times), NONE, np.int64)

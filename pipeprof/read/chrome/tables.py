@@ -9,21 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeprof.read.chrome.columns import MOST_PERCENT
 from pipeprof.read.chrome.dialect import DEVICE, MEMORY, Info, Marks
 from pipeprof.read.chrome.ops import COMMUNICATION, DATA, OTHER, Ops, Stacks, collective_by_pattern, is_communication
-from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.chrome.rows import MOST_PERCENT
+from pipeprof.read.chrome.spill import NONE, Columns
 from pipeprof.read.chrome.tree import Tree
-from pipeprof.read.source.numbers import UNKNOWN
+from pipeprof.read.source.numbers import UNKNOWN, Ints
 from pipeprof.read.tables.writer import TableWriter, constant, doubles, numbers, optional, strings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pipeprof.read.chrome.gather import Gathered
-    from pipeprof.read.chrome.spill import Columns
     from pipeprof.read.chrome.steps import Steps
     from pipeprof.record.run import Run
 
@@ -177,12 +174,12 @@ class FileTables:
             }
         )  # fmt: skip
 
-    def at(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, times: Ints) -> Ints:
         """Times of the file as ns since the repetition's zero."""
         return times + self.offset
 
     @staticmethod
-    def named(names: pa.Array, values: NDArray[np.int64]) -> pa.Array:
+    def named(names: pa.Array, values: Ints) -> pa.Array:
         """Texts by their numbers; NONE is null."""
         return names.take(optional(values))
 
@@ -229,7 +226,7 @@ class DeviceRows:
                     part = {name: values[chosen] for name, values in rows.items()}
                     self._write_spans(part) if role == SPAN else self._write_ops(part, role)
 
-    def _roles_of(self, rows: Columns) -> NDArray[np.int64]:
+    def _roles_of(self, rows: Columns) -> Ints:
         pairs, which = _pairs(rows["category"], rows["track"])
         roles = np.array([self._role(*pair) for pair in pairs])[which]
         for at in np.flatnonzero(roles == COLLECTIVE).tolist():
@@ -254,7 +251,7 @@ class DeviceRows:
             self._communication[name] = is_communication(self.names[name])
         return self._communication[name]
 
-    def _write_ops(self, rows: dict[str, NDArray[np.int64]], role: int) -> None:
+    def _write_ops(self, rows: dict[str, Ints], role: int) -> None:
         file, launches = self.file, self.gathered.launches
         slots = launches.slots(rows["link"] if launches.by_link else self.gathered.flow_links.operators(rows))
         parents, phases, launchers = self._launchers(slots)
@@ -282,7 +279,7 @@ class DeviceRows:
         file.rank.out["op"].add(columns | {"side": constant("device", count)})
         self._write_collectives(rows, steps, role)
 
-    def _launchers(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _launchers(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         """Execution, phase and operator of what launched each row; NONE, OTHER, NONE for nothing."""
         launches = self.gathered.launches
         if not len(launches.keys):
@@ -294,7 +291,7 @@ class DeviceRows:
             np.where(linked, launches.op_ids[slots], NONE),
         )
 
-    def _steps(self, rows: dict[str, NDArray[np.int64]], slots: NDArray[np.int64]) -> pa.Array:
+    def _steps(self, rows: dict[str, Ints], slots: Ints) -> pa.Array:
         """The step of the operator that launched the work; without one, the step that its start lies in."""
         launches, file = self.gathered.launches, self.file
         begun = np.where(slots == NONE, NONE, launches.starts[slots]) if len(launches.keys) else slots
@@ -313,7 +310,7 @@ class DeviceRows:
             self._ops[key] = self.file.rank.ops.number(info, phase, stack, device)
         return self._ops[key]
 
-    def _write_collectives(self, rows: dict[str, NDArray[np.int64]], steps: pa.Array, role: int) -> None:
+    def _write_collectives(self, rows: dict[str, Ints], steps: pa.Array, role: int) -> None:
         chosen = [role == COLLECTIVE or self._is_communication(name) for name in rows["name"].tolist()]
         if not any(chosen):
             return
@@ -329,7 +326,7 @@ class DeviceRows:
             }
         )  # fmt: skip
 
-    def _write_spans(self, rows: dict[str, NDArray[np.int64]]) -> None:
+    def _write_spans(self, rows: dict[str, Ints]) -> None:
         file = self.file
         pairs, which = _pairs(rows["category"], rows["track"])
         texts = [self.names[number] or self.gathered.tracks.process(track) or None for number, track in pairs]
@@ -341,7 +338,7 @@ class DeviceRows:
         )  # fmt: skip
 
 
-def _pairs(one: NDArray[np.int64], two: NDArray[np.int64]) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+def _pairs(one: Ints, two: Ints) -> tuple[list[tuple[int, int]], Ints]:
     """Different pairs of numbers below 2**31, and which of them each row has."""
     keys, which = np.unique(one << 32 | two, return_inverse=True)
     return [(key >> 32, key % (1 << 32)) for key in keys.tolist()], which

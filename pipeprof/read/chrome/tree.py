@@ -20,20 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipeprof.read.chrome.memory import Allocations
-from pipeprof.read.chrome.ops import BACKWARD, DATA, FORWARD, HANDED_DOWN, OTHER, UNKNOWN, own_phase
-from pipeprof.read.chrome.spill import ALLOCATE, CALL, NONE
+from pipeprof.read.chrome.ops import BACKWARD, DATA, FORWARD, HANDED_DOWN, OTHER, UNKNOWN, Ops, own_phase
+from pipeprof.read.chrome.spill import ALLOCATE, CALL, NONE, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from pipeprof.read.chrome.gather import Gathered
-    from pipeprof.read.chrome.ops import Ops
-    from pipeprof.read.chrome.spill import Columns
-
-    _Ints = NDArray[np.int64]
-    _Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 _SEQUENCES = 100_000
 _BUILT_IN = "<built-in"  # functions that say no place, and often name an object by its address
@@ -47,8 +41,8 @@ class Called(NamedTuple):
     """
 
     parents: list[int]
-    op_ids: NDArray[np.int64]
-    phases: NDArray[np.int64]
+    op_ids: Ints
+    phases: Ints
     above: dict[int, int]
 
 
@@ -146,9 +140,7 @@ class Callers:
             for old in list(self._sequences)[: _SEQUENCES // 2]:
                 del self._sequences[old]
 
-    def _operators(
-        self, infos: NDArray[np.int64], phases: NDArray[np.int64], stacks: Sequence[int]
-    ) -> NDArray[np.int64]:
+    def _operators(self, infos: Ints, phases: Ints, stacks: Sequence[int]) -> Ints:
         """The operator of each call: its row is made the first time. (There are fewer than 2**24 source locations.)"""
         keys, which = np.unique((infos << 24 | np.array(stacks, np.int64) + 1) << 3 | phases, return_inverse=True)
         numbers = []
@@ -159,10 +151,10 @@ class Callers:
             numbers.append(self._op_ids[key])
         return np.array(numbers, np.int64)[which]
 
-    def alike(self, parent: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def alike(self, parent: Ints) -> Bools:
         """Whether each call has the name of its caller; of those without one, it does not matter."""
         names = np.array(self._names, np.int64)
-        same: NDArray[np.bool_] = names == names[parent]
+        same: Bools = names == names[parent]
         return same
 
     def open(self) -> list[int]:
@@ -240,7 +232,7 @@ class Tree:
         self._emit = emit
         self._callers = Callers(gathered, ops)
         self._pool: Columns = {name: np.zeros(0, np.int64) for name in _FIELDS}
-        self._taken: _Ints = np.zeros((2, 0), np.int64)  # device work: its slot, and the place of its launcher
+        self._taken: Ints = np.zeros((2, 0), np.int64)  # device work: its slot, and the place of its launcher
         self._with_device = gathered.launches.count > 0
 
     def add(self, block: Columns) -> None:
@@ -260,7 +252,7 @@ class Tree:
         self._settle([])
         self.allocations.finish()
 
-    def _append(self, rows: Columns, parents: Sequence[int], op_ids: _Ints) -> None:
+    def _append(self, rows: Columns, parents: Sequence[int], op_ids: Ints) -> None:
         """New calls at the end of the pool; their durations and memory belong to their callers' sums."""
         old, count = self._pool, len(op_ids)
         start, end = rows["start"], rows["end"]
@@ -302,7 +294,7 @@ class Tree:
             self.allocations.add(start, delta=delta, address=address, device=device, op_id=op_id)
         self.allocations.flush(FLUSH)
 
-    def _launch(self, block: Columns, calls: _Ints, first: int, above: dict[int, int], phases: _Ints) -> None:
+    def _launch(self, block: Columns, calls: Ints, first: int, above: dict[int, int], phases: Ints) -> None:
         """Give device work to the first call that claims it: by its link, or as the caller of the launch."""
         launches, pool = self.gathered.launches, self._pool
         if launches.by_link:
@@ -340,7 +332,7 @@ class Tree:
         self._write(np.flatnonzero(over & ~folded & ~waiting), inner)
         self._keep(~over | waiting)
 
-    def _add_device_time(self, closing: _Bools, folded: _Bools, parent: _Ints) -> None:
+    def _add_device_time(self, closing: Bools, folded: Bools, parent: Ints) -> None:
         """From below, device time of what is over goes to its callers; a folded call's is that of its caller."""
         pool = self._pool
         own, below, depth = pool["device_own"], pool["device_sum"], pool["depth"]
@@ -356,14 +348,14 @@ class Tree:
             called = level[closing[level] & (parent[level] != NONE) & ~folded[level]]
             np.add.at(below, parent[called], own[called] + below[called])
 
-    def _name_launchers(self, inner: _Ints, numbered: _Bools) -> None:
+    def _name_launchers(self, inner: Ints, numbered: Bools) -> None:
         """Executions that launched work, of calls whose own number is known by now."""
         slots, places = self._taken
         now = numbered[places]
         self.gathered.launches.execs[slots[now]] = self._pool["exec_id"][inner[places[now]]]
         self._taken = self._taken[:, ~now]
 
-    def _write(self, places: _Ints, inner: _Ints) -> None:
+    def _write(self, places: Ints, inner: Ints) -> None:
         if not len(places):
             return
         pool, deep = self._pool, inner[places]
@@ -381,7 +373,7 @@ class Tree:
         }  # fmt: skip
         self._emit({name: values[order] for name, values in rows.items()})
 
-    def _keep(self, staying: _Bools) -> None:
+    def _keep(self, staying: Bools) -> None:
         """The pool of the next block: places change."""
         places = np.cumsum(staying) - 1
         pool = {name: values[staying] for name, values in self._pool.items()}
@@ -391,7 +383,7 @@ class Tree:
         self._callers.keep(staying.tolist(), places.tolist())
 
 
-def _innermost(folded: _Bools, parent: _Ints) -> _Ints:
+def _innermost(folded: Bools, parent: Ints) -> Ints:
     """For each call, the last of those that are folded into it one after the other; itself for none."""
     inner = np.arange(len(parent))
     inside = np.flatnonzero(folded)

@@ -14,6 +14,7 @@ from pipeprof.read.chrome.container import CHUNK, Batch, TraceFile
 from pipeprof.read.chrome.dialect import DEVICE_PROCESS, STEP
 from pipeprof.read.chrome.events import Args, Event, us_text
 from pipeprof.read.source.content import Content
+from pipeprof.read.source.wire import BAD, BYTES, fields, signed, varint
 
 LARGEST = 1 << 30  # bytes of a file
 HOST = "/host:CPU"
@@ -24,10 +25,6 @@ _META, _OFFSET, _DURATION, _STAT = 1, 2, 3, 4  # of an XEvent
 _VALUES = (3, 4)  # of an XStat: uint64 and int64
 _SHOWN = 4  # of an XEventMetadata: a shorter name than that of field 2
 _BATCH = 20_000
-_LONGEST_VARINT = 10
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-BAD = (ValueError, IndexError)
-Field = tuple[int, int | bytes]
 
 
 class _Names(NamedTuple):
@@ -40,12 +37,12 @@ class _Names(NamedTuple):
 def is_space(head: bytes) -> bool:
     """Whether a file begins as an XSpace: with a plane whose name is a path, or what the task ran in."""
     try:
-        tag, at = _varint(head, 0)
-        _, at = _varint(head, at)
-        while tag == _PLANE << 3 | _BYTES:
-            key, at = _varint(head, at)
-            value, at = _varint(head, at)
-            if key == _NAME << 3 | _BYTES:
+        tag, at = varint(head, 0)
+        _, at = varint(head, at)
+        while tag == _PLANE << 3 | BYTES:
+            key, at = varint(head, at)
+            value, at = varint(head, at)
+            if key == _NAME << 3 | BYTES:
                 return head[at : at + value].startswith((b"/host:", b"/device:", b"Task Environment", b"#Chip"))
             if key != 1 << 3:
                 return False
@@ -62,7 +59,7 @@ class Space(TraceFile):
         data = self._whole()
         part = 1
         try:
-            for field, value in _fields(data):
+            for field, value in fields(data):
                 part += 1
                 if field == _HOSTNAME and isinstance(value, bytes):
                     self.header.fields.setdefault("host_name", _text(value))
@@ -90,7 +87,7 @@ class Space(TraceFile):
         lines: list[bytes] = []
         names = _Names({}, {})
         plane = ""
-        for field, value in _fields(data):
+        for field, value in fields(data):
             if field == _NAME and isinstance(value, bytes):
                 plane = _text(value)
             elif field == _LINE and isinstance(value, bytes):
@@ -107,7 +104,7 @@ def _line(data: bytes, number: int, plane: str, names: _Names) -> Iterator[Batch
     """The events of a thread of the host, or of a line of a device."""
     about: dict[int, int | bytes] = {}
     found: list[bytes] = []
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == _EVENT and isinstance(value, bytes):
             found.append(value)
         else:
@@ -118,7 +115,7 @@ def _line(data: bytes, number: int, plane: str, names: _Names) -> Iterator[Batch
         raise ValueError  # noqa: TRY004 - it is the file that is damaged
     yield Batch([Event(ph="M", name="thread_name", pid=plane, tid=number, args=Args(name=_text(shown)))], b"")
     for at in range(0, len(found), _BATCH):
-        events = [_event(one, _signed(start) * 1000, plane, names) for one in found[at : at + _BATCH]]
+        events = [_event(one, signed(start) * 1000, plane, names) for one in found[at : at + _BATCH]]
         for event in events:
             event.tid = number
         yield Batch(events, b"")
@@ -128,16 +125,16 @@ def _event(data: bytes, start_ps: int, plane: str, names: _Names) -> Event:
     """An event; those of the host that are no operator of XLA have a category that says so."""
     about: dict[int, int] = {}
     stats: dict[str, int] = {}
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == _STAT and isinstance(value, bytes):
-            stat = dict(_fields(value))
+            stat = dict(fields(value))
             number = stat.get(_META)
             known = next((one for kind in _VALUES if isinstance(one := stat.get(kind), int)), 0)
             stats[names.stats.get(number, "") if isinstance(number, int) else ""] = known
         elif isinstance(value, int):
             about[field] = value
-    begin = start_ps + _signed(about.get(_OFFSET, 0))
-    end = begin + _signed(about.get(_DURATION, 0))
+    begin = start_ps + signed(about.get(_OFFSET, 0))
+    end = begin + signed(about.get(_DURATION, 0))
     name = names.events.get(about.get(_META, 0), "")
     category: str | None = None
     if plane == HOST:
@@ -152,52 +149,12 @@ def _event(data: bytes, start_ps: int, plane: str, names: _Names) -> Event:
 
 def _name(names: dict[int, str], entry: bytes) -> None:
     """Take in an entry of a map of names: number, and a message with the name."""
-    pair = dict(_fields(entry))
+    pair = dict(fields(entry))
     number, about = pair.get(1, 0), pair.get(2)
     if isinstance(number, int) and isinstance(about, bytes):
-        fields = dict(_fields(about))
-        name = fields.get(_SHOWN) or fields.get(2) or b""
+        names_of = dict(fields(about))
+        name = names_of.get(_SHOWN) or names_of.get(2) or b""
         names[number] = _text(name) if isinstance(name, bytes) else ""
-
-
-def _fields(data: bytes) -> Iterator[Field]:
-    """Numbers and values of a message's fields, those of fixed size left out. Raises one of BAD for what is none."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == _VARINT:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-        elif kind == _BYTES:
-            size, at = _varint(data, at)
-            if at + size > end:
-                raise ValueError
-            yield key >> 3, data[at : at + size]
-            at += size
-        elif kind in (_FIXED64, _FIXED32):
-            at += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends. Raises IndexError at the end of the data, ValueError for one that is too long."""
-    byte = data[at]
-    if byte < 128:
-        return byte, at + 1
-    value = shift = 0
-    for end in range(at, at + _LONGEST_VARINT):
-        byte = data[end]
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, end + 1
-        shift += 7
-    raise ValueError
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _text(raw: bytes) -> str:

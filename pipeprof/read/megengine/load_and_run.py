@@ -52,7 +52,7 @@ class TestCase:
 
     __test__ = False  # for pytest: this is no test
 
-    number: int
+    number: int = 0
     configure_ns: int | None = None
     warmup_ns: list[int] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
@@ -109,66 +109,45 @@ class _Reading:
 
     def __init__(self) -> None:
         self.log = Log()
-        self._configure: int | None = None
-        self._warmup: list[int] = []
-        self._test: TestCase | None = None
+        self._test = TestCase()  # in the log when it is open
+        self._is_open = False
 
     def take(self, line: str) -> None:
         """Use one line."""
         text = _PREFIX.sub("", line, count=1)
-        steps = (
-            (_ITERATION, self._iteration), (_END, self._end), (_WARMUP, self._warm_up), (_PREPARE, self._prepare),
-            (_START, self._start), (_LOAD, self._load),
-        )  # fmt: skip
-        for pattern, step in steps:
-            match = pattern.fullmatch(text)
-            if match is not None:
-                step(match)
-                return
-        if text == line and not _IGNORED.fullmatch(line):  # else it is a warning of the program, or says nothing
+        if match := _ITERATION.fullmatch(text):
+            self._go_on(len(self.log.tests))
+            total = _ns(match[1])
+            if total is None or match[2] == "nan":
+                self.log.unknown_lines += 1
+            else:
+                self._test.iterations.append(total)
+        elif match := _END.fullmatch(text):
+            self._go_on(int(match[1]))
+            self._test.printed = Printed(_ns(match[3]), _ns(match[4]))
+            self._test, self._is_open = TestCase(), False
+        elif match := _WARMUP.fullmatch(text):
+            self._test.warmup_ns += [] if match[2] == "nan" else [ns_from_text(match[2], "ms")]
+        elif match := _PREPARE.fullmatch(text):  # later ones only tell the time since the line before them
+            self._test.configure_ns = _ns(match[1]) if self._test.configure_ns is None else self._test.configure_ns
+        elif match := _START.fullmatch(text):
+            self._test, self._is_open = TestCase() if self._is_open else self._test, False
+            self._go_on(int(match[1] or match[2] or len(self.log.tests)))
+        elif match := _LOAD.fullmatch(text):
+            self.log.load_ns = _ns(match[1])
+        elif text == line and not _IGNORED.fullmatch(line):  # else it is a warning of the program, or says nothing
             self.log.unknown_lines += 1
 
     def finish(self) -> None:
         """A log that ended before its first iteration has what came before it as a test case."""
-        if self._test is None and (self._configure is not None or self._warmup):
-            self._open(len(self.log.tests))
+        if self._test.configure_ns is not None or self._test.warmup_ns:
+            self._go_on(len(self.log.tests))
 
-    def _load(self, match: re.Match[str]) -> None:
-        self.log.load_ns = _ns(match[1])
-
-    def _prepare(self, match: re.Match[str]) -> None:
-        """Keep the first of a test case: later ones only tell the time since the line before them."""
-        if self._test is None:
-            self._configure = _ns(match[1]) if self._configure is None else self._configure
-        elif self._test.configure_ns is None:
-            self._test.configure_ns = _ns(match[1])
-
-    def _warm_up(self, match: re.Match[str]) -> None:
-        time = _ns(match[2])
-        if time is not None:
-            (self._warmup if self._test is None else self._test.warmup_ns).append(time)
-
-    def _start(self, match: re.Match[str]) -> None:
-        self._open(int(match[1] or match[2] or len(self.log.tests)))
-
-    def _open(self, number: int) -> TestCase:
-        self._test = TestCase(number, self._configure, self._warmup)
-        self._configure, self._warmup = None, []
-        self.log.tests.append(self._test)
-        return self._test
-
-    def _iteration(self, match: re.Match[str]) -> None:
-        test = self._test or self._open(len(self.log.tests))
-        total = _ns(match[1])
-        if total is None or match[2] == "nan":
-            self.log.unknown_lines += 1
-        else:
-            test.iterations.append(total)
-
-    def _end(self, match: re.Match[str]) -> None:
-        test = self._test or self._open(int(match[1]))
-        test.printed = Printed(_ns(match[3]), _ns(match[4]))
-        self._test = None
+    def _go_on(self, number: int) -> None:
+        """Open the test case, with this number, if it is not."""
+        if not self._is_open:
+            self._test.number, self._is_open = number, True
+            self.log.tests.append(self._test)
 
 
 def _ns(ms: str) -> int | None:
@@ -182,42 +161,42 @@ def read_log_steps(path: Path) -> tuple[FileRows, list[dict[str, Any]]]:
     SourceError when it cannot be read, or nothing in it is of load_and_run.
     """
     log = read_log(path)
-    out = _Rows(log).out
+    out = _rows(log)
     if log.unknown_lines:
         out.problems["line that is not of load_and_run"] = log.unknown_lines
     if not log.complete:
         out.damage = SourceError(f"the log `{path}` ends before its test case does")
     checks = [_check(test) for test in log.tests]
-    if any(_differs(check) for check in checks):
+    pairs = [(check[name], check[f"printed_{name}"]) for check in checks for name in ("mean_ns", "deviation_ns")]
+    if any(None not in pair and abs(pair[0] - pair[1]) > PRINTED_US * 1000 for pair in pairs):
         out.problems["mean or deviation that is printed is not that of the iterations"] += 1
     return out, checks
 
 
-class _Rows:
-    """Lays out a log, which has lengths and no times of day, one behind the other from 0 on; `out` has its rows."""
+def _rows(log: Log) -> FileRows:
+    """A log, which has lengths and no times of day, laid out one behind the other from 0 on."""
+    out = FileRows()
+    _add_stage(out, "build", [log.load_ns])
+    for test in log.tests:
+        _add_stage(out, "compile", [test.configure_ns])
+        _add_stage(out, "warmup", test.warmup_ns, "warmup")
+        _add_stage(out, "steady", test.iterations, "train")
+    return out
 
-    def __init__(self, log: Log) -> None:
-        self.out = FileRows()
-        self._stage("build", [log.load_ns])
-        for test in log.tests:
-            self._stage("compile", [test.configure_ns])
-            self._stage("warmup", test.warmup_ns, "warmup")
-            self._stage("steady", test.iterations, "train")
 
-    def _stage(self, name: str, lengths: Sequence[int | None], kind: str = "") -> None:
-        began = self.out.end_ns
-        present = [length for length in lengths if length is not None]
-        for length in present:
-            end = self.out.end_ns + length
-            if kind:
-                number = len(self.out.tables.rows["step"])
-                self.out.tables.add(
-                    "step", step=number, kind_step=number, kind=kind, start_ns=self.out.end_ns, end_ns=end,
-                    in_window=False,
-                )  # fmt: skip
-            self.out.end_ns = end
-        if present:
-            self.out.tables.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
+def _add_stage(out: FileRows, name: str, lengths: Sequence[int | None], kind: str = "") -> None:
+    began = out.end_ns
+    present = [length for length in lengths if length is not None]
+    for length in present:
+        end = out.end_ns + length
+        if kind:
+            number = len(out.tables.rows["step"])
+            out.tables.add(
+                "step", step=number, kind_step=number, kind=kind, start_ns=out.end_ns, end_ns=end, in_window=False
+            )
+        out.end_ns = end
+    if present:
+        out.tables.add("stage", stage=name, start_ns=began, dur_ns=out.end_ns - began)
 
 
 def _check(test: TestCase) -> dict[str, Any]:
@@ -229,8 +208,3 @@ def _check(test: TestCase) -> dict[str, Any]:
         "printed_mean_ns": None if test.printed is None else test.printed.mean_ns,
         "printed_deviation_ns": None if test.printed is None else test.printed.deviation_ns,
     }
-
-
-def _differs(check: dict[str, Any]) -> bool:
-    pairs = [(check[name], check[f"printed_{name}"]) for name in ("mean_ns", "deviation_ns")]
-    return any(None not in pair and abs(pair[0] - pair[1]) > PRINTED_US * 1000 for pair in pairs)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeprof.read.source.numbers import Ints
 
 UNKNOWN = -1
 _WORDS_AT_MOST = 255
@@ -80,9 +81,12 @@ class VariableWords:
         self.codes = {"": 0}  # the first stands for a variable without one
         self.code: NDArray[np.uint8] = np.zeros(0, np.uint8)  # by id
 
-    def add(self, ids: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
-        """Note words by their codes; UNKNOWN ids, and words past the 255th, are left out."""
-        usable = (ids != UNKNOWN) & (codes <= _WORDS_AT_MOST)
+    def add(self, ids: Ints, words: Iterable[str | None]) -> None:
+        """Note the word of each; UNKNOWN ids, None, and words past the 255th are left out."""
+        codes = np.array(
+            [UNKNOWN if word is None else self.codes.setdefault(word, len(self.codes)) for word in words], np.int64
+        )
+        usable = (ids != UNKNOWN) & (codes != UNKNOWN) & (codes <= _WORDS_AT_MOST)
         ids, codes = ids[usable], codes[usable]
         if not len(ids):
             return
@@ -255,12 +259,14 @@ def _read_footprints(scan: Scan, profile: Profile) -> None:
         ]
         shapes = [
             [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in map(bytes, column)]
-            for column in ([one.in_shapes for one in footprints], [one.out_shapes for one in footprints])
+            for column in (
+                [one.in_shapes for one in footprints],
+                [one.out_shapes for one in footprints],
+                [one.in_layouts for one in footprints],
+            )
         ]
-        layouts = [bytes(one.in_layouts) for one in footprints]
-        strides = [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in layouts]
         params = [profile.object_number(bytes(one.params if one.param is _NULL else one.param)) for one in footprints]
-        for column, values in zip(profile.footprint, (*amounts, *shapes, strides, params), strict=True):
+        for column, values in zip(profile.footprint, (*amounts, *shapes, params), strict=True):
             column.extend(values)
 
 
@@ -296,7 +302,7 @@ def _var_id(value: float | str | None) -> int:
     return number if 0 <= number < _IDS_AT_MOST else UNKNOWN
 
 
-def _var_ids(keys: Iterable[str]) -> NDArray[np.int64]:
+def _var_ids(keys: Iterable[str]) -> Ints:
     """As `_var_id`, of many at once."""
     keys = list(keys)
     try:
@@ -316,28 +322,13 @@ def _read_vars(scan: Scan, profile: Profile) -> None:
         else:
             ids, variables = _var_ids(batch), list(batch.values())
         position += len(batch)
-        typed = [
-            (at, plan.layout.dtype)
-            for at, one in enumerate(variables)
-            if (plan := one.mem_plan) is not None and plan.layout is not None and plan.layout.dtype is not None
-        ]
-        flagged = [
-            (at, text.decode())
-            for at, one in enumerate(variables)
-            if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
-        ]
-        ended = [
-            (at, end)
-            for at, one in enumerate(variables)
-            if (value := one.prev_dev_ptr_end) is not None and (end := _count(value)) != UNKNOWN
-        ]
-        profile.ended[0].extend(ids[[at for at, _ in ended]].tolist() if ended else [])
-        profile.ended[1].extend([end for _, end in ended])
-        for column, words in ((profile.dtypes, typed), (profile.flags, flagged)):
-            column.add(
-                ids[np.array([at for at, _ in words], np.int64)],
-                np.array([column.codes.setdefault(word, len(column.codes)) for _, word in words], np.int64),
-            )
+        plans = [one.mem_plan for one in variables]
+        profile.dtypes.add(ids, [None if one is None or one.layout is None else one.layout.dtype for one in plans])
+        flags = map(bytes, [one.flag for one in variables])
+        profile.flags.add(ids, [text.decode() if _NO_FLAGS < len(text) <= _LONGEST_FLAGS else None for text in flags])
+        ends = np.array([_count(one.prev_dev_ptr_end) for one in variables], np.int64)
+        for column, values in zip(profile.ended, (ids, ends), strict=True):
+            column.extend(values[ends != UNKNOWN].tolist())
 
 
 def _read_chunks(scan: Scan, profile: Profile) -> None:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.megengine.profile import UNKNOWN, object_text, shape_text
+from pipeprof.read.megengine.profile import UNKNOWN, Profile, Side, VariableWords, object_text, shape_text
 from pipeprof.read.tables.writer import numbers as integers
 from pipeprof.read.tables.writer import pick
 from pipeprof.read.tables.writer import strings as texts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pipeprof.read.megengine.profile import Profile, Side, VariableWords
 
 Columns = dict[str, pa.Array]
 PIECE = 1 << 14  # rows

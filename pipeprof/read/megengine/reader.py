@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pyarrow.compute as pc
@@ -37,15 +38,9 @@ from pipeprof.read.tables.rows import Rows
 from pipeprof.read.tables.share import Damage, count, decide, leave_out, say_problems
 from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record import limits, store
-from pipeprof.record.run import Rank, Rep
+from pipeprof.record.run import Rank, Rep, Run
 from pipeprof.record.text import reachable
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pipeprof.record.run import Run
 
 KIND = "megengine"
 WHAT = (

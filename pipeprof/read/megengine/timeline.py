@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,19 +29,12 @@ from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan, of_list
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.read.tables.ranks import as_nodes_see, check_folder, spread
-from pipeprof.read.tables.rows import FULL
+from pipeprof.read.tables.rows import FULL, Rows
 from pipeprof.read.tables.share import Outcome, count_ranks, folder_alone, leave_out, left_out, size_of
 from pipeprof.read.tables.steps import Steps
 from pipeprof.read.tables.writer import Streamed
 from pipeprof.record.document import BAD_JSON
-from pipeprof.record.run import Rank, Rep
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipeprof.read.tables.rows import Rows
-    from pipeprof.record.run import Run
-
+from pipeprof.record.run import Rank, Rep, Run
 
 MOST_OPEN = 100_000  # events of a file that have begun and not ended
 _CLOCK = "file"
@@ -57,7 +50,7 @@ def read_timeline(path: Path, survey: Survey, rows: Rows) -> FileRows:
     nothing was.
     """
     reading = _Reading(survey, rows)
-    problems, damage = each_event(path, reading.take if survey.pid is None else reading.take_own)
+    problems, damage = each_event(path, reading.take)
     reading.finish()
     reading.out.problems += problems + survey.problems
     reading.out.damage = damage
@@ -105,17 +98,14 @@ class _Reading:
         }  # fmt: skip
 
     def take(self, event: Event) -> None:
-        """Use one event; what cannot be used is counted."""
+        """Use one event of the survey's process; what cannot be used is counted."""
+        if self._survey.pid not in (None, event.pid):
+            return
         handler = self._handlers.get(event.ph)
         if handler is None:
             self.out.problems["events of a kind that is not known"] += 1
         else:
             handler(event)
-
-    def take_own(self, event: Event) -> None:
-        """As `take`, of the survey's process alone."""
-        if event.pid == self._survey.pid:
-            self.take(event)
 
     def finish(self) -> None:
         """Count what never ended."""
@@ -127,7 +117,8 @@ class _Reading:
         device = self._devices.get(track)
         if device is None:
             numbered = track.isdecimal() and len(track) < 9
-            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+            named = _LOCATOR.fullmatch(track) is not None
+            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else named)
             if len(self._devices) < MOST_OPEN:
                 self._devices[track] = device
         return device
@@ -370,11 +361,6 @@ def ns_of(us: float | str | None) -> int | None:
     return round(us * 1000)
 
 
-def is_device(track: str) -> bool:
-    """Whether a track's name is that of a computing device."""
-    return _LOCATOR.fullmatch(track) is not None
-
-
 def is_operator(event: Event, args: Args, *, device: bool) -> bool:
     """Whether a begin/end pair is the execution of an operator (a kernel of its own, seen by CUPTI, is not).
 
@@ -508,12 +494,11 @@ def each_event(
 
 
 def _read_events(scan: Scan, take: Callable[[Event], None], clock: Callable[[Any, int], None]) -> None:
-    if scan.peek() == b"[":
-        _events(scan, take)
-        return
-    for key in scan.members():
+    for key in ("traceEvents",) if scan.peek() == b"[" else scan.members():
         if key == "traceEvents":
-            _events(scan, take)
+            for batch in scan.entries(*BATCH):
+                for event in batch if isinstance(batch, list) else ():
+                    take(event)
         elif key == "metadata" and scan.peek() == b"{":
             for inner in scan.members():
                 if inner == "localTime" and scan.peek() not in b"{[":
@@ -522,9 +507,3 @@ def _read_events(scan: Scan, take: Callable[[Event], None], clock: Callable[[Any
                     scan.skip()
         else:
             scan.skip()
-
-
-def _events(scan: Scan, take: Callable[[Event], None]) -> None:
-    for batch in scan.entries(*BATCH):
-        for event in batch if isinstance(batch, list) else ():
-            take(event)

@@ -27,39 +27,26 @@ Paths = Mapping[str, Path]
 _NEARLY = 0.75  # of the spacing: a reading may come a little early
 
 
-@dataclass
-class MindData:
-    """What one folder holds.
-
-    `times` are the stamps of the samples, ns of the monotonic clock; `notes` say what was odd.
-    """
-
-    ops: list[PipelineOp]
-    times: list[int]
-    fetches: list[FetchRecord]
-    notes: list[str]
-
-
-def read_folder(folder: Path) -> MindData:
+def read_folder(folder: Path) -> RankFiles:
     """Read the pipeline, CPU and iterator files of a folder; what is missing stays empty.
 
     Raises SourceError for a file that is there and cannot be read.
     """
-    notes = Notes()
+    content = RankFiles()
+    notes = content.notes
     pipeline = _first(folder, "pipeline_profiling*.json")
     stamps = _first(folder, "minddata_cpu_utilization*.json")
     records = _first(folder, "dataset_iterator_profiling*.txt")
-    ops = read_pipeline(pipeline, notes).ops if pipeline else []
-    times = attach(ops, read_cpu(stamps, notes), pipeline, notes) if stamps else []
+    content.ops = read_pipeline(pipeline, notes).ops if pipeline else []
+    content.times = attach(content.ops, read_cpu(stamps, notes), pipeline, notes) if stamps else []
     if pipeline and not stamps:
-        for said in unmatched(pipeline, ops, 0):
+        for said in unmatched(pipeline, content.ops, 0):
             notes.add("samples", said)
-    fetches = read_records(records, notes) if records else []
-    unused = ("host_cpu_half",)  # our own recordings have the host from elsewhere
-    return MindData(ops, times, fetches, [message for code, message in notes.all() if code not in unused])
+    content.records = read_records(records, notes) if records else []
+    return content
 
 
-def thin_out(data: MindData, spacing_ns: int) -> None:
+def thin_out(data: RankFiles, spacing_ns: int) -> None:
     """Leave samples that are about `spacing_ns` apart, so that each stands for as much time.
 
     The recorder reads ever more rarely: without this the beginning of a long run would outweigh all of its rest.
@@ -69,8 +56,7 @@ def thin_out(data: MindData, spacing_ns: int) -> None:
         if not keep or time - data.times[keep[-1]] >= spacing_ns * _NEARLY:
             keep.append(index)
     for op in data.ops:
-        op.cpu = [op.cpu[index] for index in keep if index < len(op.cpu)]
-        op.depths = [op.depths[index] for index in keep if index < len(op.depths)]
+        op.keep(keep)
     data.times = [data.times[index] for index in keep]
 
 
@@ -86,8 +72,7 @@ def attach(ops: list[PipelineOp], cpu: CpuFile, path: Path | None, notes: Notes)
     for op in ops:
         op.cpu = cpu.ops.get(op.op_id, [])
         if len(keep) < len(cpu.times):
-            op.cpu = [op.cpu[index] for index in keep if index < len(op.cpu)]
-            op.depths = [op.depths[index] for index in keep if index < len(op.depths)]
+            op.keep(keep)
     return [time for time in cpu.times if time is not None]
 
 
@@ -118,6 +103,10 @@ class RankFiles:
     pid: int | None = None
     notes: Notes = field(default_factory=Notes)
     damage: list[SourceError] = field(default_factory=list)
+
+    def said(self) -> list[str]:
+        """What was odd in a folder of our own recordings, which have the host from elsewhere."""
+        return [message for code, message in self.notes.all() if code != "host_cpu_half"]
 
     def all_times(self) -> list[int]:
         """Every time in any file, in no order."""
@@ -150,7 +139,9 @@ def read_rank(paths: Paths) -> RankFiles:
         named = paths.get(files.PIPELINE) or paths.get(files.RAW_CSV)
         content.cpu = cpu
         content.times = attach(content.ops, cpu, named if cpu.stamped() else None, content.notes)
-        _unknown_operators(paths[files.CPU], content)
+        described = {op.op_id for op in content.ops}
+        for number in sorted(cpu.ops.keys() - described) if described else []:
+            content.notes.count(paths[files.CPU], f"CPU of operator {number}, which the graph does not have")
     _read_batches(paths, content)
     blocks = _tried(content, paths.get(files.LOG), read_blocks)
     if blocks:
@@ -205,12 +196,6 @@ def _some_records(path: Path, notes: Notes) -> list[FetchRecord]:
             f"no batch in `{path}`, expected lines `type extra batch value time_ms`", "restore the file, or remove it"
         )
     return records
-
-
-def _unknown_operators(path: Path, content: RankFiles) -> None:
-    described = {op.op_id for op in content.ops}
-    for number in sorted(content.cpu.ops.keys() - described) if described else []:
-        content.notes.count(path, f"CPU of operator {number}, which the graph does not have")
 
 
 def _of_one_process(path: Path, blocks: list[Block], content: RankFiles) -> list[Block]:

@@ -44,6 +44,11 @@ class PipelineOp:
     has_queue: bool = False
     stated_ratio: float | None = None
 
+    def keep(self, samples: Sequence[int]) -> None:
+        """Leave the samples at these positions, as far as there are any."""
+        self.cpu = [self.cpu[index] for index in samples if index < len(self.cpu)]
+        self.depths = [self.depths[index] for index in samples if index < len(self.depths)]
+
 
 @dataclass
 class Graph:

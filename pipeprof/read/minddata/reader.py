@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof import processes
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
-from pipeprof.read.minddata.folder import begin_ns, read_rank
+from pipeprof.read.minddata.folder import RankFiles, begin_ns, read_rank
 from pipeprof.read.minddata.graph import structure_key
 from pipeprof.read.tables.ranks import NAMED_RANK, Waiting, as_nodes_see, check_folder, halfway, spread
 from pipeprof.read.tables.rows import RankRows
-from pipeprof.read.tables.share import Outcome, count_ranks, decide, folder_alone, of_ranks, size_of
+from pipeprof.read.tables.share import Damage, Outcome, decide, folder_alone, size_of, take_in
 from pipeprof.record import limits, store
-from pipeprof.record.run import Rank, Rep
+from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.read.minddata.files import SourceFile
-    from pipeprof.read.minddata.folder import RankFiles
-    from pipeprof.record.run import Manifest, Run
-
 
 MEASURED = ("queue", "cpu", "memory", "op_service", "step", "fetch")
 
@@ -136,12 +133,11 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
         zero = min((half.earliest for half in halves if half.earliest is not None), default=0)
         parts = [(run.path.resolve(), half, zero) for half in halves]
         written = spread(write_rank, parts, sizes, names, progress)
-    count_ranks(manifest, [one.outcome for one in written])
-    damage = of_ranks([one.outcome for one in written])
-    if not any(manifest.tables.get(table) for table in MEASURED):
-        nothing = f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time"
-        hint = "import a folder that has the time stamps (minddata_cpu_utilization) too"
-        raise damage[0].error() if damage else SourceError(nothing, hint)
+    nothing = Damage(
+        f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time",
+        "import a folder that has the time stamps (minddata_cpu_utilization) too",
+    )
+    damage = take_in(manifest, [one.outcome for one in written], nothing, measured=MEASURED)
     latest = max((one.latest for one in written if one.latest is not None), default=zero)
     manifest.reps = [
         Rep(

@@ -2,7 +2,7 @@
 
 content      the bytes of a file, unpacked when it is packed, without a byte order mark; lines of a text
 json_stream  a big JSON document, member by member, in bounded memory
-document     a small JSON document, read whole
+wire         the fields of protobuf's messages
 sheet        CSV: rows by column name
-numbers      text to whole numbers and ns, one value; number_columns: the same for a whole column
+numbers      text to whole numbers and ns, one value or a whole column
 """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,10 @@ import pyarrow.compute as pc
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import msgspec
-    from numpy.typing import NDArray
 
+Ints = np.ndarray[Any, np.dtype[np.int64]]  # columns
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 LARGEST = 1 << 62  # no time, size or number in these files can be as large
 _PLAIN = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?[0-9]{0,30}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,2})?")
@@ -89,7 +89,7 @@ def _missing() -> pa.Array:
     return pa.array(sorted(MISSING), pa.string())
 
 
-def times_ns(parts: Sequence[msgspec.Raw]) -> NDArray[np.int64]:
+def times_ns(parts: Sequence[msgspec.Raw]) -> Ints:
     """Ns of microseconds as numbers or as text in JSON; UNKNOWN for what is no number or more than 70 years."""
     if not parts:
         return np.zeros(0, np.int64)
@@ -111,7 +111,7 @@ def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(text)])
 
 
-def nanoseconds(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def nanoseconds(column: pa.Array) -> tuple[Ints, Bools]:
     """(ns, known) of a binary column with decimal text in us; digits below 1 ns round half up.
 
     Text may stand in quotes. What is missing, no number, or not below 2^62 ns in size is not known.
@@ -127,7 +127,7 @@ def nanoseconds(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
         return _slow(column)
 
 
-def _exact(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _exact(text: pa.Array) -> tuple[Ints, Bools]:
     valid = _valid(text)
     try:
         return _unscaled(text.cast(pa.decimal128(21, 3))), valid
@@ -135,7 +135,7 @@ def _exact(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         return (_unscaled(text.cast(pa.decimal128(21, 9))) + 500_000) // 1_000_000, valid
 
 
-def _valid(column: pa.Array) -> NDArray[np.bool_]:
+def _valid(column: pa.Array) -> Bools:
     """Which values are not null, by Arrow's own bits: its conversion to NumPy imports pandas."""
     bits = column.buffers()[0] if column.null_count else None
     if bits is None:
@@ -144,7 +144,7 @@ def _valid(column: pa.Array) -> NDArray[np.bool_]:
     return valid[column.offset : column.offset + len(column)]
 
 
-def _unscaled(column: pa.Array) -> NDArray[np.int64]:
+def _unscaled(column: pa.Array) -> Ints:
     """The whole numbers that a decimal column is stored as. Raises ArrowInvalid when one is beyond 2^62."""
     raw = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     low, high = raw[::2], raw[1::2]
@@ -154,8 +154,14 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
     return np.where(valid, low, 0)
 
 
-def _slow(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _slow(column: pa.Array) -> tuple[Ints, Bools]:
     values = column.to_pylist()
-    times = [None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), "us") for value in values]
-    valid = np.array([time is not None for time in times], np.bool_)
-    return np.array([time or 0 for time in times], np.int64), valid
+    return filled(
+        [None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), "us") for value in values]
+    )
+
+
+def filled(values: Sequence[int | None]) -> tuple[Ints, Bools]:
+    """Numbers, 0 for None, and where there is one."""
+    known = np.array([value is not None for value in values], np.bool_)
+    return np.array([value or 0 for value in values], np.int64), known

@@ -2,5 +2,5 @@
 
 process  one process's marks and events        steps      where its steps begin and end
 pipelines  its iterators, queues, fetches      operators  its op windows, FP and BP
-host     the launcher's samples                convert    all of it into one run
+account  the launcher's samples                convert    all of it into one run
 """

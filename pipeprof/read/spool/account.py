@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeprof.read.spool import lines
-from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
-from pipeprof.read.spool.lines import records as records_of
+from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member, ancestors
 from pipeprof.read.spool.marks import Kind
-from pipeprof.read.spool.process import LATEST
+from pipeprof.read.spool.process import LATEST, Process
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.spool.lines import SpoolNotes
-    from pipeprof.read.spool.process import Process
     from pipeprof.read.tables.rows import RankRows
 
     Sample = Mapping[str, Any]
@@ -78,7 +76,8 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
         uses = _processes(before, sample, family.members(before), members)
         for pid, kind in kinds.items():
             _split(uses, pid, kind, threads[pid], _inside(sample, pid))
-        ran |= {tid: (ran.get(tid, (before["t"], 0))[0], sample["t"]) for tid in _known_threads(uses)}
+        known = (tid for part, tid in uses if part == PYTHON_THREAD and tid is not None)  # what they run, that is
+        ran |= {tid: (ran.get(tid, (before["t"], 0))[0], sample["t"]) for tid in known}
         _machine(uses, before, sample)
         _write(out, before, sample, uses)
         _add_room(out, before, sample, kinds)
@@ -209,11 +208,6 @@ def _add_processes(samples: Sequence[Sample], out: RankRows, family: Family) -> 
         out.add("process", **row, **family.origin(row["pid"]))
 
 
-def _known_threads(uses: _Uses) -> Iterator[int]:
-    """Python threads of which it is known what they run."""
-    return (tid for part, tid in uses if part == PYTHON_THREAD and tid is not None)
-
-
 def _add_threads(kinds: Mapping[int, ThreadKinds], ran: Mapping[int, tuple[int, int]], out: RankRows) -> None:
     """Python threads that used CPU, by what they run; `ran`: between which samples."""
     for (pid, kind), (tid, (first, last)) in itertools.product(kinds.items(), ran.items()):
@@ -285,7 +279,7 @@ def _first_fetches(process: Process) -> list[tuple[int, int]]:
 
 def read_samples(path: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """Samples in order; what is damaged is left out, and named in `notes`."""
-    return records_of(path, lines.sample, notes)
+    return lines.records(path, lines.sample, notes)
 
 
 def life_of(pid: int, samples: Sequence[Mapping[str, Any]], end: int) -> tuple[float | None, int]:
@@ -358,13 +352,7 @@ def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Col
     parents = {process["pid"]: process["ppid"] for process in processes}
     roles: dict[int, str] = {}
     for pid in parents:
-        ancestor: int | None = pid
-        passed = set()
-        while ancestor is not None and ancestor not in mine and ancestor not in others:
-            passed.add(ancestor)
-            ancestor = parents.get(ancestor)
-            if ancestor in passed:  # no process descends from itself: the sample is damaged
-                ancestor = None
+        ancestor = next((one for one in ancestors(pid, parents) if one in mine or one in others), None)
         if ancestor is None:
             roles[pid] = "launcher"
         elif ancestor in mine:

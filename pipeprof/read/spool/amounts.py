@@ -9,15 +9,14 @@ not known.
 
 Graphs as MindSpore compiled them (`graph-N.anf`): tensors and attributes of each operator, by its full name.
 
-The files are protocol buffers of MindSpore's anf_ir.proto, of which only the fields below are read. They are decoded
-here: the classes for them come with MindSpore, which need not be installed where a run is read.
+The files are protocol buffers of MindSpore's anf_ir.proto, of which only the fields below are read.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -25,16 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
 from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.source.wire import BAD, fields, signed, varint
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
 
     Lookup = Callable[[Placed], Call | None]
-
 
 _ORDINAL = re.compile(r"([^/]+)#(\d+)")
 _GRADIENTS = {
@@ -324,8 +321,6 @@ _DTYPES = {
 }  # fmt: skip
 _ATTRIBUTES = ("kernel_size", "is_training")
 _GIVEN = {"BatchNorm": (5, "is_training")}  # attributes that are still inputs in a graph that has not run yet
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
 _LOAD = "Load"  # reads a parameter, and gives it on
 _DEEPEST = 20  # tuples in tuples
 
@@ -344,7 +339,7 @@ def load_graphs(folder: Path, notes: SpoolNotes) -> dict[str, Call]:
     for path in sorted(folder.glob("graph-*.anf"))[:MOST_FILES]:
         try:
             calls = read_graph(content(path, notes))
-        except (ValueError, IndexError, UnicodeDecodeError):
+        except BAD:
             notes.damaged(
                 f"{shown(path)} is not a graph as MindSpore writes it: amounts of its operators are not known"
             )
@@ -361,7 +356,7 @@ def read_graph(data: bytes) -> dict[str, Call]:
     tensors: dict[str, tuple[Tensor, ...]] = {}
     constants: dict[str, Any] = {}
     for graph in _each(data, _MODEL_GRAPH):
-        for number, value in _fields(graph):
+        for number, value in fields(graph):
             if number == _GRAPH_NODE:
                 nodes.append(value)
             elif number == _GRAPH_PARAMETER:
@@ -400,7 +395,7 @@ def _call(
 def _typed(message: bytes, depth: int = 0) -> tuple[Tensor, ...]:
     """The tensors of a TypeProto: one, those of a tuple, or none."""
     tensors: list[Tensor] = []
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == _TYPE_TENSOR:
             sizes = [_number(size, 1) for dims in _each(value, 2) for size in _each(dims, 1)]
             shaped = bool(sizes) or not depth  # a part of a tuple has its type alone
@@ -436,55 +431,18 @@ def _number(message: bytes, field: int) -> int:
 
 def _varints(message: bytes, field: int) -> Iterator[int]:
     """Numbers of a field, whether each stands alone or all are packed into one."""
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number != field:
             continue
         if isinstance(value, int):
-            yield _signed(value)
+            yield signed(value)
             continue
         at = 0
         while at < len(value):
-            varint, at = _varint(value, at)
-            yield _signed(varint)
+            one, at = varint(value, at)
+            yield signed(one)
 
 
 def _each(message: bytes, field: int) -> Iterator[bytes]:
     """The messages, or texts, of a field."""
-    return (value for number, value in _fields(message) if number == field and not isinstance(value, int))
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Field numbers with their bytes, or with their number."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == _VARINT:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-            continue
-        if kind == _BYTES:
-            length, at = _varint(message, at)
-        elif kind in (_FIXED64, _FIXED32):
-            length = 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(kind)
-        if at + length > len(message):
-            raise ValueError(length)
-        if kind == _BYTES:
-            yield key >> 3, message[at : at + length]
-        at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for index in range(_LONGEST_VARINT):
-        byte = data[at + index]
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value, at + index + 1
-    raise ValueError(at)
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return (value for number, value in fields(message) if number == field and not isinstance(value, int))

@@ -10,26 +10,19 @@ operator, the pass ends at the same share of the step as in op windows.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeprof.read.spool.loops import GRADIENT
-from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.marks import Kind, Marks
 from pipeprof.read.spool.sections import BACKWARD, OPTIMIZER
-from pipeprof.read.spool.step_rows import EVAL
+from pipeprof.read.spool.step_rows import EVAL, StepRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from pipeprof.read.spool.marks import Marks
-    from pipeprof.read.spool.step_rows import StepRows
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 OPERATOR, UPDATE, CALL, SHARE = "op", "update", "call", "share"
 SOURCES = ("", OPERATOR, UPDATE, CALL, SHARE)

@@ -32,13 +32,11 @@ from pipeprof.read.spool.marks import Kind, Mark, Marks
 from pipeprof.read.spool.sections import BACKWARD
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pipeprof.read.mindspore_ops import Execution, PoolSample
+    from pipeprof.read.source.numbers import Ints
     from pipeprof.read.spool.amounts import Amounts
     from pipeprof.read.spool.operators import Placed, Recorded
     from pipeprof.read.tables.rows import RankRows
-
 
 _ALIGNED = 512  # bytes: sizes in the pool are multiples of it
 _SHAPE = re.compile(r"\[([\d, ]*)\]")
@@ -313,7 +311,7 @@ class _Gap:
         return int(look[0] >= self.called)
 
 
-def called_first(marks: Iterable[Mark]) -> NDArray[np.int64]:
+def called_first(marks: Iterable[Mark]) -> Ints:
     """When the network, a backward pass or an optimizer was called, in order."""
     marks = Marks.of(marks)
     sections = marks.only(Kind.SECTION)

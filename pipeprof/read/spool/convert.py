@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pipeprof.read.mindspore_ops import graph_collective, op_type
+from pipeprof.read.source.numbers import filled
 from pipeprof.read.spool import account, blocks, lines, operators, pipelines, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.backward import backward_ends
 from pipeprof.read.spool.blocks import called_first, with_sampled_fetches
-from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
+from pipeprof.read.spool.call_sites import CallSites, Frames, by_line, told_apart
 from pipeprof.read.spool.family import Family, read_origins
-from pipeprof.read.spool.fetch_table import add_fetches
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
 from pipeprof.read.spool.marks import Kind
-from pipeprof.read.spool.owner import facts, failure_of, is_of
-from pipeprof.read.spool.process import Process, load_processes
+from pipeprof.read.spool.process import Process, facts, failure_of, is_of, load_processes
 from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
-from pipeprof.read.spool.step_rows import EVAL, TRAIN, WARMUP
-from pipeprof.read.spool.step_table import add_steps
+from pipeprof.read.spool.step_rows import EVAL, TRAIN, WARMUP, StepRows
+from pipeprof.read.spool.step_table import add_fetches, add_steps
 from pipeprof.read.spool.steps import READS, ROWS, Steps, find_steps, has_trained, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
@@ -35,12 +35,6 @@ from pipeprof.record import store
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.run import UNSEEN_NS, Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pipeprof.read.spool.call_sites import Frames
-    from pipeprof.read.spool.step_rows import StepRows
 
 FORKS = "forks.tsv"
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
@@ -303,13 +297,12 @@ def _add_operators(
             collectives.append((item, step, collective))
     start = np.array([item.execution.start_ns for item in placed], np.int64) - out.zero
     dur = np.array([item.execution.dur_ns for item in placed], np.int64)
-    taken = np.array([0 if size is None else size for size in memory], np.int64)
-    known = np.array([size is not None for size in memory], np.bool_)
+    taken = filled(memory)
     step_of = np.array(steps, np.int64)
     out.add_block(
         "op", len(placed), op_id=np.array(op_ids, np.int64), step=(step_of, step_of >= 0), start_ns=start, dur_ns=dur,
-        self_ns=dur, track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=(taken, known),
-        self_memory_bytes=(taken, known),
+        self_ns=dur, track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=taken,
+        self_memory_bytes=taken,
     )  # fmt: skip
     for item, step, collective in collectives:
         out.add(

@@ -6,13 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.spool.lines import content
+from pipeprof.read.spool.lines import SpoolNotes, content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
-
-    from pipeprof.read.spool.lines import SpoolNotes
 
     Sample = Mapping[str, Any]
 
@@ -49,6 +47,16 @@ def read_origins(path: Path, notes: SpoolNotes) -> dict[int, Origin]:
     return origins
 
 
+def ancestors(pid: int, parents: Mapping[int, int]) -> list[int]:
+    """A process and those above it, each once: in a damaged sample one may descend from itself."""
+    passed: dict[int, None] = {}
+    at: int | None = pid
+    while at is not None and at not in passed:
+        passed[at] = None
+        at = parents.get(at)
+    return list(passed)
+
+
 class Family:
     """Places processes by their descent; one whose parent ended stays what it was."""
 
@@ -62,12 +70,7 @@ class Family:
         for sample in samples:
             parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
             for pid in self._mine | self._others:
-                parent = parents.get(pid)
-                passed = {pid}
-                while parent is not None and parent not in passed:
-                    passed.add(parent)
-                    self._above.add(parent)
-                    parent = parents.get(parent)
+                self._above.update(ancestors(pid, parents)[1:])
         self._members: dict[tuple[int, float], Member] = {}
 
     def members(self, sample: Sample) -> dict[int, Member]:
@@ -83,9 +86,7 @@ class Family:
 
     def _member(self, pid: int, parents: Mapping[int, int]) -> Member:
         head = pid
-        passed: set[int] = set()
-        while True:
-            passed.add(head)
+        for head in ancestors(pid, parents):
             if head in self._mine:
                 return Member(TRAINER, head)
             if head in self._others:
@@ -93,11 +94,9 @@ class Family:
             if head in self._above:
                 return Member(LAUNCHER, head)
             parent = parents.get(head)
-            if parent is None or parent in passed:
-                return Member(CHILD, head)
             if parent in self._mine or parent in self._above:
                 return Member(self._kind(head), head)
-            head = parent
+        return Member(CHILD, head)
 
     def origin(self, pid: int) -> dict[str, str | None]:
         """Columns `what`, `site` and `library` of a process."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import RunError
 from pipeprof.escape import as_argument, shell_word
 from pipeprof.read.spool.convert import Converted, convert_rep
-from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
+from pipeprof.read.spool.process import Process, refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.limits import BYTES
 from pipeprof.record.lock import launcher_alive, processes_alive
-from pipeprof.record.note import note
+from pipeprof.record.note import Note, note
 from pipeprof.record.run import (
     CURES,
     CUT,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.process import Process
-    from pipeprof.record.note import Note
     from pipeprof.record.run import Manifest, Rank, State
 
 _EXPECTED = {

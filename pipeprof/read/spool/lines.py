@@ -19,7 +19,7 @@ from pipeprof.record.document import BAD_JSON
 from pipeprof.record.limits import BYTES, raised_by
 from pipeprof.record.plain_file import cut_file
 from pipeprof.record.text import printable_all
-from pipeprof.record.whereabouts import Call
+from pipeprof.record.whereabouts import At, Call, Count, Id, Spent
 
 T = TypeVar("T")
 
@@ -116,12 +116,8 @@ def _home(path: Path) -> Path:
     return next((folder for folder in path.parents if folder.name.startswith("rep=")), path.parent)
 
 
-At = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
-Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]  # of a process, a thread, an iterator, an operator
 Calls = Annotated[int, msgspec.Meta(ge=1, le=1 << 61)]
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
-Spent = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Status = Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)]
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 20)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1e6)]

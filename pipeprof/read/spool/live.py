@@ -10,7 +10,7 @@ from pipeprof.read import minddata
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
-from pipeprof.read.spool.process import NOW, events_of, now_of
+from pipeprof.read.spool.process import NOW, Process, events_of, now_of
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.lock import QUIET_S, is_held, processes_alive
 from pipeprof.record.machine import host_name
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.process import Process
     from pipeprof.record.run import Run
 
     Age = Callable[[Path, int], float | None]  # of a file, and of what it says when it was written, ns

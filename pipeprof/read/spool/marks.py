@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Chosen = NDArray[np.bool_] | NDArray[np.intp] | slice
+    from pipeprof.read.source.numbers import Bools, Ints
+
+    Chosen = Bools | NDArray[np.intp] | slice
 
 RECORD = np.dtype(
     [("kind", "u1"), ("flag", "u1"), ("subject", "<u4"), ("number", "<u4"), ("begin", "<i8"), ("end", "<i8")]
@@ -95,14 +94,14 @@ class Marks(Sequence[Mark]):
         return column
 
     @property
-    def rows(self) -> NDArray[np.bool_]:
+    def rows(self) -> Bools:
         """Whether each is a fetch that returned a batch."""
-        rows: NDArray[np.bool_] = (self.kind == Kind.FETCH) & (self.flag & ~np.uint8(OTHER_THREAD) == ROW)
+        rows: Bools = (self.kind == Kind.FETCH) & (self.flag & ~np.uint8(OTHER_THREAD) == ROW)
         return rows
 
-    def among(self, *kinds: int) -> NDArray[np.bool_]:
+    def among(self, *kinds: int) -> Bools:
         """Whether each is of one of these kinds."""
-        chosen: NDArray[np.bool_] = np.isin(np.arange(256), kinds)[self.kind]
+        chosen: Bools = np.isin(np.arange(256), kinds)[self.kind]
         return chosen
 
     def has(self, *kinds: int) -> bool:

@@ -9,26 +9,19 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import Execution, PoolSample, graph_collective, op_type, read_folder
-from pipeprof.read.spool.marks import Marks
-from pipeprof.read.spool.process import LATEST
-from pipeprof.read.spool.sections import last_update
-from pipeprof.read.spool.step_rows import EVAL, StepRows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from pipeprof.read.spool.marks import Mark
-    from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.sections import Structure
-    from pipeprof.read.spool.step_rows import Step
+from pipeprof.read.spool.marks import Mark, Marks
+from pipeprof.read.spool.process import LATEST, Process
+from pipeprof.read.spool.sections import Structure, last_update
+from pipeprof.read.spool.step_rows import EVAL, Step, StepRows
 
 UPDATES = frozenset({
     "Adam", "AdamWeightDecay", "AdamNoUpdateParam", "AdamW", "FusedAdam", "FusedAdamWeightDecay", "FusedSparseAdam",

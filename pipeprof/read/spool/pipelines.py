@@ -17,14 +17,13 @@ from pipeprof.read import minddata
 from pipeprof.read.spool.calls import add_calls, add_instructions, add_lock_waits
 from pipeprof.read.spool.marks import OTHER_THREAD, Kind
 from pipeprof.read.spool.process import LATEST, Process
-from pipeprof.read.spool.step_rows import EVAL, StepRows
+from pipeprof.read.spool.step_rows import EVAL, Step, StepRows
 from pipeprof.units import NS_PER_MS, ns_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.step_rows import Step
     from pipeprof.read.tables.rows import RankRows
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
@@ -235,7 +234,7 @@ def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
     return begin, begin if pipeline.last_fetch_ns is None else pipeline.last_fetch_ns
 
 
-def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> tuple[minddata.MindData | None, str]:
+def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> tuple[minddata.RankFiles | None, str]:
     folder = newest_save(process.folder / f"tree-{pipeline.number}")
     if folder is None:
         return None, "not_recorded: the process ended before the first queue samples were saved"
@@ -244,8 +243,8 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
     except SourceError as error:
         process.notes.damaged(str(error))
         return None, "not_recorded: damaged files"
-    pipeline.records = data.fetches
-    warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.notes)
+    pipeline.records = data.records
+    warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.said())
     if not data.ops:
         return None, "not_recorded: MindSpore wrote no samples"
     if pipeline.nodes and not _same_shape(pipeline.nodes, data.ops):

@@ -1,19 +1,28 @@
-"""One process's folder in the spool: its marks and events, as far as they were written."""
+"""What lies in the spool of a repetition: the marks and events of each process, as far as they were written.
+
+And whose it is: a run's folder may be deleted, replaced or put together by hand while something records into it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeprof.errors import RunError
 from pipeprof.read.spool import lines
 from pipeprof.read.spool.lines import SpoolNotes, content, shown
-from pipeprof.read.spool.lines import records as records_of
 from pipeprof.read.spool.marks import RECORD, Kind, Marks
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
+from pipeprof.record.run import Failure
+from pipeprof.record.run import load as load_run
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
 
 _MARKS = "marks.bin"
 NOW = "now.json"
@@ -79,7 +88,9 @@ def load(folder: Path, notes: SpoolNotes) -> Process | None:
         notes.damage += mine.damage
         return None
     marks = _read_marks(folder / _MARKS, mine)
-    return Process(folder, about, marks, events, mine, _still_until(folder))
+    now = now_of(folder)
+    still_ns = int(now["t"]) if now and now["moved"] < now["t"] else 0
+    return Process(folder, about, marks, events, mine, still_ns)
 
 
 def now_of(folder: Path) -> dict[str, Any]:
@@ -91,14 +102,9 @@ def now_of(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _still_until(folder: Path) -> int:
-    now = now_of(folder)
-    return int(now["t"]) if now and now["moved"] < now["t"] else 0
-
-
 def events_of(folder: Path, notes: SpoolNotes) -> list[dict[str, Any]]:
     """The events of a process's folder, without those that are damaged."""
-    return records_of(folder / "events.jsonl", lines.event, notes)
+    return lines.records(folder / "events.jsonl", lines.event, notes)
 
 
 def newest_marks(folder: Path, most: int) -> Marks:
@@ -126,3 +132,69 @@ def _read_marks(path: Path, notes: SpoolNotes) -> Marks:
     if damaged := complete // RECORD.itemsize - len(good):
         notes.damaged(f"{damaged} damaged records in {shown(path)} were left out")
     return good
+
+
+def facts(path: Path, notes: SpoolNotes) -> dict[str, Any]:
+    """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
+    text = content(path, notes)
+    try:
+        noted: dict[str, Any] = lines.launch(text) if text else {}
+    except BAD_JSON as error:
+        notes.damaged(f"{shown(path)} was left out: {error}")
+        return {}
+    return noted
+
+
+def is_of(run: Run, noted: Mapping[str, Any]) -> bool:
+    """Whether something in a spool was noted for this run; older versions do not say."""
+    return noted.get("run_id") in (None, run.manifest.run_id)
+
+
+def refuse_another_run(run: Run) -> Run | None:
+    """The run as it lies on disk, None when it cannot be read.
+
+    Raises RunError when the folder was given to another run while this one was recorded.
+    """
+    try:
+        there = load_run(run.path)
+    except (RunError, OSError):
+        return None
+    if there.manifest.run_id != run.manifest.run_id:
+        raise RunError(
+            f"`{run.path}` holds another run: found run_id {there.manifest.run_id}, expected {run.manifest.run_id}; "
+            "the folder was replaced while it was recorded into",
+            "record again with another name after -o",
+        )
+    return there
+
+
+def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
+    """Raises RunError when a repetition of the spool was begun for another run."""
+    for rep in reps:
+        folder = run.spool / f"rep={rep}"
+        noted = facts(folder / "launch.json", SpoolNotes())
+        if not is_of(run, noted):
+            raise RunError(
+                f"`{folder}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",
+                "remove the folder `spool`, or restore the `run.json` that belongs to it",
+            )
+
+
+FAILED = "failed.jsonl"
+
+
+def failure_of(spool: Path, recorded: Collection[int], notes: SpoolNotes) -> Failure | None:
+    """None when no watched process ended with an exception. `recorded`: process ids that used MindSpore.
+
+    In a job of several ranks the others fail because one did, so the first counts; without any of them the last: a
+    program fails after its helpers.
+    """
+    read: list[dict[str, Any]] = lines.records(spool / FAILED, lines.failure, notes)
+    failures = sorted(read, key=lambda facts: facts["t"])
+    training = [facts for facts in failures if facts["pid"] in recorded]
+    chosen = training[0] if training else failures[-1] if failures else None
+    if chosen is None:
+        return None
+    return Failure(
+        pid=chosen["pid"], error=chosen["error"], place=chosen["place"], code=chosen["code"], lines=chosen["lines"]
+    )

@@ -161,8 +161,6 @@ def _newest_samples(path: Path) -> list[dict[str, Any]]:
     *lines, _ = data.split(b"\n")
     samples = []
     for line in lines[1:] if begin else lines:
-        try:
+        with contextlib.suppress(*BAD_JSON):
             samples.append(records.sample(line))
-        except BAD_JSON:
-            continue
     return samples

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pipeprof.read.spool.marks import Kind, Marks
-from pipeprof.read.spool.step_rows import EVAL, StepRows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pipeprof.read.spool.marks import Mark
-    from pipeprof.read.spool.step_rows import Step
+from pipeprof.read.spool.marks import Kind, Mark, Marks
+from pipeprof.read.spool.step_rows import EVAL, Step, StepRows
 
 FORWARD, BACKWARD, PASS = 1, 2, 3  # flags of a section
 OPTIMIZER = 0  # flag of an update: an optimizer that Python called
@@ -87,17 +82,14 @@ def structures(
     for index in np.flatnonzero(has_backward & (steps.kind != EVAL)).tolist():
         step = steps[index]
         within = _within(sections, step)
-        if any(begin < step.end and step.start < end for begin, end in slow) or not _has_forward(step, within):
+        # without a batch or a call of the network, what comes before the backward pass may be a loader
+        has_forward = bool(step.fetches) or any(mark.flag != BACKWARD for mark in within)
+        if any(begin < step.end and step.start < end for begin, end in slow) or not has_forward:
             continue
         made = _structure(step, within, _within(updates, step))
         if made.backwards:
             by_step[index] = made
     return by_step
-
-
-def _has_forward(step: Step, sections: Sequence[Mark]) -> bool:
-    """Whether a batch, or a call of the network, is known: else what comes before the backward pass may be a loader."""
-    return bool(step.fetches) or any(mark.flag != BACKWARD for mark in sections)
 
 
 def last_update(step: Step, updates: Marks) -> int | None:

@@ -16,7 +16,7 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.marks import Kind
-from pipeprof.read.spool.step_rows import StepRows
+from pipeprof.read.spool.step_rows import Step, StepRows
 from pipeprof.read.spool.whole_run import timed_parts
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.sections import Structure
-    from pipeprof.read.spool.step_rows import Step
     from pipeprof.read.tables.rows import RankRows
 
     Cells = Sequence[str]

@@ -13,8 +13,7 @@ from pipeprof.read.spool.marks import Mark, Marks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 KINDS = ("warmup", "train", "eval")
 WARMUP, TRAIN, EVAL = range(len(KINDS))
@@ -93,7 +92,7 @@ class StepRows(Sequence[Step]):
             np.array([step.updates for step in steps], np.int64),
             np.array([step.worked for step in steps], np.bool_),
             np.array(fetched, np.int64),
-            _offsets(np.array(counts, np.int64)),
+            offsets(np.array(counts, np.int64)),
         )
 
     @property
@@ -135,11 +134,9 @@ class StepRows(Sequence[Step]):
         """These steps, in this order."""
         at = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         counts = self.fetches[at]
-        offsets = _offsets(counts)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        fetched = self.fetched[np.repeat(self.fetched_from[:-1][at], counts) + within]
+        fetched = self.fetched[places(self.fetched_from[:-1][at], counts)]
         columns = {name: getattr(self, name)[at] for name in _PLAIN}
-        return StepRows(self.marks, **columns, fetched=fetched, fetched_from=offsets)
+        return StepRows(self.marks, **columns, fetched=fetched, fetched_from=offsets(counts))
 
     def among(self, marks: Marks, at: Ints) -> StepRows:
         """The same steps with fetches in other marks: what is at I here is at `at[I]` there."""
@@ -179,8 +176,16 @@ def joined(parts: Sequence[StepRows], marks: Marks) -> StepRows:
     """Steps one behind the other, all with fetches in the same marks."""
     parts = parts or [StepRows.made(marks, [], [], [])]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_PLAIN, "fetched")}
-    return StepRows(marks, **columns, fetched_from=_offsets(np.concatenate([part.fetches for part in parts])))
+    return StepRows(marks, **columns, fetched_from=offsets(np.concatenate([part.fetches for part in parts])))
 
 
-def _offsets(counts: Ints) -> Ints:
+def offsets(counts: Ints) -> Ints:
+    """Where each begins that has so many, and where the last ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def places(first: Ints, counts: Ints) -> Ints:
+    """So many places from each first one on, one behind the other."""
+    begins = offsets(counts)
+    starts: Ints = np.repeat(first - begins[:-1], counts)
+    return starts + np.arange(int(begins[-1]), dtype=np.int64)

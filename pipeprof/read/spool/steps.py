@@ -6,23 +6,18 @@ rows of the iterator. A step ends where the next one asks for its batch; callbac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.spool.iterator_roles import LOOK, roles_of
-from pipeprof.read.spool.loops import loop_steps
+from pipeprof.read.spool.loops import LOOK, loop_steps, roles_of
 from pipeprof.read.spool.marks import Kind, Mark, Marks
-from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined
+from pipeprof.read.spool.step_rows import EVAL, NONE, TRAIN, WARMUP, StepRows, joined, offsets, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from pipeprof.read.source.numbers import Bools, Ints
 
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
 ROWS, READS = "rows", "reads"  # evidence: batches alone; READS where no network was seen at work
@@ -72,7 +67,8 @@ def find_steps(
     trained_from = int(steps.start[steps.kind == TRAIN].min(initial=_LATER))
     roles = roles_of(loop, keys, None if trained_from == _LATER else trained_from)
     of_loop = loop_steps(loop, roles, keys).among(marks, at)
-    leave_out(of_loop, _evaluations(loop), loop, among=of_loop.kind != EVAL)
+    evaluations = sorted((mark.begin, mark.end) for mark in loop.only(Kind.PART) if mark.flag == EVALUATION)
+    leave_out(of_loop, evaluations, loop, among=of_loop.kind != EVAL)
     evidence = _evidence(steps, of_loop, marks[own])
     steps = joined([steps, of_loop], marks)
     steps = steps.take(np.lexsort((steps.end, steps.start)))
@@ -85,10 +81,6 @@ def find_steps(
 
 
 _LATER = (1 << 63) - 1
-
-
-def _evaluations(marks: Marks) -> list[tuple[int, int]]:
-    return sorted((mark.begin, mark.end) for mark in marks.only(Kind.PART) if mark.flag == EVALUATION)
 
 
 def leave_out(
@@ -131,8 +123,7 @@ def _named_steps(marks: Marks, own: Ints) -> StepRows:
         marks, np.full(len(named), TRAIN, np.uint8), named.begin, named.end,
         np.where(named.subject > 0, named.subject - 1, NONE), _between(updates, named.begin, named.end),
         np.zeros(len(named), np.bool_),
-        np.concatenate([np.arange(0), *(rows[one:end] for one, end in zip(first, last, strict=True))]),
-        np.concatenate([[0], np.cumsum(last - first)]),
+        rows[places(first, last - first)], offsets(last - first),
     )  # fmt: skip
     warm = (named.flag > 0) | (named.number == 0) | (_between(compiles, named.begin, named.end) > 0)
     within.kind[warm] = WARMUP
@@ -186,12 +177,9 @@ def _steps_of(marks: Marks, kind: int, ended: int, begun: Sequence[int], context
     start[by_fetch] = marks.begin[asks[by_fetch]]
     first, last = np.searchsorted(rows, _before(clears, ends) + 1), np.searchsorted(rows, ends)
     epoch = marks.subject[ends] - 1 if kind == TRAIN else np.full(len(ends), NONE)
-    counts = last - first
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     steps = StepRows(
         marks, np.full(len(ends), kind, np.uint8), start, marks.end[ends], epoch, np.zeros(len(ends), np.int64),
-        np.zeros(len(ends), np.bool_), rows[np.repeat(first, counts) + within], offsets,
+        np.zeros(len(ends), np.bool_), rows[places(first, last - first)], offsets(last - first),
     )  # fmt: skip
     return steps, ends
 

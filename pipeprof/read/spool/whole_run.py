@@ -13,15 +13,13 @@ import numpy as np
 
 from pipeprof.read.spool.marks import Kind
 from pipeprof.read.spool.operators import recorder_at_work
-from pipeprof.read.spool.step_rows import EVAL, KINDS
-from pipeprof.read.spool.steps import EVALUATION
+from pipeprof.read.spool.step_rows import EVAL, KINDS, StepRows
+from pipeprof.read.spool.steps import EVALUATION, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.step_rows import StepRows
-    from pipeprof.read.spool.steps import Steps
     from pipeprof.read.tables.rows import RankRows
 
 CALLBACK = 0  # flag of Kind.PART; 1: a checkpoint

@@ -4,5 +4,5 @@ writer     a table of a rank, piece by piece: one encoding, bounded memory, limi
 rows       rows of a rank that wait in memory, its operators as numbers
 steps      which step a time lies in
 ranks      shares of an import, one after the other or in several processes (workers)
-outcome    what was left out and damaged, and what the files do not hold, into the manifest
+share      what is to be read of one rank; what came of it, was left out and damaged, into the manifest
 """

@@ -16,23 +16,18 @@ import pickle
 import re
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pipeprof import cluster, processes
 from pipeprof.errors import RunError, SourceError, UsageError
-from pipeprof.read.tables.share import Damage, RankTables, Share, count_ranks, decide, folder_alone, of_ranks
-from pipeprof.record.run import Rank, Rep
+from pipeprof.read.tables.share import Damage, Outcome, RankTables, Share, decide, folder_alone, take_in
+from pipeprof.record.run import Rank, Rep, Run
 from pipeprof.record.store import not_written
 from pipeprof.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pipeprof.read.tables.share import Outcome
-    from pipeprof.record.run import Run
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
@@ -162,10 +157,8 @@ def add_files(
         for rank, mine in sorted(by_rank(paths).items())
     ]
     outcomes = read_shares(shares, run, progress)
-    damage = of_ranks(outcomes)
-    count_ranks(run.manifest, outcomes)
-    if not run.manifest.tables:
-        raise (damage or [Damage(f"nothing to import: {format_count(len(paths), 'file')} without a row")])[0].error()
+    nothing = Damage(f"nothing to import: {format_count(len(paths), 'file')} without a row")
+    damage = take_in(run.manifest, outcomes, nothing)
     ranks = [Rank(rank=one.rank, pid=0, host="", zero_realtime_ns=zero, zero_monotonic_ns=0) for one in outcomes]
     lasts = [last for one in outcomes for last in one.last.values()]
     run.manifest.reps = [

@@ -48,15 +48,6 @@ class Damage(NamedTuple):
     hint: str = ""
     rank: int | None = None
 
-    def error(self) -> SourceError:
-        """The damage as the error that ends an import."""
-        return SourceError(self.message, self.hint)
-
-
-def of_ranks(outcomes: Sequence[Outcome]) -> list[Damage]:
-    """The damage in the files of all ranks."""
-    return [Damage(message, hint, one.rank) for one in outcomes for message, hint in one.damage]
-
 
 def count(manifest: Manifest, table: str, rows: int) -> None:
     """Rows that were written."""
@@ -71,6 +62,25 @@ def count_ranks(manifest: Manifest, outcomes: Sequence[Outcome]) -> None:
             count(manifest, table, rows)
         for code, message in one.notes:
             manifest.warn(code, message, rep=0, rank=one.rank)
+
+
+def take_in(
+    manifest: Manifest,
+    outcomes: Sequence[Outcome],
+    nothing: Damage,
+    *,
+    damage: Sequence[Damage] = (),
+    measured: Sequence[str] = (),
+) -> list[Damage]:
+    """As `count_ranks`; the damage in the files comes back, behind that which is known.
+
+    Raises the first of it, else `nothing`, where no table (of those that count as `measured`) has a row.
+    """
+    count_ranks(manifest, outcomes)
+    whole = [*damage, *(Damage(message, hint, one.rank) for one in outcomes for message, hint in one.damage)]
+    if not any(manifest.tables.get(table) for table in measured or manifest.tables):
+        raise SourceError(*(whole or [nothing])[0][:2])
+    return whole
 
 
 def left_out(problems: Mapping[str, int]) -> list[tuple[str, str]]:

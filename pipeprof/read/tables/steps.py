@@ -12,8 +12,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
+    from pipeprof.read.source.numbers import Ints
 _Interval = TypeVar("_Interval", bound="tuple[int, ...]")
 MOST = 1_000_000  # steps whose numbers are remembered
 
@@ -84,7 +83,7 @@ class Steps:
         index = bisect_right(self._starts, time_ns) - 1
         return self.base + index if index >= 0 and time_ns < self._ends[index] else None
 
-    def all_at(self, times_ns: NDArray[np.int64], clock: str) -> pa.Array:
+    def all_at(self, times_ns: Ints, clock: str) -> pa.Array:
         """As `at`, for many times: an Arrow column."""
         if clock != self.clock or not self._starts:
             return pa.nulls(len(times_ns), pa.int64())

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeprof.read.tables.rows import Rows
+from pipeprof.read.tables.rows import RankRows, Rows
 from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
@@ -21,27 +21,26 @@ from pipeprof.record.text import reachable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from pipeprof.read.tables.rows import RankRows
+    from pipeprof.read.source.numbers import Bools, Ints
     from pipeprof.record.run import Run
 
 
-def numbers(values: NDArray[np.int64] | Sequence[int], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+def numbers(values: Ints | Sequence[int], valid: Bools | None = None) -> pa.Array:
     """int64; null where it is not valid."""
     array = np.ascontiguousarray(values, np.int64)
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(array), [bits, pa.py_buffer(array)])
 
 
-def optional(values: NDArray[np.int64] | Sequence[int], none: int = -1) -> pa.Array:
+def optional(values: Ints | Sequence[int], none: int = -1) -> pa.Array:
     """int64 in which `none` becomes null."""
     array = np.ascontiguousarray(values, np.int64)
     return numbers(array, array != none)
 
 
-def doubles(bits: NDArray[np.int64]) -> pa.Array:
+def doubles(bits: Ints) -> pa.Array:
     """Double from its bits."""
     return pa.Array.from_buffers(pa.float64(), len(bits), [None, pa.py_buffer(np.ascontiguousarray(bits))])
 
@@ -213,7 +212,7 @@ class Streamed(Rows):
         if len(self.rows[table]) >= ROWS:
             self._gather(table)
 
-    def add_columns(self, table: str, columns: Mapping[str, Any], chosen: NDArray[np.bool_]) -> None:
+    def add_columns(self, table: str, columns: Mapping[str, Any], chosen: Bools) -> None:
         """Append the chosen rows by column; columns that are not given are null. Times are not moved."""
         count = int(np.count_nonzero(chosen))
         if not count:

@@ -10,9 +10,8 @@ import pytest
 
 from pipeprof.collect.launch import PROBE
 from pipeprof.collect.probe import failure as probe
-from pipeprof.read.spool import owner
 from pipeprof.read.spool.lines import SpoolNotes
-from pipeprof.read.spool.owner import failure_of
+from pipeprof.read.spool.process import FAILED, failure_of
 from pipeprof.record.run import Failure
 
 SCRIPT = """\
@@ -195,7 +194,7 @@ step()
 def lines(spool, *rows):
     facts = {"place": None, "code": None, "lines": []}
     text = "".join(json.dumps(facts | row) + "\n" for row in rows)
-    spool.joinpath(owner.FILE).write_text(text + '{"pid": 9, "t"', encoding="utf-8")
+    spool.joinpath(FAILED).write_text(text + '{"pid": 9, "t"', encoding="utf-8")
 
 
 def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
@@ -206,4 +205,4 @@ def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
 
 
 def test_probe_and_reader_mean_the_same_file():
-    assert probe.NAME == owner.FILE
+    assert probe.NAME == FAILED

@@ -405,9 +405,9 @@ def test_the_first_time_of_a_trace_is_a_whole_number_wherever_it_stands(tmp_path
     lead = json.dumps(named)[:-1] + ", "
     for cut in range(0, 90, 3):  # where the first 64 KiB end
         write(path, "[" + " " * ((1 << 16) - cut - 1) + text[1:])
-        assert first_times({"trace_view": [path]}) == {"epoch": EPOCH_US * 1000 + 250}
+        assert first_times([{"trace_view": [path]}]) == {"epoch": EPOCH_US * 1000 + 250}
     write(path, lead + text[1:])
-    assert first_times({"trace_view": [path]}) == {"epoch": EPOCH_US * 1000 + 250}
+    assert first_times([{"trace_view": [path]}]) == {"epoch": EPOCH_US * 1000 + 250}
     assert import_path(path, tmp_path / "run", kind="ascend").manifest.reps[0].dur_ns == 5000
 
 

@@ -7,7 +7,7 @@ from kineto_files import LOADER, imported, memory, op, ops_by_name, rows, step, 
 
 from pipeprof.errors import RunError, SourceError
 from pipeprof.read.chrome import reader
-from pipeprof.read.chrome.programs import KINETO
+from pipeprof.read.chrome.reader import KINETO
 from pipeprof.read.foreign import import_path
 from pipeprof.record.run import Manifest, Run
 from pipeprof.report.run_verdict import verdict_of

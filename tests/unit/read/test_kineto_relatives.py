@@ -3,7 +3,7 @@
 import pytest
 from kineto_files import imported, op, ops_by_name, rows, write_trace
 
-from pipeprof.read.chrome.programs import KINETO
+from pipeprof.read.chrome.reader import KINETO
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
 

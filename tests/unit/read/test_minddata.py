@@ -62,18 +62,18 @@ def test_cpu_is_in_cores_per_operator(folder):
 
 @pytest.mark.parametrize("sizes", [[1, 2], [1, 2, 3, 4]])
 def test_lengths_that_differ_by_one_are_how_it_writes_them(folder, sizes):
-    assert read_folder(folder([op(0, "BatchOp", sizes)], cpu([5, 15, 25]))).notes == []
+    assert read_folder(folder([op(0, "BatchOp", sizes)], cpu([5, 15, 25]))).said() == []
 
 
 @pytest.mark.parametrize("sizes", [[1], [1, 2, 3, 4, 5]])
 def test_lengths_that_differ_by_more_are_noted_with_both_numbers(folder, sizes):
-    notes = read_folder(folder([op(0, "BatchOp", sizes)], cpu([5, 15, 25]))).notes
+    notes = read_folder(folder([op(0, "BatchOp", sizes)], cpu([5, 15, 25]))).said()
     assert len(notes) == 1
     assert f"operator 0: {len(sizes)} sizes, 3 times" in notes[0]
 
 
 def test_stamps_that_go_backwards_are_noted(folder):
-    assert "go backwards" in read_folder(folder([op(0, "BatchOp", [1, 2, 3])], cpu([5, 25, 15]))).notes[0]
+    assert "go backwards" in read_folder(folder([op(0, "BatchOp", [1, 2, 3])], cpu([5, 25, 15]))).said()[0]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_damaged_cpu_file_is_refused_by_name(folder):
 
 def test_an_empty_folder_has_nothing(tmp_path):
     found = read_folder(tmp_path)
-    assert (found.ops, found.times, found.fetches, found.notes) == ([], [], [], [])
+    assert (found.ops, found.times, found.records, found.said()) == ([], [], [], [])
 
 
 FIVE = b"0 0 1 12 1000\n0 1 1 2 1000\n0 2 1 14 1000\n1 8 1 3 1000\n"
@@ -103,7 +103,7 @@ FOUR = b"0 0 1 12\n0 1 1 2\n0 2 1 14\n1 8 1 3\n"
 
 
 def fetched(folder, content):
-    return read_folder(folder(fetches=content)).fetches
+    return read_folder(folder(fetches=content)).records
 
 
 def test_a_fetch_is_gathered_from_its_four_lines(folder):
