@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from pipeprof.report.words.names import PHASES
 from pipeprof.units import format_count, format_ns, format_ratio, percent
 from pipeprof.verdict.network_advice import MANY
@@ -62,38 +64,66 @@ def bound(share: float) -> str:
     return f"a step would run at most {1 / (1 - share):.2f} times as fast"
 
 
+class Operator(msgspec.Struct, frozen=True):
+    """One operator of the facts of advice; `site_share`: of the step, of all that its line computes."""
+
+    name: str | None
+    type: str | None
+    phase: str | None
+    in_shapes: str | None
+    share: float
+    site: str | None = None
+    site_share: float = 0.0
+
+
+class OfType(msgspec.Struct, frozen=True):
+    """Operators of a type, from the facts of advice."""
+
+    type: str | None
+    phase: str | None
+    count_per_step: float
+    share: float
+    largest: Operator | None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one operator."""
+        return self.count_per_step < ALONE
+
+
 def described(op: Facts) -> str:
     """One operator in words."""
-    return f"{_identified(op)} ({op['phase']}, {format_ratio(op['share'])} of the step)"
+    return _described(msgspec.convert(op, Operator))
 
 
-def _identified(op: Facts) -> str:
-    """Its type and name, its first inputs, and where it was issued."""
-    shapes = op["in_shapes"].split("; ") if op["in_shapes"] else []
+def _described(op: Operator) -> str:
+    return f"{_identified(op)} ({op.phase}, {format_ratio(op.share)} of the step)"
+
+
+def _identified(op: Operator, *, bare: bool = False) -> str:
+    """Its type, its first inputs, its name, and where it was issued; `bare`: without the latter two."""
+    shapes = op.in_shapes.split("; ") if op.in_shapes else []
     others = f" and {format_count(len(shapes) - SHAPES, 'other input')}" if len(shapes) > SHAPES else ""
     inputs = f" on {'; '.join(shapes[:SHAPES])}{others}" if shapes else ""
-    name = f" `{op['name']}`" if op["name"] != op["type"] else ""
-    site = f" of `{op['site'].rpartition('/')[2]}`" if op.get("site") else ""
-    return f"{op['type'] or 'operator'}{name}{inputs}{site}"
+    name = f" `{op.name}`" if op.name != op.type and not bare else ""
+    site = f" of `{op.site.rpartition('/')[2]}`" if op.site and not bare else ""
+    return f"{op.type or 'operator'}{name}{inputs}{site}"
 
 
-def _share_of_type(facts: Facts) -> str:
-    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] and not _is_alone(facts) else ""
-    phase = "" if facts["phase"] == "other" else f", {facts['phase']}"
-    return f"{format_ratio(facts['share'])} of the step{phase}{which}"
-
-
-def _is_alone(facts: Facts) -> bool:
-    return bool(facts["count_per_step"] < ALONE)
+def _share_of_type(kind: OfType) -> str:
+    which = f"; the largest: {_described(kind.largest)}" if kind.largest and not kind.is_alone else ""
+    phase = "" if kind.phase == "other" else f", {kind.phase}"
+    return f"{format_ratio(kind.share)} of the step{phase}{which}"
 
 
 def _of_copies(facts: Facts) -> str:
-    what = f"`{facts['type']}` takes"
-    if facts["count_per_step"] >= MANY:
-        what = f"{facts['count_per_step']:,.0f} {facts['type']} per step take"
+    kind = msgspec.convert(facts, OfType)
+    what = f"`{kind.type}` takes"
+    if kind.count_per_step >= MANY:
+        what = f"{kind.count_per_step:,.0f} {kind.type} per step take"
     return (
         "copy memory less: keep tensors on the device and in the layout in which they are used, copy several at once, "
-        f"or while operators compute (pinned memory, non-blocking copies): {what} {_share_of_type(facts)}"
+        f"or while operators compute (pinned memory, non-blocking copies): {what} {_share_of_type(kind)}"
     )
 
 
@@ -109,31 +139,27 @@ def cheaper_by(kind: str | None) -> str:
     return f" ({how})" if how else ""
 
 
-def _of_code(facts: Facts) -> tuple[str, str]:
+def _of_code(kind: OfType, largest: Operator, site: str) -> tuple[str, str]:
     """Of the line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
-    largest = facts["largest"]
-    op = _identified({**largest, "site": None, "name": largest["type"]})
-    place = place_of(largest["site"]).rpartition("/")[2]
-    which = f"its gradient {op}" if largest["phase"] == "backward" else op
-    how = cheaper_by(facts["type"]) or ", or do it less often"
-    kinds = f", all {facts['count_per_step']:,.0f} {facts['type']} {format_ratio(facts['share'])}"
-    reason = (
-        f"{which} takes {format_ratio(largest['share'])} of the step{'' if _is_alone(facts) else kinds}, "
-        f"all that this line computes {format_ratio(largest['site_share'])}"
-    )
+    op, place = _identified(largest, bare=True), place_of(site).rpartition("/")[2]
+    which = f"its gradient {op}" if largest.phase == "backward" else op
+    how = cheaper_by(kind.type) or ", or do it less often"
+    kinds = "" if kind.is_alone else f", all {kind.count_per_step:,.0f} {kind.type} {format_ratio(kind.share)}"
+    line = f", all that this line computes {format_ratio(largest.site_share)}"
+    reason = f"{which} takes {format_ratio(largest.share)} of the step{kinds}{line}"
     return f"make what `{place}` computes cheaper{how}", reason
 
 
 def _of_type(facts: Facts) -> tuple[str, str]:
-    alone, share = _is_alone(facts), _share_of_type(facts)
-    if facts["largest"] and facts["largest"].get("site"):
-        return _of_code(facts)
-    if facts["count_per_step"] < MANY:
-        called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
-        return f"make {called} cheaper{cheaper_by(facts['type'])}", share
-    what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
-    how = cheaper_by(facts["type"]) or ", such as fused ones on larger tensors"
-    return f"use fewer or cheaper {facts['type']}{how}", f"{what} take {share}"
+    kind = msgspec.convert(facts, OfType)
+    largest, share = kind.largest, _share_of_type(kind)
+    if largest and largest.site:
+        return _of_code(kind, largest, largest.site)
+    if kind.count_per_step < MANY:
+        called = _identified(largest) if largest and kind.is_alone else f"`{kind.type}`"
+        return f"make {called} cheaper{cheaper_by(kind.type)}", share
+    how = cheaper_by(kind.type) or ", such as fused ones on larger tensors"
+    return f"use fewer or cheaper {kind.type}{how}", f"{kind.count_per_step:,.0f} {kind.type} per step take {share}"
 
 
 def _largest(facts: Facts) -> str:
