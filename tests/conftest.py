@@ -44,9 +44,12 @@ def _no_wait_for_the_disk():
         yield
 
 
-def write_run(folder, tables, run_id=RUN_ID):
-    """A run folder from {table: [{column: value}]}; `rep` and `rank` are 0 and other columns null when not given."""
-    run = Run(folder, Manifest(run_id=run_id, started_at="2026-01-01T00:00:00Z", pipeprof_version="0"))
+def write_run(folder, tables, run_id=RUN_ID, **facts):
+    """A run folder from {table: [{column: value}]}; `rep` and `rank` are 0 and other columns null when not given.
+
+    `facts` are of the manifest.
+    """
+    run = Run(folder, Manifest(run_id=run_id, started_at="2026-01-01T00:00:00Z", pipeprof_version="0", **facts))
     folder.mkdir(parents=True)
     for name, rows in tables.items():
         columns = BY_NAME[name].column_names
@@ -73,12 +76,12 @@ def _plain_width(monkeypatch):
 
 
 def runs_in(folder):
-    """`make(tables)` writes a new run with an id of its own into the folder, see `write_run`."""
+    """`make(tables, **facts)` writes a new run with an id of its own into the folder, see `write_run`."""
     numbers = count()
 
-    def make(tables):
+    def make(tables, **facts):
         number = next(numbers)
-        return write_run(folder / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}")
+        return write_run(folder / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}", **facts)
 
     return make
 

@@ -21,3 +21,14 @@ def copy_file(source, target):
 
 def files_of(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def flipped(data, at):
+    """The same bytes, of which one has another bit."""
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def flip(path, at):
+    path.write_bytes(flipped(path.read_bytes(), at))

@@ -25,9 +25,7 @@ SLOW = {"asyncio", "numpy", "pandas", "pyarrow", "scipy"}
 
 
 def test_a_report_imports_nothing_slow_that_it_does_without(make_run):
-    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 10}]})
-    run.manifest.state = "complete"
-    run.save()
+    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 10}]}, state="complete")
     told = f"print(sorted({SLOW} & sys.modules.keys()))"
     loads = f"import sys; from pipeprof.cli import main\ntry: main()\nfinally: {told}"
     alone = (

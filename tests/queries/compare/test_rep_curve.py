@@ -1,12 +1,8 @@
+import table_rows
+
+
 def step(rep, rank, number, length, kind="train"):
-    return {
-        "rep": rep,
-        "rank": rank,
-        "step": number,
-        "kind": kind,
-        "start_ns": number * 1000,
-        "end_ns": number * 1000 + length,
-    }
+    return table_rows.step(number, number * 1000, number * 1000 + length, kind, rep=rep, rank=rank)
 
 
 def curve(ask, steps, points):

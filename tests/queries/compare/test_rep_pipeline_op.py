@@ -1,32 +1,14 @@
-MS = 1_000_000
-KEY = {"pipeline_id": 0}
+from table_rows import KEY, MS, fed, times
 
 
 def tables(**more):
-    ends = range(100, 4001, 100)
-    return {
-        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [
-            KEY | {"op_id": 0, "op_type": "BatchOp", "workers": 1, "capacity": 16},
-            KEY
-            | {"op_id": 1, "op_type": "MapOp", "name": "decode", "workers": 2, "capacity": 16, "uses_processes": True},
-        ],
-        "pipeline_edge": [KEY | {"producer_id": 1, "consumer_id": 0}],
-        "fetch": [
-            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator"}
-            for n, end in enumerate(ends)
-        ],
-        "op_service": [
-            KEY | {"op_id": 1, "source": "log", "avg_ns": 50 * MS, "rows": 1, "batches": 1, "t_ns": end * MS}
-            for end in ends
-        ],
-    } | more
+    decode = {"name": "decode", "workers": 2, "capacity": 16, "uses_processes": True}
+    return fed(("BatchOp", {"capacity": 16}), ("MapOp", decode), op_service=times(1, "log", 50), **more)
 
 
 def test_settings_and_work_of_each_stage(ask):
-    found = ask(
-        "compare/rep_pipeline_op", tables(), give="op_id op_type name workers capacity uses_processes consumer_id"
-    )
+    give = "op_id op_type name workers capacity uses_processes consumer_id"
+    found = ask("compare/rep_pipeline_op", tables(), give=give)
     assert found == [(0, "BatchOp", None, 1, 16, None, None), (1, "MapOp", "decode", 2, 16, True, 0)]
     work = ask("compare/rep_pipeline_op", tables(), give="op_id work_ns")
     assert work == [(0, None), (1, 50 * MS)]

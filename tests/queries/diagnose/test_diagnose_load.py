@@ -1,29 +1,16 @@
 import pytest
-
-MS = 1_000_000
-KEY = {"pipeline_id": 0}
-ENDS = range(100, 4001, 100)
+from table_rows import ENDS, KEY, MS, depths, fed, times
 
 
 def tables(**more):
     """A map of 80 ms before a loop that waits 60 of every 100 ms."""
-    ops = [
-        {"op_type": "BatchOp"},
-        {"op_type": "MapOp", "name": "f", "workers": 2, "is_python": True, "site": "a.py:1", "code": "a.py:9"},
-    ]
-    timing = {"source": "hook", "avg_ns": 10 * MS, "max_ns": 12 * MS, "cpu_ns": 5 * MS, "rows": 8, "batches": 1}
-    return {
-        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [KEY | {"op_id": n, "workers": 1, "capacity": 4, "node": n} | op for n, op in enumerate(ops)],
-        "pipeline_edge": [KEY | {"producer_id": 1, "consumer_id": 0}],
-        "fetch": [
-            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator"}
-            for n, end in enumerate(ENDS)
-        ],
-        "op_service": [KEY | {"op_id": 1, "t_ns": end * MS} | timing for end in ENDS],
-        "queue": [KEY | {"op_id": 0, "t_ns": end * MS, "depth": 1, "capacity": 4} for end in ENDS],
+    facts = {"name": "f", "workers": 2, "is_python": True, "node": 1, "site": "a.py:1", "code": "a.py:9"}
+    found = {
+        "op_service": times(1, "hook", 10, rows=8, max_ns=12 * MS, cpu_ns=5 * MS),
+        "queue": depths(0, 1),
         "cpu": [{"scope": "host", "t_ns": end * MS, "idle_ratio": 0.5} for end in ENDS],
-    } | more
+    }
+    return fed(("BatchOp", {}), ("MapOp", facts), **found | more)
 
 
 def test_a_timed_operator_with_its_capacity(ask):
@@ -47,15 +34,8 @@ def test_the_longest_row_is_not_a_mean_of_the_intervals(ask):
 
 def test_the_loop_is_a_stage_and_its_pace_is_in_every_row(ask):
     rows = ask("diagnose/load", tables(), give="source utilisation side batches wait_share loop_rate consumer_rate")
-    assert rows[0] == (
-        "loop",
-        pytest.approx(0.4),
-        "iterator",
-        29,
-        pytest.approx(0.6),
-        pytest.approx(10),
-        pytest.approx(25),
-    )
+    assert rows[0][::2] == ("loop", "iterator", pytest.approx(0.6), pytest.approx(25))
+    assert rows[0][1::2] == (pytest.approx(0.4), 29, pytest.approx(10))
     assert rows[1][2:] == rows[0][2:] == rows[2][2:]
 
 

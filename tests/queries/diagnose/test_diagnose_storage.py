@@ -1,40 +1,26 @@
 import pytest
+from table_rows import MS, depths, fed, times
 
-MS = 1_000_000
-KEY = {"pipeline_id": 0}
-ENDS = range(100, 4001, 100)
 GIVE = "op_id consumer_id producers wait_share read_bytes in_bytes out_bytes source_rows epoch_batches batch_bytes"
 
 
 def tables(**more):
     """A source of 10 ms, 5 of which it waits and 2 without a core, before a batch."""
-    ops = [{"op_type": "BatchOp"}, {"op_type": "GeneratorOp", "name": "F", "is_python": True, "source_rows": 160}]
-    timing = {
-        "source": "hook", "avg_ns": 10 * MS, "max_ns": 12 * MS, "cpu_ns": 3 * MS, "delay_ns": 2 * MS, "rows": 8,
-        "batches": 1, "read_bytes": 900, "in_bytes": 0, "out_bytes": 1000,
-    }  # fmt: skip
-    return {
-        "pipeline": [KEY | {"pipeline_key": "a", "role": "train", "epoch_batches": 20, "batch_bytes": 8000}],
-        "pipeline_op": [KEY | {"op_id": n, "workers": 1, "capacity": 4, "node": n} | op for n, op in enumerate(ops)],
-        "pipeline_edge": [KEY | {"producer_id": 1, "consumer_id": 0}],
-        "fetch": [
-            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator", "depth": 0}
-            for n, end in enumerate(ENDS)
-        ],
-        "op_service": [KEY | {"op_id": 1, "t_ns": end * MS} | timing for end in ENDS],
-        "queue": [KEY | {"op_id": 0, "t_ns": end * MS, "depth": 1, "capacity": 4} for end in ENDS],
-    } | more
+    source = {"name": "F", "is_python": True, "source_rows": 160}
+    timing = {"max_ns": 12 * MS, "cpu_ns": 3 * MS, "delay_ns": 2 * MS, "read_bytes": 900, "in_bytes": 0}
+    service = times(1, "hook", 10, rows=8, out_bytes=1000, **timing)
+    found = fed(("BatchOp", {}), ("GeneratorOp", source), **{"op_service": service, "queue": depths(0, 1)} | more)
+    found["pipeline"][0] |= {"epoch_batches": 20, "batch_bytes": 8000}
+    for row in found["fetch"]:
+        row["depth"] = 0
+    return found
 
 
 def test_what_a_source_waits_for_and_what_it_hands_on(ask):
-    assert (
-        ask("diagnose/storage", tables(), give=GIVE)
-        == [
-            (-1, None, 0, None, None, None, None, None, 20, 8000),
-            (0, None, 1, None, None, None, None, None, 20, 8000),
-            (1, 0, 0, pytest.approx(5 / 8), 900, 0, 1000, 160, 20, 8000),
-        ][1:]
-    )
+    assert ask("diagnose/storage", tables(), give=GIVE) == [
+        (0, None, 1, None, None, None, None, None, 20, 8000),
+        (1, 0, 0, pytest.approx(5 / 8), 900, 0, 1000, 160, 20, 8000),
+    ]
 
 
 def test_calls_before_the_steady_state_count_only_alone(ask):
@@ -46,8 +32,7 @@ def test_calls_before_the_steady_state_count_only_alone(ask):
 
 
 def test_a_native_source_says_how_long_it_reads(ask):
-    line = {"source": "log", "avg_ns": 10 * MS, "io_ns": 4 * MS, "rows": 8, "batches": 1}
-    found = tables(op_service=[KEY | {"op_id": 1, "t_ns": end * MS} | line for end in ENDS])
+    found = tables(op_service=times(1, "log", 10, rows=8, io_ns=4 * MS))
     assert ask("diagnose/storage", found, give="wait_share read_bytes")[-1] == (pytest.approx(0.4), None)
 
 

@@ -1,8 +1,8 @@
 import pytest
+from table_rows import KEY, steps
 
-WAITS = [{"pipeline_id": 0, "fetch": n, "step": n, "start_ns": 1000 * n, "wait_ns": 400, "side": "iterator"}
-         for n in (0, 1)]  # fmt: skip
-STEPS = [{"step": n, "kind_step": n, "kind": "train", "start_ns": 1000 * n, "end_ns": 1000 * n + 1000} for n in (0, 1)]
+WAITS = [KEY | {"fetch": n, "step": n, "start_ns": 1000 * n, "wait_ns": 400, "side": "iterator"} for n in (0, 1)]
+STEPS = steps("train", "train", length=1000)
 GIVE = "depth name tracks busy_ns loading_ns covered_ns wait_ns"
 
 
@@ -42,9 +42,8 @@ def test_the_wait_itself_is_no_loading(ask):
     assert rows == [
         ("read", False, 300, 700, 400), ("fetch", True, 400, 700, 400), ("f.py(1): next", False, 400, 700, 400),
     ]  # fmt: skip
-    (alone,) = ask(
-        "diagnose/fetch_call", tables(("fetch", "main", 0, 400)), least=0.5, give="is_wait loading_ns covered_ns"
-    )
+    give = "is_wait loading_ns covered_ns"
+    (alone,) = ask("diagnose/fetch_call", tables(("fetch", "main", 0, 400)), least=0.5, give=give)
     assert alone == (True, 0, 0)
 
 

@@ -1,3 +1,5 @@
+from table_rows import step
+
 GIVE = "name own_ns self_ns inside inside_ns step_ns"
 PYTHON, OP = "python_function", "cpu_op"
 # Callers in front of what they call: (name, category, caller, step, own time).
@@ -15,13 +17,12 @@ CALLS = [
 
 def tables(calls=CALLS, **more):
     ops = [
-        {"op_id": n, "exec_id": n, "parent_id": caller, "step": step, "track": "t", "side": "host", "start_ns": n,
+        {"op_id": n, "exec_id": n, "parent_id": caller, "step": number, "track": "t", "side": "host", "start_ns": n,
          "dur_ns": 1, "self_ns": own}
-        for n, (_, _, caller, step, own) in enumerate(calls)
+        for n, (_, _, caller, number, own) in enumerate(calls)
     ]  # fmt: skip
     infos = [{"op_id": n, "name": call[0], "category": call[1], "phase": "other"} for n, call in enumerate(calls)]
-    steps = [{"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 1000}]
-    return {"op": ops, "op_info": infos, "step": steps, **more}
+    return {"op": ops, "op_info": infos, "step": [step(0, 0, 1000)], **more}
 
 
 def test_a_function_has_its_own_time_and_that_of_libraries_but_none_of_operators(ask):

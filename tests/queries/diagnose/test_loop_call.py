@@ -1,6 +1,7 @@
 """Which functions the training's own thread was seen in."""
 
 import pytest
+from table_rows import step
 
 from pipeprof.verdict.calls import LIBRARY, NETWORK_FRAMES, TRAINING_FRAMES, WAIT_FRAMES
 
@@ -25,11 +26,6 @@ PARAMS = {
     "training": "^mindspore/(ops/composite|nn/optim)/", "network": "^mindspore/ops/composite/",
     "waits": "^mindspore/common/tensor", "library": "^lib/",
 }  # fmt: skip
-
-
-def step(number, begin, end, in_window=False):
-    return {"step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": end,
-            "in_window": in_window}  # fmt: skip
 
 
 def tables(*looks):
@@ -89,9 +85,8 @@ def test_what_model_trains_in_pynative_is_the_network_and_no_call_of_its_own(ask
     content = tables((10, 60, 5), (90, 5, 3))
     content["stack"] = [{"stack_id": at, "parent_id": up, "frame": frame} for at, up, frame in frames]
     patterns = {"training": TRAINING_FRAMES, "network": NETWORK_FRAMES, "waits": WAIT_FRAMES, "library": LIBRARY}
-    found = ask(
-        "diagnose/loop_call", content, least=0.0, **patterns, give="name total_ns network_ns owned_ns training_ns"
-    )
+    give = "name total_ns network_ns owned_ns training_ns"
+    found = ask("diagnose/loop_call", content, least=0.0, **patterns, give=give)
     assert {name: values for name, *values in found}["train.py: Net.construct"] == [65, 65, 5, 0]
 
 

@@ -1,4 +1,5 @@
 import pytest
+from table_rows import KEY
 
 
 def tables_of(*ops, edges=None, fetches=1, capacity=10):
@@ -6,42 +7,32 @@ def tables_of(*ops, edges=None, fetches=1, capacity=10):
     if edges is None:
         edges = [(number, number - 1) for number in range(1, len(ops))]
     return {
-        "pipeline": [{"pipeline_id": 0, "pipeline_key": "a", "role": "train"}],
+        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
         "pipeline_op": [
-            {"pipeline_id": 0, "op_id": number, "op_type": kind, "workers": workers}
+            KEY
+            | {"op_id": number, "op_type": kind, "workers": workers}
             | {"capacity": None if depths is None else capacity, "inlined": depths is None}
             for number, (kind, workers, depths, _) in enumerate(ops)
         ],
-        "pipeline_edge": [{"pipeline_id": 0, "producer_id": up, "consumer_id": down} for up, down in edges],
+        "pipeline_edge": [KEY | {"producer_id": up, "consumer_id": down} for up, down in edges],
         "queue": [
-            {"pipeline_id": 0, "op_id": number, "t_ns": at, "depth": depth, "capacity": capacity}
+            KEY | {"op_id": number, "t_ns": at, "depth": depth, "capacity": capacity}
             for number, (_, _, depths, _) in enumerate(ops)
             for at, depth in enumerate(depths or [])
         ],
         "cpu": [
-            {
-                "t_ns": 0,
-                "scope": "pipeline_op",
-                "pipeline_id": 0,
-                "op_id": number,
-                "user_ratio": cores,
-                "sys_ratio": 0.0,
-            }
+            KEY | {"t_ns": 0, "scope": "pipeline_op", "op_id": number, "user_ratio": cores, "sys_ratio": 0.0}
             for number, (_, _, _, cores) in enumerate(ops)
             if cores is not None
         ],
-        "fetch": [
-            {"pipeline_id": 0, "fetch": at, "depth": 0, "capacity": 10, "side": "iterator"} for at in range(fetches)
-        ],
+        "fetch": [KEY | {"fetch": at, "depth": 0, "capacity": 10, "side": "iterator"} for at in range(fetches)],
     }
 
 
 def test_numbers_are_percentages_rounded_to_two_decimals(ask):
     tables = tables_of(("BatchOp", 2, [0, 0, 1], 0.5), ("GeneratorOp", 1, [10], 0.0))
-    columns = (
-        "queue_average_size queue_utilization_pct queue_empty_freq_pct avg_cpu_pct avg_cpu_pct_per_worker input_id"
-    )
-    assert ask("diagnose/mindspore", tables, give=columns)[0] == (0.33, 3.3, 66.67, 50.0, 25.0, 1)
+    give = "queue_average_size queue_utilization_pct queue_empty_freq_pct avg_cpu_pct avg_cpu_pct_per_worker input_id"
+    assert ask("diagnose/mindspore", tables, give=give)[0] == (0.33, 3.3, 66.67, 50.0, 25.0, 1)
 
 
 @pytest.mark.parametrize(

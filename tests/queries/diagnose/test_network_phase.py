@@ -1,10 +1,8 @@
-def step(number, start, end, window=True, **more):
-    return {"step": number, "kind_step": number, "kind": "train", "start_ns": start, "end_ns": end, "in_window": window, **more}  # fmt: skip
+from functools import partial
 
+from table_rows import op, step
 
-def op(op_id, step, start, dur):
-    return {"op_id": op_id, "step": step, "start_ns": start, "dur_ns": dur, "track": "0"}
-
+inside = partial(step, in_window=True)
 
 INFO = [
     {"op_id": 0, "phase": "forward"},
@@ -15,8 +13,12 @@ INFO = [
 
 def test_shares_of_the_steps_with_operators_add_up(ask):
     tables = {
-        "step": [step(0, 0, 100, bp_ns=60), step(1, 100, 200, bp_ns=160), step(2, 200, 290, window=False)],
-        "op": [op(0, 0, 10, 20), op(1, 0, 30, 30), op(2, 0, 50, 20), op(0, 1, 110, 40)],
+        "step": [
+            inside(0, 0, 100, bp_ns=60),
+            inside(1, 100, 200, bp_ns=160),
+            step(2, 200, 290),
+        ],
+        "op": [op(0, 20, 0, 10), op(1, 30, 0, 30), op(2, 20, 0, 50), op(0, 40, 1, 110)],
         "op_info": INFO,
         "fetch": [{"step": 0, "start_ns": 0, "wait_ns": 10}],
     }
@@ -40,39 +42,43 @@ def test_shares_of_the_steps_with_operators_add_up(ask):
 
 def test_steps_inside_and_outside_are_compared_without_their_wait_for_data(ask):
     steps = [
-        step(0, 0, 100, fetch_wait_ns=40),
-        step(1, 100, 150, window=False, fetch_wait_ns=10),
-        step(2, 150, 170, False),
+        inside(0, 0, 100, fetch_wait_ns=40),
+        step(1, 100, 150, fetch_wait_ns=10),
+        step(2, 150, 170),
     ]
-    rows = ask("diagnose/network_phase", {"step": steps, "op": [op(0, 0, 0, 5)]}, give="inside_work_ns outside_work_ns")
+    rows = ask("diagnose/network_phase", {"step": steps, "op": [op(0, 5)]}, give="inside_work_ns outside_work_ns")
     assert set(rows) == {(60.0, 30.0)}
 
 
 def test_nothing_outside_is_not_known(ask):
-    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 9)], "op": [op(0, 0, 0, 5)]}, give="outside_work_ns")
+    rows = ask(
+        "diagnose/network_phase",
+        {"step": [inside(0, 0, 9)], "op": [op(0, 5)]},
+        give="outside_work_ns",
+    )
     assert set(rows) == {(None,)}
 
 
 def test_a_rank_without_operators_has_no_rows(ask):
-    steps = [{**step(0, 0, 9), "rank": rank} for rank in (0, 1)]
-    rows = ask("diagnose/network_phase", {"step": steps, "op": [{**op(0, 0, 0, 5), "rank": 1}]}, give="rank")
+    steps = [inside(0, 0, 9, rank=rank) for rank in (0, 1)]
+    rows = ask("diagnose/network_phase", {"step": steps, "op": [op(0, 5, rank=1)]}, give="rank")
     assert set(rows) == {(1,)}
 
 
 def test_executions_on_a_device_are_counted(ask):
     ops = [
-        {**op(0, 0, 0, 50), "side": "host"},
-        {**op(0, 0, 10, 5), "side": "device"},
-        {**op(0, 0, 20, 7), "side": "device"},
+        op(0, 50, side="host"),
+        op(0, 5, 0, 10, side="device"),
+        op(0, 7, 0, 20, side="device"),
     ]
-    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 90)], "op": ops}, give="device_ops device_op_ns")
+    rows = ask("diagnose/network_phase", {"step": [inside(0, 0, 90)], "op": ops}, give="device_ops device_op_ns")
     assert set(rows) == {(2, 12)}
-    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 90)], "op": [op(0, 0, 0, 5)]}, give="device_ops")
+    rows = ask("diagnose/network_phase", {"step": [inside(0, 0, 90)], "op": [op(0, 5)]}, give="device_ops")
     assert set(rows) == {(None,)}
 
 
 def test_the_host_before_the_first_call_may_be_a_loader_where_no_batch_was_seen(ask):
-    steps = [step(0, 0, 100, called_ns=70), step(1, 100, 200)]
-    tables = {"step": steps, "op": [op(0, 0, 80, 10), op(0, 0, 20, 5), op(0, 1, 100, 40)], "op_info": INFO}
+    steps = [inside(0, 0, 100, called_ns=70), inside(1, 100, 200)]
+    tables = {"step": steps, "op": [op(0, 10, 0, 80), op(0, 5, 0, 20), op(0, 40, 1, 100)], "op_info": INFO}
     rows = dict(ask("diagnose/network_phase", tables, give="part total_ns"))
     assert (rows["other_loader"], rows["host_gap"], rows["forward"]) == (65, 80, 55)

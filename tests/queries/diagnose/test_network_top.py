@@ -1,19 +1,14 @@
-STEPS = [
-    {"step": n, "kind_step": n, "kind": kind, "start_ns": 100 * n, "end_ns": 100 * n + 100}
-    for n, kind in enumerate(("warmup", "train", "train", "train"))
-]
+from table_rows import op, steps
+
+STEPS = steps("warmup", "train", "train", "train")
 INFO = [{"op_id": 0, "name": "a/MatMul", "type": "MatMul", "phase": "forward", "in_shapes": "[2, 2]"}]
-
-
-def op(op_id, step, dur, **more):
-    return {"op_id": op_id, "step": step, "start_ns": 100 * (step or 0), "dur_ns": dur, "self_ns": dur, "track": "0", **more}  # fmt: skip
 
 
 def test_shares_are_of_the_steps_with_operators(ask):
     tables = {
         "step": STEPS,
         "op_info": INFO,
-        "op": [op(0, 1, 30), op(0, 1, 10), op(0, 2, 10), op(1, 1, 40), op(9, 0, 99)],
+        "op": [op(0, 30, 1), op(0, 10, 1), op(0, 10, 2), op(1, 40, 1), op(9, 99, 0)],
     }
     give = "position op_id name count seen_steps steps self_ns per_step_ns share"
     assert ask("diagnose/network_top", tables, top=5, give=give) == [
@@ -23,17 +18,17 @@ def test_shares_are_of_the_steps_with_operators(ask):
 
 
 def test_only_the_largest_are_given(ask):
-    tables = {"step": STEPS, "op": [op(0, 1, 1), op(1, 1, 2)]}
+    tables = {"step": STEPS, "op": [op(0, 1, 1), op(1, 2, 1)]}
     assert ask("diagnose/network_top", tables, top=1, give="op_id") == [(1,)]
 
 
 def test_own_time_counts_and_the_whole_where_it_is_not_known(ask):
-    tables = {"step": STEPS, "op": [op(0, 1, 40, self_ns=5), op(1, 1, 20, self_ns=None)]}
+    tables = {"step": STEPS, "op": [op(0, 40, 1, self_ns=5), op(1, 20, 1, self_ns=None)]}
     assert ask("diagnose/network_top", tables, top=5, give="op_id self_ns") == [(1, 20), (0, 5)]
 
 
 def test_an_operator_between_steps_does_not_count(ask):
-    assert ask("diagnose/network_top", {"step": STEPS, "op": [op(0, None, 7), op(1, 1, 2)]}, top=5, give="op_id") == [
+    assert ask("diagnose/network_top", {"step": STEPS, "op": [op(0, 7, None), op(1, 2, 1)]}, top=5, give="op_id") == [
         (1,)
     ]
 

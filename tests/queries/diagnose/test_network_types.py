@@ -1,9 +1,8 @@
 """Operator types by their share of the steps in which operators were recorded."""
 
-STEPS = [
-    {"step": n, "kind_step": n, "kind": kind, "start_ns": 100 * n, "end_ns": 100 * n + 100}
-    for n, kind in enumerate(("warmup", "train", "train", "train"))
-]
+from table_rows import op, steps
+
+STEPS = steps("warmup", "train", "train", "train")
 INFO = [
     {"op_id": 0, "name": "a/Mul-op0", "type": "Mul", "phase": "forward"},
     {"op_id": 1, "name": "a/Mul-op1", "type": "Mul", "phase": "forward"},
@@ -11,13 +10,9 @@ INFO = [
 ]
 
 
-def op(op_id, step, dur, **more):
-    return {"op_id": op_id, "step": step, "start_ns": 100 * (step or 0), "dur_ns": dur, "self_ns": dur, "track": "0", **more}  # fmt: skip
-
-
 def test_many_small_operators_of_a_type_come_before_a_single_large_one(ask):
     tables = {"step": STEPS, "op_info": INFO,
-              "op": [op(0, 1, 20), op(1, 1, 25), op(0, 2, 15), op(2, 1, 40), op(2, 0, 99)]}  # fmt: skip
+              "op": [op(0, 20, 1), op(1, 25, 1), op(0, 15, 2), op(2, 40, 1), op(2, 99, 0)]}  # fmt: skip
     give = "position type phase operators count steps self_ns share"
     assert ask("diagnose/network_types", tables, top=5, give=give) == [
         (1, "Mul", "forward", 2, 3, 2, 60, 0.3),
@@ -26,22 +21,22 @@ def test_many_small_operators_of_a_type_come_before_a_single_large_one(ask):
 
 
 def test_only_the_largest_are_given_and_own_time_counts(ask):
-    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 1, 50, self_ns=5), op(2, 1, 20, self_ns=None)]}
+    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 50, 1, self_ns=5), op(2, 20, 1, self_ns=None)]}
     assert ask("diagnose/network_types", tables, top=1, give="type self_ns") == [("MatMul", 20)]
 
 
 def test_executions_are_counted_beyond_the_largest_types(ask):
-    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 1, 20), op(0, 2, 15), op(2, 1, 40), op(7, 1, 1)]}
+    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 20, 1), op(0, 15, 2), op(2, 40, 1), op(7, 1, 1)]}
     assert ask("diagnose/network_types", tables, top=1, give="type count all_count") == [("MatMul", 1, 4)]
 
 
 def test_operators_without_a_type_are_left_out(ask):
-    assert ask("diagnose/network_types", {"step": STEPS, "op": [op(7, 1, 5)]}, top=5, give="type") == []
+    assert ask("diagnose/network_types", {"step": STEPS, "op": [op(7, 5, 1)]}, top=5, give="type") == []
 
 
 def test_ranges_of_the_user_and_python_functions_are_no_operators(ask):
     info = [*INFO, {"op_id": 3, "name": "## backward ##", "type": "## backward ##", "category": "user_annotation"}]
-    tables = {"step": STEPS, "op_info": info, "op": [op(0, 1, 50), op(3, 1, 90)]}
+    tables = {"step": STEPS, "op_info": info, "op": [op(0, 50, 1), op(3, 90, 1)]}
     assert ask("diagnose/network_types", tables, top=5, give="type") == [("Mul",)]
     assert ask("diagnose/network_top", tables, top=5, give="op_id") == [(0,)]
 
@@ -50,11 +45,11 @@ def test_on_a_device_an_operator_has_the_time_of_what_it_launched(ask):
     """The host was held up in the copy, which the device did in no time; nobody is known to have launched the last one."""
     info = [*INFO, {"op_id": 3, "name": "kernel", "type": "kernel", "phase": "forward"}]
     ops = [
-        op(0, 1, 90, side="host", device_self_ns=2),
-        op(2, 1, 5, side="host", device_self_ns=40),
-        op(1, 1, 30, side="host"),
-        op(3, 1, 40, side="device", parent_id=7),
-        op(3, 1, 10, side="device"),
+        op(0, 90, 1, side="host", device_self_ns=2),
+        op(2, 5, 1, side="host", device_self_ns=40),
+        op(1, 30, 1, side="host"),
+        op(3, 40, 1, side="device", parent_id=7),
+        op(3, 10, 1, side="device"),
     ]
     tables = {"step": STEPS, "op_info": info, "op": ops}
     give = "type self_ns count"

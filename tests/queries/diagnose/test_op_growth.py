@@ -1,19 +1,13 @@
 import pytest
+from table_rows import op, step, steps
 
 
 def run(times, shapes="[2]", phase="forward"):
     """One operator with these times in these steps; steps not named have no operators."""
-    last = max(times)
-    steps = [
-        {"step": n, "kind_step": n, "kind": "train", "start_ns": 1000 * n, "end_ns": 1000 * n + 1000}
-        for n in range(last + 1)
-    ]
-    ops = [
-        {"op_id": 0, "step": n, "start_ns": 1000 * n, "dur_ns": time, "self_ns": time, "track": "0"}
-        for n, time in times.items()
-    ]
+    made = steps(*["train"] * (max(times) + 1), length=1000)
+    ops = [op(0, time, n, 1000 * n) for n, time in times.items()]
     info = [{"op_id": 0, "name": "Add", "type": "Add", "phase": phase, "in_shapes": shapes}]
-    return {"step": steps, "op": ops, "op_info": info}
+    return {"step": made, "op": ops, "op_info": info}
 
 
 def test_a_straight_line_is_found(ask):
@@ -40,7 +34,7 @@ def test_a_single_step_has_no_slope(ask):
 
 def test_a_step_without_the_operator_counts_as_none(ask):
     tables = run({0: 10, 2: 10})
-    tables["op"].append({"op_id": 1, "step": 2, "start_ns": 2000, "dur_ns": 6, "self_ns": 6, "track": "0"})
+    tables["op"].append(op(1, 6, 2, 2000))
     tables["op_info"].append({"op_id": 1, "name": "Late", "type": "Late", "phase": "forward"})
     rows = ask("diagnose/op_growth", tables, top=3, give="name mean_ns first_ns last_ns slope_ns")
     assert rows[1] == ("Late", 3.0, 0.0, 6.0, pytest.approx(3))
@@ -48,8 +42,8 @@ def test_a_step_without_the_operator_counts_as_none(ask):
 
 def test_one_name_with_several_shapes_is_one_operator(ask):
     tables = run({0: 10})
-    tables["step"].append({"step": 1, "kind_step": 1, "kind": "train", "start_ns": 1000, "end_ns": 2000})
-    tables["op"].append({"op_id": 1, "step": 1, "start_ns": 1000, "dur_ns": 20, "self_ns": 20, "track": "0"})
+    tables["step"].append(step(1, 1000, 2000))
+    tables["op"].append(op(1, 20, 1, 1000))
     tables["op_info"].append({"op_id": 1, "name": "Add", "type": "Add", "phase": "forward", "in_shapes": "[4]"})
     assert ask("diagnose/op_growth", tables, top=3, give="name shapes slope_ns") == [("Add", 2, pytest.approx(10))]
 

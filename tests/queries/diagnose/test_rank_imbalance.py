@@ -1,4 +1,5 @@
 import pytest
+from table_rows import op, step
 
 
 def tables(times, length=100):
@@ -9,12 +10,11 @@ def tables(times, length=100):
         found["op_info"] += [{**here, "op_id": 0, "phase": "forward"}, {**here, "op_id": 1, "phase": "communication"}]
         for number, forward in enumerate(forwards):
             begin = number * length
-            found["step"].append({**here, "step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": begin + length})  # fmt: skip
+            found["step"].append(step(number, begin, begin + length, rank=rank))
             if forward is None:
                 continue
-            op = {**here, "step": number, "track": "0"}
-            found["op"].append({**op, "op_id": 0, "start_ns": begin, "dur_ns": forward})
-            found["op"].append({**op, "op_id": 1, "start_ns": begin + forward, "dur_ns": length - forward})
+            found["op"].append(op(0, forward, number, begin, rank=rank))
+            found["op"].append(op(1, length - forward, number, begin + forward, rank=rank))
     return found
 
 

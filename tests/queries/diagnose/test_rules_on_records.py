@@ -1,53 +1,35 @@
 """From records to the rule that names a stage. Batches come every 100 ms; times are the work of a batch in ms."""
 
 import pytest
+from table_rows import MS, depths, fed, times
 from typed_rows import of_dicts
 
 from pipeprof.verdict import decision
 
 decide = of_dicts(decision.decide)
 
-MS = 1_000_000
-KEY = {"pipeline_id": 0}
 CHAIN = ("BatchOp", "MapOp", "GeneratorOp")
 GIVE = "op_id rule kind verdict"
 
 
-def run(ops=CHAIN, *, wait=60, works=None, fills=None, batches=60, edges=None, cpu=(), capacity=4, **facts):
+def run(ops=CHAIN, *, wait=60, works=None, fills=None, batches=60, edges=None, cpu=(), **facts):
     """A chain of operators, the sink first, and a loop that waits `wait` of every 100 ms.
 
     `works`: {op: ms of work for a batch, or (ms, ms of it computing)}; `fills`: {op: depth of 4, or None};
     `facts`: {opN: columns of its pipeline_op}; `cpu`: rows of the cpu table.
     """
     ends = range(100, 100 * batches + 1, 100)
-    edges = [(number + 1, number) for number in range(len(ops) - 1)] if edges is None else edges
     service = []
     for op, work in (works or {}).items():
         whole, busy = work if isinstance(work, tuple) else (work, None)
-        service += [
-            KEY | {"op_id": op, "t_ns": end * MS, "source": "hook", "avg_ns": whole * MS, "rows": 1, "batches": 1}
-            | {"cpu_ns": None if busy is None else busy * MS}
-            for end in ends
-        ]  # fmt: skip
-    return {
-        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [
-            KEY | {"op_id": number, "op_type": kind, "workers": 1, "capacity": capacity} | facts.get(f"op{number}", {})
-            for number, kind in enumerate(ops)
-        ],
-        "pipeline_edge": [KEY | {"producer_id": up, "consumer_id": down} for up, down in edges],
-        "fetch": [
-            KEY | {"fetch": n, "start_ns": (end - wait) * MS, "wait_ns": wait * MS, "side": "iterator"}
-            for n, end in enumerate(ends)
-        ],
-        "queue": [
-            KEY | {"op_id": op, "t_ns": end * MS, "depth": depth, "capacity": 4}
-            for op, depth in (fills or {}).items()
-            for end in ends
-        ],
+        service += times(op, "hook", whole, ends, cpu_ns=None if busy is None else busy * MS)
+    more = {
+        "queue": [row for op, depth in (fills or {}).items() for row in depths(op, depth, ends)],
         "op_service": service,
         "cpu": [{"t_ns": end * MS, **row} for row in cpu for end in ends],
     }
+    chain = ((kind, facts.get(f"op{number}", {})) for number, kind in enumerate(ops))
+    return fed(*chain, edges=edges, wait=wait, ends=ends, **more)
 
 
 def stages(ask, tables, cores=8.0):

@@ -1,6 +1,7 @@
 """Data sink mode: 8 batches on each side, one every 10 ns; the first two (a quarter of the time) do not count."""
 
 import pytest
+from table_rows import KEY
 
 from pipeprof.verdict.decision import with_stages
 
@@ -8,23 +9,13 @@ GIVE = "batches host_empty_share host_wait_share device_empty_share device_wait_
 
 
 def side(name, depths, wait=2, push=None):
-    return [
-        {
-            "pipeline_id": 0,
-            "fetch": n,
-            "start_ns": 10 * n,
-            "wait_ns": wait,
-            "push_ns": push,
-            "depth": depth,
-            "side": name,
-        }
-        for n, depth in enumerate(depths)
-    ]
+    same = KEY | {"wait_ns": wait, "push_ns": push, "side": name}
+    return [same | {"fetch": n, "start_ns": 10 * n, "depth": depth} for n, depth in enumerate(depths)]
 
 
 def tables(*sides, role="train"):
     return {
-        "pipeline": [{"pipeline_id": 0, "pipeline_key": "a", "role": role}],
+        "pipeline": [KEY | {"pipeline_key": "a", "role": role}],
         "fetch": [row for rows in sides for row in rows],
     }
 

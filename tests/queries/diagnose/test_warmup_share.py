@@ -1,6 +1,4 @@
-def step(number, kind, start, end, kind_step=None):
-    kind_step = number if kind_step is None else kind_step
-    return {"step": number, "kind_step": kind_step, "kind": kind, "start_ns": start, "end_ns": end}
+from table_rows import step
 
 
 def compiled(start, dur):
@@ -10,10 +8,10 @@ def compiled(start, dur):
 def test_warmup_against_the_other_steps(ask):
     tables = {
         "step": [
-            step(0, "warmup", 0, 60),
-            step(1, "train", 60, 70),
-            step(2, "warmup", 70, 90),
-            step(3, "train", 90, 100),
+            step(0, 0, 60, "warmup"),
+            step(1, 60, 70),
+            step(2, 70, 90, "warmup"),
+            step(3, 90, 100),
         ],
         "span": [compiled(5, 50), compiled(75, 10), {"category": "window", "start_ns": 0, "dur_ns": 9}],
     }
@@ -22,10 +20,10 @@ def test_warmup_against_the_other_steps(ask):
 
 
 def test_evaluation_does_not_count(ask):
-    tables = {"step": [step(0, "warmup", 0, 10), step(1, "eval", 10, 90, 0)], "span": [compiled(20, 30)]}
+    tables = {"step": [step(0, 0, 10, "warmup"), step(1, 10, 90, "eval", kind_step=0)], "span": [compiled(20, 30)]}
     assert ask("diagnose/warmup_share", tables, give="warmup_ns train_ns share compiles") == [(10, 0, 1.0, 0)]
 
 
 def test_a_compilation_counts_no_longer_than_its_step(ask):
-    tables = {"step": [step(0, "warmup", 0, 10)], "span": [compiled(5, 30)]}
+    tables = {"step": [step(0, 0, 10, "warmup")], "span": [compiled(5, 30)]}
     assert ask("diagnose/warmup_share", tables, give="compiles compile_ns train_mean_ns") == [(1, 5, None)]

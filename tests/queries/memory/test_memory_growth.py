@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import table_rows
 from scipy import stats
 from typed_rows import of_dicts
 
@@ -16,16 +17,7 @@ GIVE = "device name pid steps samples blocks span_steps first_bytes last_bytes r
 
 
 def steps(count, warmup=0):
-    return [
-        {
-            "step": n,
-            "kind_step": n,
-            "kind": "warmup" if n < warmup else "train",
-            "start_ns": n * STEP_NS,
-            "end_ns": (n + 1) * STEP_NS,
-        }
-        for n in range(count)
-    ]
+    return table_rows.steps(*["warmup"] * warmup, *["train"] * (count - warmup), length=STEP_NS)
 
 
 def pool(levels, pid=None):
@@ -41,23 +33,16 @@ def pool(levels, pid=None):
 def growth(ask):
     def rows(levels, warmup=0, **params):
         taken = {"skip_steps": 0, "blocks": 24, "z": Z, **params}
-        return ask(
-            "memory/growth",
-            {
-                "step": steps(len(levels[0]), warmup),
-                "memory": [row for n, level in enumerate(levels) for row in pool(level, n + 1)],
-            },
-            **taken,
-        )
+        memory = [row for n, level in enumerate(levels) for row in pool(level, n + 1)]
+        return ask("memory/growth", {"step": steps(len(levels[0]), warmup), "memory": memory}, **taken)
 
     return rows
 
 
 def test_floor_of_each_block_and_the_slope_between_them(ask):
     memory = pool([900, 100, 110, 120, 130, 140, 150])
-    (found,) = ask(
-        "memory/growth", {"step": steps(7, warmup=1), "memory": memory}, skip_steps=0, blocks=3, z=1.0, give=GIVE
-    )
+    tables = {"step": steps(7, warmup=1), "memory": memory}
+    (found,) = ask("memory/growth", tables, skip_steps=0, blocks=3, z=1.0, give=GIVE)
     assert found == ("CPU", "pool", 0, 6, 12, 3, 4.0, 100, 140, 2, 20, -20, 10.0)
 
 

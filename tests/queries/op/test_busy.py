@@ -1,9 +1,6 @@
-STEPS = [
-    {"step": 0, "kind": "warmup", "kind_step": 0, "start_ns": 0, "end_ns": 100},
-    {"step": 1, "kind": "train", "kind_step": 1, "start_ns": 100, "end_ns": 200},
-    {"step": 2, "kind": "train", "kind_step": 2, "start_ns": 200, "end_ns": 300},
-    {"step": 3, "kind": "train", "kind_step": 3, "start_ns": 300, "end_ns": 400},
-]
+from table_rows import steps
+
+STEPS = steps("warmup", "train", "train", "train")
 GIVE = "device steps all_ns busy_ns busy_share least_share least_step most_share"
 
 
@@ -32,8 +29,9 @@ def test_without_steps_it_is_the_time_from_the_first_operator_to_the_last(ask):
 def test_launches_and_python_functions_are_no_work_of_the_device(ask):
     ops = [op(0, 90, side="host"), op(10, 40, op_id=2, side="device"), op(0, 100, op_id=3, side="device")]
     info = [{"op_id": 2, "device": "GPU"}, {"op_id": 3, "device": "GPU", "category": "user_annotation"}]
-    steps = [{"step": 0, "kind": "train", "kind_step": 0, "start_ns": 0, "end_ns": 100}]
-    assert ask("op/busy", {"step": steps, "op": ops, "op_info": info}, give="device busy_share") == [("GPU", 0.4)]
+    assert ask("op/busy", {"step": steps("train"), "op": ops, "op_info": info}, give="device busy_share") == [
+        ("GPU", 0.4)
+    ]
 
 
 def test_devices_are_apart(ask):

@@ -1,16 +1,6 @@
-def op(op_id, start, self_ns, step=0, **more):
-    return {
-        "op_id": op_id,
-        "step": step,
-        "start_ns": start,
-        "dur_ns": self_ns,
-        "self_ns": self_ns,
-        "track": "0",
-        **more,
-    }
+from table_rows import op, steps
 
-
-STEPS = [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 100}]
+STEPS = steps("train")
 
 
 def test_each_operator_for_itself_with_its_facts(ask):
@@ -25,7 +15,7 @@ def test_each_operator_for_itself_with_its_facts(ask):
     tables = {
         "step": STEPS,
         "op_info": [{"op_id": 1, "name": "Default/net/MatMul-op1", "type": "MatMul", "phase": "forward", **facts}],
-        "op": [op(1, 0, 30), op(1, 30, 10)],
+        "op": [op(1, 30), op(1, 10, start=30)],
     }
     row = ask("op/by_instance", tables, top=5)[0]
     assert row.items() >= facts.items()
@@ -34,7 +24,7 @@ def test_each_operator_for_itself_with_its_facts(ask):
 
 
 def test_shares_are_of_all_operators_also_of_those_left_out(ask):
-    tables = {"step": STEPS, "op": [op(1, 0, 10), op(2, 10, 30), op(3, 40, 60)]}
+    tables = {"step": STEPS, "op": [op(1, 10), op(2, 30, start=10), op(3, 60, start=40)]}
     rows = ask("op/by_instance", tables, top=2, give="position op_id share cumulative_ns cumulative_share")
     assert rows == [(1, 3, 0.6, 60, 0.6), (2, 2, 0.3, 90, 0.9)]
 
@@ -42,12 +32,17 @@ def test_shares_are_of_all_operators_also_of_those_left_out(ask):
 def test_top_is_for_each_rank_and_equals_go_by_id(ask):
     tables = {
         "step": [*STEPS, {**STEPS[0], "rank": 1}],
-        "op": [op(2, 0, 5), op(1, 5, 5), op(9, 0, 5, rank=1)],
+        "op": [op(2, 5), op(1, 5, start=5), op(9, 5, rank=1)],
     }
     assert ask("op/by_instance", tables, top=1, give="rank op_id") == [(0, 1), (1, 9)]
 
 
 def test_occupancy_is_the_mean_by_time_of_the_executions_that_have_it(ask):
-    kernels = [op(1, 0, 30, occupancy_ratio=1.0), op(1, 30, 10, occupancy_ratio=0.2), op(1, 40, 60), op(2, 99, 1)]
+    kernels = [
+        op(1, 30, occupancy_ratio=1.0),
+        op(1, 10, start=30, occupancy_ratio=0.2),
+        op(1, 60, start=40),
+        op(2, 1, start=99),
+    ]
     rows = ask("op/by_instance", {"step": STEPS, "op": kernels}, top=5, give="op_id occupancy_ratio")
     assert rows == [(1, 0.8), (2, None)]

@@ -1,12 +1,21 @@
-def op(op_id, dur, self_ns, **more):
-    return {"op_id": op_id, "start_ns": 0, "dur_ns": dur, "self_ns": self_ns, "track": "0", **more}
+import pytest
+from table_rows import op
+
+
+@pytest.fixture
+def averages(ask):
+    def rows_of(give, tables, group_by="name", stack_depth=0, python_functions=True):
+        how = {"group_by": group_by, "stack_depth": stack_depth, "python_functions": python_functions}
+        return ask("op/key_averages", tables, give=give, **how)
+
+    return rows_of
 
 
 def info(op_id, name, category="cpu_op", **more):
     return {"op_id": op_id, "name": name, "type": name, "category": category, "phase": "forward", **more}
 
 
-def test_times_and_memory_are_summed_by_name(ask):
+def test_times_and_memory_are_summed_by_name(averages):
     tables = {
         "op_info": [
             info(1, "aten::mm", in_shapes="[[1]]"),
@@ -14,31 +23,24 @@ def test_times_and_memory_are_summed_by_name(ask):
             info(3, "aten::add"),
         ],
         "op": [
-            op(1, 30, 20, memory_bytes=8, self_memory_bytes=4),
-            op(2, 10, 10, memory_bytes=-2, self_memory_bytes=-2),
-            op(3, 5, 5),
+            op(1, 30, self_ns=20, memory_bytes=8, self_memory_bytes=4),
+            op(2, 10, memory_bytes=-2, self_memory_bytes=-2),
+            op(3, 5),
         ],
     }
     give = "key count self_ns total_ns self_memory_bytes memory_bytes device_self_ns in_shapes stack"
-    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True) == [
+    assert averages(give, tables) == [
         ("aten::add", 1, 5, 5, None, None, None, None, None),
         ("aten::mm", 2, 30, 40, 2, 6, None, None, None),
     ]
 
 
-def test_shapes_split_a_name(ask):
+def test_shapes_split_a_name(averages):
     tables = {
         "op_info": [info(1, "mm", in_shapes="[[1]]"), info(2, "mm", in_shapes="[[2]]"), info(3, "mm")],
-        "op": [op(1, 30, 20), op(2, 10, 10), op(3, 5, 5), op(1, 1, 1)],
+        "op": [op(1, 30, self_ns=20), op(2, 10), op(3, 5), op(1, 1)],
     }
-    assert ask(
-        "op/key_averages",
-        tables,
-        give="key in_shapes count total_ns",
-        group_by="shape",
-        stack_depth=0,
-        python_functions=True,
-    ) == [
+    assert averages("key in_shapes count total_ns", tables, "shape") == [
         ("mm", "[[1]]", 2, 31),
         ("mm", "[[2]]", 1, 10),
         ("mm", "[]", 1, 5),
@@ -54,22 +56,15 @@ STACKS = [
 ]
 
 
-def test_the_innermost_frames_split_a_name(ask):
+def test_the_innermost_frames_split_a_name(averages):
     tables = {
         "op_info": [info(1, "mm", stack_id=2), info(2, "mm", stack_id=4), info(3, "mm"), info(4, "mm", stack_id=0)],
-        "op": [op(1, 1, 1), op(2, 2, 2), op(3, 4, 4), op(4, 8, 8)],
+        "op": [op(1, 1), op(2, 2), op(3, 4), op(4, 8)],
         "stack": STACKS,
     }
 
     def by_stack(depth):
-        return ask(
-            "op/key_averages",
-            tables,
-            give="stack count total_ns",
-            group_by="stack",
-            stack_depth=depth,
-            python_functions=True,
-        )
+        return averages("stack count total_ns", tables, "stack", depth)
 
     assert by_stack(1) == [("", 1, 4), ("conv", 2, 3), ("main", 1, 8)]
     assert by_stack(2) == [("", 1, 4), ("conv\neval", 1, 2), ("conv\ntrain", 1, 1), ("main", 1, 8)]
@@ -77,82 +72,68 @@ def test_the_innermost_frames_split_a_name(ask):
     assert by_stack(0) == [("", 4, 15)]
 
 
-def test_operations_are_those_of_the_executions_of_which_they_are_known(ask):
+def test_operations_are_those_of_the_executions_of_which_they_are_known(averages):
     tables = {
         "op_info": [info(1, "mm", flops=100), info(2, "mm", flops=10), info(3, "relu"), info(4, "mm")],
-        "op": [op(1, 1, 1), op(1, 1, 1), op(2, 1, 1), op(3, 1, 1), op(4, 1, 1)],
+        "op": [op(1, 1), op(1, 1), op(2, 1), op(3, 1), op(4, 1)],
     }
     give = "key computation computation_count count"
-    found = ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True)
-    assert found == [("mm", 210.0, 3, 4), ("relu", None, 0, 1)]
+    assert averages(give, tables) == [("mm", 210.0, 3, 4), ("relu", None, 0, 1)]
 
 
-def test_device_rows_have_device_time_alone(ask):
+def test_device_rows_have_device_time_alone(averages):
     tables = {
         "op_info": [info(1, "aten::mm"), info(2, "gemm", "kernel", device="GPU")],
         "op": [
-            op(1, 30, 30, side="host", device_self_ns=7, device_total_ns=7),
-            op(2, 7, 7, side="device", device_self_ns=7, device_total_ns=7),
+            op(1, 30, side="host", device_self_ns=7, device_total_ns=7),
+            op(2, 7, side="device", device_self_ns=7, device_total_ns=7),
         ],
     }
     give = "key category on_device self_ns total_ns device_self_ns device_total_ns"
-    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True) == [
+    assert averages(give, tables) == [
         ("aten::mm", "cpu_op", False, 30, 30, 7, 7),
         ("gemm", "kernel", True, 0, 0, 7, 7),
     ]
 
 
-def test_type_scope_and_phase_are_keys(ask):
+def test_type_scope_and_phase_are_keys(averages):
     tables = {
         "op_info": [
             info(1, "a/mm-1", type="mm", scope="a", phase="forward"),
             info(2, "b/mm-2", type="mm", scope="b", phase="backward"),
             info(3, "x", type=None, scope=None, phase=None),
         ],
-        "op": [op(1, 1, 1), op(2, 2, 2), op(3, 4, 4), op(7, 8, 8)],
+        "op": [op(1, 1), op(2, 2), op(3, 4), op(7, 8)],
     }
 
     def keys(group):
-        return ask(
-            "op/key_averages",
-            tables,
-            give="key category count total_ns",
-            group_by=group,
-            stack_depth=0,
-            python_functions=True,
-        )
+        return averages("key category count total_ns", tables, group)
 
     assert keys("type") == [("", None, 2, 12), ("mm", None, 2, 3)]
     assert keys("scope") == [("", None, 2, 12), ("a", None, 1, 1), ("b", None, 1, 2)]
     assert keys("phase") == [("", None, 2, 12), ("backward", None, 1, 2), ("forward", None, 1, 1)]
 
 
-def test_ranks_and_repetitions_stay_apart(ask):
+def test_ranks_and_repetitions_stay_apart(averages):
     tables = {
         "op_info": [info(1, "mm"), {**info(1, "add"), "rank": 1}],
-        "op": [op(1, 1, 1), {**op(1, 2, 2), "rank": 1}],
+        "op": [op(1, 1), {**op(1, 2), "rank": 1}],
     }
-    assert ask(
-        "op/key_averages", tables, give="rank key total_ns", group_by="name", stack_depth=0, python_functions=True
-    ) == [
-        (0, "mm", 1),
-        (1, "add", 2),
-    ]
+    assert averages("rank key total_ns", tables) == [(0, "mm", 1), (1, "add", 2)]
 
 
-def test_python_functions_are_left_out_and_no_own_time_changes(ask):
+def test_python_functions_are_left_out_and_no_own_time_changes(averages):
     tables = {
         "op_info": [
             info(1, "forward", "user_annotation"),
             info(2, "a.py(1): f", "python_function"),
             info(3, "mm", None),
         ],
-        "op": [op(1, 10, 2), op(2, 8, 3), op(3, 5, 5)],
+        "op": [op(1, 10, self_ns=2), op(2, 8, self_ns=3), op(3, 5)],
     }
 
     def rows(group, python_functions):
-        asked = {"group_by": group, "stack_depth": 0, "python_functions": python_functions}
-        return ask("op/key_averages", tables, give="key self_ns total_ns", **asked)
+        return averages("key self_ns total_ns", tables, group, python_functions=python_functions)
 
     assert rows("name", python_functions=True) == [("a.py(1): f", 3, 8), ("forward", 2, 10), ("mm", 5, 5)]
     assert rows("name", python_functions=False) == [("forward", 2, 10), ("mm", 5, 5)]

@@ -1,16 +1,11 @@
+from table_rows import KEY
+
 GIVE = "side part first_batch last_batch t_ns batches mean_depth low_depth capacity"
 
 
 def fetch(number, side, depth, **more):
-    return {
-        "pipeline_id": 0,
-        "fetch": number,
-        "side": side,
-        "depth": depth,
-        "start_ns": number * 10,
-        "capacity": 4,
-        **more,
-    }
+    row = {"fetch": number, "side": side, "depth": depth, "start_ns": number * 10, "capacity": 4}
+    return KEY | row | more
 
 
 def test_both_queues_in_equal_parts_of_their_batches(ask):

@@ -1,22 +1,7 @@
 """Differences within a step against the median of the other ranks."""
 
 import pytest
-
-
-def tables(times, length=1000):
-    """{rank: own time in each step}; the rest of a step is an all-reduce behind BP. None: the rank has no such step."""
-    found = {"step": [], "collective": []}
-    for rank, owns in times.items():
-        for number, own in enumerate(owns):
-            if own is None:
-                continue
-            begin = number * length
-            found["step"].append(
-                {"rank": rank, "step": number, "kind_step": number, "kind": "train", "start_ns": begin, "fp_ns": begin,
-                 "bp_ns": begin + own, "end_ns": begin + length}
-            )  # fmt: skip
-            found["collective"].append({"rank": rank, "step": number, "start_ns": begin + own, "dur_ns": length - own})
-    return found
+from table_rows import own_times
 
 
 def of(rows, phase, *columns):
@@ -33,18 +18,20 @@ def of(rows, phase, *columns):
     ],
 )
 def test_a_rank_is_compared_with_the_median_of_the_others(ask, owns, expected):
-    rows = ask("rank/phase_diff", tables({rank: [own] for rank, own in enumerate(owns)}))
+    rows = ask("rank/phase_diff", own_times({rank: [own] for rank, own in enumerate(owns)}))
     assert of(rows, "own", "diff_ns") == {rank: (diff,) for rank, diff in expected.items()}
 
 
 def test_what_all_ranks_have_in_common_cancels(ask):
-    rows = ask("rank/phase_diff", tables({0: [10, 300, 600], 1: [12, 302, 602]}))
+    rows = ask("rank/phase_diff", own_times({0: [10, 300, 600], 1: [12, 302, 602]}))
     assert of(rows, "own", "diff_ns", "diff_low_ns", "diff_high_ns", "diff_sd_ns")[1] == (2.0, 2.0, 2.0, 0.0)
 
 
 def test_the_phases_of_a_step_trace_and_their_share(ask):
     rows = ask(
-        "rank/phase_diff", tables({0: [400], 1: [500]}), give="rank phase source ranks steps step_ns median_ns diff_ns"
+        "rank/phase_diff",
+        own_times({0: [400], 1: [500]}),
+        give="rank phase source ranks steps step_ns median_ns diff_ns",
     )
     found = {row[1]: row[2:] for row in rows if row[0] == 1}
     assert found["until_bp"] == ("trace", 2, 1, 1000.0, 500.0, 100.0)
@@ -53,7 +40,7 @@ def test_the_phases_of_a_step_trace_and_their_share(ask):
 
 
 def test_halves_of_the_steps_and_steps_that_are_held_up(ask):
-    rows = ask("rank/phase_diff", tables({0: [100] * 5, 1: [100, 100, 100, 250, 350]}))
+    rows = ask("rank/phase_diff", own_times({0: [100] * 5, 1: [100, 100, 100, 250, 350]}))
     assert of(rows, "own", "early_ns", "late_ns", "held_up", "held_up_ns") == {
         0: (0.0, -200.0, 0, None),
         1: (0.0, 200.0, 2, 400.0),
@@ -65,27 +52,27 @@ def test_halves_of_the_steps_and_steps_that_are_held_up(ask):
     [([100, 300, 100, 300], 3, 0), ([100, 100, 300, 300], 3, 2), ([100, 200, 300], 0, 0), ([5, 5, 5], 0, 0)],
 )
 def test_whether_steps_resemble_the_step_before(ask, owns, pairs, same):
-    rows = ask("rank/phase_diff", tables({0: [100] * len(owns), 1: owns}))
+    rows = ask("rank/phase_diff", own_times({0: [100] * len(owns), 1: owns}))
     assert of(rows, "own", "pairs", "same_side")[1] == (pairs, same)
 
 
 def test_runs_of_steps_that_are_held_up(ask):
-    rows = ask("rank/phase_diff", tables({0: [100] * 6, 1: [500, 500, 100, 500, 150, 500]}))
+    rows = ask("rank/phase_diff", own_times({0: [100] * 6, 1: [500, 500, 100, 500, 150, 500]}))
     assert of(rows, "own", "held_up", "episodes")[1] == (4, 3)
 
 
 def test_steps_that_fewer_than_half_of_the_ranks_have_do_not_count(ask):
     times = {0: [10, 10], 1: [20, 20], 2: [30, None], 3: [40, None], 4: [50, None]}
-    rows = ask("rank/phase_diff", tables(times))
+    rows = ask("rank/phase_diff", own_times(times))
     assert set(of(rows, "own", "steps").values()) == {(1,)}
 
 
 def test_other_stages_are_not_compared(ask):
-    made = tables({0: [10], 1: [20], 2: [500], 3: [540]})
+    made = own_times({0: [10], 1: [20], 2: [500], 3: [540]})
     made["step_split"] = [{"rank": 0, "stage_index": 0}, {"rank": 2, "stage_index": 1}]
     rows = ask("rank/phase_diff", made)
     assert of(rows, "own", "peers", "diff_ns") == {0: (0, -10.0), 1: (0, 10.0), 2: (1, -40.0), 3: (1, 40.0)}
 
 
 def test_one_rank_alone_has_no_rows(ask):
-    assert ask("rank/phase_diff", tables({0: [10, 20]})) == []
+    assert ask("rank/phase_diff", own_times({0: [10, 20]})) == []

@@ -1,22 +1,10 @@
-def tables(times):
-    """{rank: own time in each step of 1000 ns}."""
-    found = {"step": [], "collective": []}
-    for rank, owns in times.items():
-        for number, own in enumerate(owns):
-            here = {"rank": rank, "step": number}
-            begin = 1000 * number
-            found["step"].append(
-                {**here, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": begin + 1000}
-            )
-            found["collective"].append({**here, "start_ns": begin + own, "dur_ns": 1000 - own})
-    return found
-
+from table_rows import own_times
 
 GIVE = "phase point first_position last_position ranks median_ns min_ns max_ns slowest_rank"
 
 
 def test_the_middle_and_the_extremes_of_the_ranks(ask):
-    rows = ask("rank/curve", tables({0: [10, 20], 1: [30, 20], 2: [20, 80]}), give=GIVE, points=9)
+    rows = ask("rank/curve", own_times({0: [10, 20], 1: [30, 20], 2: [20, 80]}), give=GIVE, points=9)
     assert [row for row in rows if row[0] == "own"] == [
         ("own", 0, 0, 0, 3, 20.0, 10.0, 30.0, 1),
         ("own", 1, 1, 1, 3, 20.0, 20.0, 80.0, 2),
@@ -24,7 +12,7 @@ def test_the_middle_and_the_extremes_of_the_ranks(ask):
 
 
 def test_several_steps_become_one_point(ask):
-    rows = ask("rank/curve", tables({0: [10, 20, 30, 40], 1: [0, 0, 0, 0]}), give=GIVE, points=2)
+    rows = ask("rank/curve", own_times({0: [10, 20, 30, 40], 1: [0, 0, 0, 0]}), give=GIVE, points=2)
     assert [row for row in rows if row[0] == "own"] == [
         ("own", 0, 0, 1, 2, 7.5, 0.0, 15.0, 0),
         ("own", 1, 2, 3, 2, 17.5, 0.0, 35.0, 0),

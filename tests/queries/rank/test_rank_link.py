@@ -1,17 +1,9 @@
 GIVE = "transport src_rank dst_rank links moves moved_bytes moving_ns rate compared ratio"
 
 
-def link(src, dst, size, dur, name="a", **more):
-    return {
-        "step": 0,
-        "name": name,
-        "src_rank": src,
-        "dst_rank": dst,
-        "transport": "HCCS",
-        "bytes": size,
-        "dur_ns": dur,
-        **more,
-    }
+def link(src, dst, size, dur, name="a", transport="HCCS", **more):
+    ends = {"src_rank": src, "dst_rank": dst, "transport": transport}
+    return {"step": 0, "name": name, "bytes": size, "dur_ns": dur, **ends, **more}
 
 
 def test_links_are_compared_with_those_that_moved_as_much(ask):

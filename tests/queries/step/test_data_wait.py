@@ -1,5 +1,8 @@
+import table_rows
+
+
 def step(number, start, end, wait, kind="train", **more):
-    return {"step": number, "kind": kind, "start_ns": start, "end_ns": end, "fetch_wait_ns": wait, **more}
+    return table_rows.step(number, start, end, kind, fetch_wait_ns=wait, **more)
 
 
 COLUMNS = "kind steps fetch_steps step_ns fetch_wait_ns data_wait_share median_fetch_wait_ns"

@@ -1,11 +1,11 @@
 """How many steps took how long, and what the machine did meanwhile."""
 
-MS = 1_000_000
+import table_rows
+from table_rows import MS
 
 
-def step(number, begin, end, kind="train", in_window=False, wait=None):
-    return {"step": number, "kind_step": number, "kind": kind, "start_ns": begin * MS, "end_ns": end * MS,
-            "in_window": in_window, "fetch_wait_ns": wait}  # fmt: skip
+def step(number, begin, end, kind="train", wait=None, **more):
+    return table_rows.step(number, begin * MS, end * MS, kind, fetch_wait_ns=wait, **more)
 
 
 STEPS = [

@@ -1,13 +1,8 @@
+from table_rows import phased_step
+
+
 def step(number, dur, start=0, **more):
-    return {
-        "step": number,
-        "kind": "train",
-        "start_ns": start,
-        "fp_ns": start + 2,
-        "bp_ns": start + 5,
-        "end_ns": start + dur,
-        **more,
-    }
+    return phased_step(number, start, start + 2, start + 5, start + dur, **more)
 
 
 def tables():

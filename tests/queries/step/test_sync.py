@@ -1,8 +1,11 @@
-def sync(step, count, total, call="asnumpy", site="train.py:9", **more):
-    return {"step": step, "call": call, "site": site, "count": count, "total_ns": total, "max_ns": total, **more}
+from table_rows import step, steps
 
 
-STEPS = [{"step": n, "kind": "train", "start_ns": 100 * n, "end_ns": 100 * n + 100} for n in range(4)]
+def sync(number, count, total, call="asnumpy", site="train.py:9", **more):
+    return {"step": number, "call": call, "site": site, "count": count, "total_ns": total, "max_ns": total, **more}
+
+
+STEPS = steps(*["train"] * 4)
 
 
 def test_lines_are_ordered_by_their_time_and_divided_by_all_steps(ask):
@@ -19,7 +22,7 @@ def test_lines_are_ordered_by_their_time_and_divided_by_all_steps(ask):
 
 def test_what_is_outside_of_training_steps_does_not_count(ask):
     tables = {
-        "step": [*STEPS, {"step": 4, "kind": "eval", "start_ns": 400, "end_ns": 500}],
+        "step": [*STEPS, step(4, 400, 500, "eval")],
         "sync": [sync(4, 9, 90), sync(None, 9, 90)],
     }
     assert ask("step/sync", tables, give="count") == []

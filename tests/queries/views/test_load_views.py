@@ -1,38 +1,13 @@
 """The views between the records and diagnose/load. Batches come every 100 ms, so the window is from 1075 ms on."""
 
 import pytest
+from table_rows import ENDS, KEY, MS, depths, fed, step, times
 
 from pipeprof.verdict.decision import with_kinds
 
-MS = 1_000_000
-KEY = {"pipeline_id": 0}
-ENDS = range(100, 4001, 100)  # first batch at 100, last at 4000 ms
-
-
-def base(*ops, edges=None, **more):
-    """A training pipeline of operators given as (type, facts), the sink first."""
-    edges = [(number + 1, number) for number in range(len(ops) - 1)] if edges is None else edges
-    return {
-        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [
-            KEY | {"op_id": number, "op_type": kind, "workers": 1, "capacity": 4} | facts
-            for number, (kind, facts) in enumerate(ops)
-        ],
-        "pipeline_edge": [KEY | {"producer_id": up, "consumer_id": down} for up, down in edges],
-        "fetch": [
-            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator"}
-            for n, end in enumerate(ENDS)
-        ],
-    } | more
-
-
-def times(op, source, avg_ms, ends=ENDS, rows=1, **more):
-    row = {"op_id": op, "source": source, "avg_ns": round(avg_ms * MS), "rows": rows, "batches": 1} | more
-    return [KEY | row | {"t_ns": end * MS} for end in ends]
-
 
 def test_load_op_knows_sources_the_sink_and_what_is_above(look):
-    tables = base(("BatchOp", {}), ("ConcatOp", {"inlined": True}), ("MapOp", {}), ("TFReaderOp", {}))
+    tables = fed(("BatchOp", {}), ("ConcatOp", {"inlined": True}), ("MapOp", {}), ("TFReaderOp", {}))
     text = "SELECT op_id, is_leaf, is_sink, below_concat, below_filter FROM load_op ORDER BY op_id"
     assert look(text, tables) == [
         (-1, False, False, False, False),
@@ -44,12 +19,12 @@ def test_load_op_knows_sources_the_sink_and_what_is_above(look):
 
 
 def test_load_op_ends_in_a_circle(look):
-    tables = base(("BatchOp", {}), ("MapOp", {}), edges=[(1, 0), (0, 1)])
+    tables = fed(("BatchOp", {}), ("MapOp", {}), edges=[(1, 0), (0, 1)])
     assert look("SELECT op_id FROM load_op ORDER BY op_id", tables) == [(-1,), (0,), (1,)]
 
 
 def test_pipeline_below_names_every_operator_on_the_way_to_the_loop(look):
-    tables = base(("BatchOp", {}), ("ZipOp", {}), ("MapOp", {}), ("MapOp", {}), edges=[(1, 0), (2, 1), (3, 1)])
+    tables = fed(("BatchOp", {}), ("ZipOp", {}), ("MapOp", {}), ("MapOp", {}), edges=[(1, 0), (2, 1), (3, 1)])
     text = "SELECT op_id, consumer_id, consumer_type, links FROM pipeline_below ORDER BY op_id, links"
     direct = [(1, 0, "BatchOp", 1), (2, 1, "ZipOp", 1), (2, 0, "BatchOp", 2), (3, 1, "ZipOp", 1), (3, 0, "BatchOp", 2)]
     assert look(text, tables) == direct
@@ -61,7 +36,7 @@ SERVICE = "SELECT source, work_ns, log_work_ns, hook_work_ns, rows_per_batch, cp
 def test_load_service_adds_what_the_lines_had_above_the_early_calls(look):
     # Lines of 10 ms while calls took 7 ms; later the calls take 20 ms, and the 3 ms of MindSpore's own stay.
     calls = times(0, "hook", 7, ENDS[:4]) + times(0, "hook", 20, ENDS[4:])
-    tables = base(("MapOp", {}), op_service=times(0, "log", 10, ENDS[:4]) + calls)
+    tables = fed(("MapOp", {}), op_service=times(0, "log", 10, ENDS[:4]) + calls)
     (row,) = look(SERVICE, tables)
     assert row[0] == "both"
     assert row[1:4] == pytest.approx((23 * MS, 10 * MS, 20 * MS))
@@ -69,36 +44,36 @@ def test_load_service_adds_what_the_lines_had_above_the_early_calls(look):
 
 @pytest.mark.parametrize(("source", "log", "hook"), [("log", 80.0 * MS, None), ("hook", None, 80.0 * MS)])
 def test_load_service_of_one_source(look, source, log, hook):
-    tables = base(("MapOp", {}), op_service=times(0, source, 10, rows=8))
+    tables = fed(("MapOp", {}), op_service=times(0, source, 10, rows=8))
     assert look(SERVICE, tables) == [(source, 80.0 * MS, log, hook, 8.0, None)]
 
 
 def test_load_service_computing_is_weighed_and_at_most_all(look):
-    tables = base(("MapOp", {}), op_service=times(0, "hook", 10, cpu_ns=12 * MS))
+    tables = fed(("MapOp", {}), op_service=times(0, "hook", 10, cpu_ns=12 * MS))
     assert look("SELECT cpu_share FROM load_service", tables) == [(1.0,)]
 
 
 @pytest.mark.parametrize(("processes", "cores"), [(True, 2.4), (False, None)])
 def test_threads_beside_the_one_that_makes_a_row_are_cores_that_it_keeps_busy_in_a_worker(look, processes, cores):
     service = times(0, "hook", 10, cpu_ns=12 * MS, delay_ns=5 * MS)
-    tables = base(("MapOp", {"workers": 2, "uses_processes": processes}), op_service=service)
+    tables = fed(("MapOp", {"workers": 2, "uses_processes": processes}), op_service=service)
     assert look("SELECT call_cores FROM pipeline_load WHERE op_id = 0", tables) == [(cores,)]
 
 
 def test_load_service_leaves_out_time_without_a_core(look):
     service = times(0, "hook", 40, rows=2, cpu_ns=9 * MS, delay_ns=30 * MS)
     text = "SELECT cpu_share, hook_cpu_ns, work_ns FROM load_service"
-    assert look(text, base(("MapOp", {}), op_service=service)) == [(0.9, 18.0 * MS, 80.0 * MS)]
+    assert look(text, fed(("MapOp", {}), op_service=service)) == [(0.9, 18.0 * MS, 80.0 * MS)]
 
 
 def test_load_service_without_its_delay_counts_all_time(look):
     service = times(0, "hook", 40, cpu_ns=10 * MS)
-    assert look("SELECT cpu_share FROM load_service", base(("MapOp", {}), op_service=service)) == [(0.25,)]
+    assert look("SELECT cpu_share FROM load_service", fed(("MapOp", {}), op_service=service)) == [(0.25,)]
 
 
 def test_load_fill_looks_from_the_window_on(look):
-    queue = [KEY | {"op_id": 1, "t_ns": end * MS, "depth": 4 if end < 1000 else 1, "capacity": 4} for end in ENDS]
-    tables = base(("BatchOp", {}), ("MapOp", {}), queue=queue)
+    queue = depths(1, 4, ENDS[:9]) + depths(1, 1, ENDS[9:])
+    tables = fed(("BatchOp", {}), ("MapOp", {}), queue=queue)
     text = "SELECT op_id, samples, input_ratio, output_ratio FROM load_fill ORDER BY op_id"
     assert look(text, tables) == [(0, 30, 0.25, None), (1, 30, None, 0.25)]
 
@@ -107,13 +82,13 @@ def test_load_fill_takes_all_of_few_samples(look):
     queue = [KEY | {"op_id": 0, "t_ns": at * MS, "depth": at // 100, "capacity": 4} for at in (100, 200, 3000)]
     queue[2]["depth"] = 3
     text = "SELECT samples, output_ratio FROM load_fill WHERE op_id = 0"
-    assert look(text, base(("BatchOp", {}), queue=queue)) == [(3, 0.5)]
+    assert look(text, fed(("BatchOp", {}), queue=queue)) == [(3, 0.5)]
 
 
 def test_load_cpu_is_the_mean_of_user_and_system_time(look):
     row = {"scope": "pipeline_op", "op_id": 0, "sys_ratio": 0.25}
     cpu = [KEY | row | {"t_ns": end * MS, "user_ratio": 0.0 if end < 1000 else 0.5} for end in ENDS]
-    assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, 0.75)]
+    assert look("SELECT op_id, cores FROM load_cpu", fed(("BatchOp", {}), cpu=cpu)) == [(0, 0.75)]
 
 
 @pytest.mark.parametrize(("seen", "cores"), [(0.0, 0.75), (0.875, 0.875)])
@@ -123,7 +98,7 @@ def test_load_cpu_of_worker_processes_is_their_sum_or_what_mindspore_saw_if_more
         at = KEY | {"op_id": 0, "t_ns": end * MS, "sys_ratio": 0.0}
         cpu += [at | {"scope": "process", "pid": pid, "user_ratio": share} for pid, share in ((1, 0.25), (2, 0.5))]
         cpu.append(at | {"scope": "pipeline_op", "t_ns": (end + 7) * MS, "user_ratio": seen})
-    assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, cores)]
+    assert look("SELECT op_id, cores FROM load_cpu", fed(("BatchOp", {}), cpu=cpu)) == [(0, cores)]
 
 
 # Calls that ran ahead: 40 for each batch of 8 rows, as in a loop that ends early.
@@ -140,14 +115,14 @@ AHEAD = times(1, "hook", 1, ENDS[:5], rows=40) + times(0, "hook", 1, ENDS[:5], r
     ],
 )
 def test_a_batch_takes_the_rows_that_the_graph_says_though_calls_ran_ahead(look, ops, below, above):
-    tables = base(*ops, op_service=AHEAD)
+    tables = fed(*ops, op_service=AHEAD)
     tables["pipeline"][0]["batch_size"] = 8
     text = "SELECT rows_per_batch FROM load_service ORDER BY op_id"
     assert look(text, tables) == [(above,), (below,)]
 
 
 def test_lines_count_the_rows_of_a_batch_whatever_the_graph_says(look):
-    tables = base(("BatchOp", {}), ("MapOp", {}), op_service=times(1, "log", 10, rows=7) + times(1, "hook", 9, rows=7))
+    tables = fed(("BatchOp", {}), ("MapOp", {}), op_service=times(1, "log", 10, rows=7) + times(1, "hook", 9, rows=7))
     tables["pipeline"][0]["batch_size"] = 8
     assert look("SELECT rows_per_batch FROM load_service", tables) == [(7.0,)]
 
@@ -170,23 +145,23 @@ def account(begin, end, used=USED, idle=500):
 def test_load_room_is_of_the_cores_that_the_rank_may_use_and_tells_ranks_from_others(look):
     parts, room = account(2000, 3000)
     before, earlier = account(0, 1000, {"main": (1000, 900)}, idle=0)
-    tables = base(("BatchOp", {}), cpu_use=before + parts, cpu_room=earlier + room)
+    tables = fed(("BatchOp", {}), cpu_use=before + parts, cpu_room=earlier + room)
     assert look(ROOM, tables) == [pytest.approx((2.0, 0.25, 0.9, 1.45, 250 / 750))]
 
 
 def test_load_room_counts_the_part_of_an_interval_that_is_steady(look):
     (first, room), (last, more) = account(575, 1575, {"main": (1000, 0)}, idle=1000), account(1575, 2575)
-    tables = base(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more)
+    tables = fed(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more)
     assert look("SELECT rank_cores, idle_share FROM load_room", tables) == [pytest.approx((1.4 / 1.5, 1.0 / 3))]
 
 
 def test_the_verdict_prefers_the_account_of_the_job_to_samples_of_the_machine(look, ask):
     cpu = [{"t_ns": end * MS, "scope": "host", "idle_ratio": 0.9, "sys_ratio": 0.0} for end in ENDS]
     parts, room = account(2000, 3000)
-    tables = base(("BatchOp", {}), cpu=cpu, cpu_use=parts, cpu_room=room)
+    tables = fed(("BatchOp", {}), cpu=cpu, cpu_use=parts, cpu_room=room)
     give = "idle_share process_cores room_cores job_cores"
     assert ask("diagnose/load", tables, give=give)[0] == pytest.approx((0.25, 0.9, 2.0, 1.45))
-    assert ask("diagnose/load", base(("BatchOp", {}), cpu=cpu), give=give)[0] == (pytest.approx(0.9), None, None, None)
+    assert ask("diagnose/load", fed(("BatchOp", {}), cpu=cpu), give=give)[0] == (pytest.approx(0.9), None, None, None)
 
 
 def test_load_host_sums_processes_without_the_launcher(look):
@@ -201,14 +176,11 @@ def test_load_host_sums_processes_without_the_launcher(look):
             at | {"scope": "gil", "user_ratio": 1.0 if end < 1000 else 0.5},
         ]
     text = "SELECT idle_share, process_cores, gil_share FROM load_host"
-    assert look(text, base(("BatchOp", {}), cpu=cpu)) == [(0.25, 1.5, 0.5)]
+    assert look(text, fed(("BatchOp", {}), cpu=cpu)) == [(0.25, 1.5, 0.5)]
 
 
 # An evaluation of two steps, in which the training's pipeline stands still with full queues.
-EVALUATION = [
-    {"step": number, "kind_step": number - 20, "kind": "eval", "start_ns": start * MS, "end_ns": (start + 500) * MS}
-    for number, start in ((20, 2000), (21, 2500))
-]
+EVALUATION = [step(n, at * MS, (at + 500) * MS, "eval", kind_step=n - 20) for n, at in ((20, 2000), (21, 2500))]
 MEANWHILE = range(2001, 3001)
 
 
@@ -216,7 +188,7 @@ MEANWHILE = range(2001, 3001)
 def test_a_queue_is_not_looked_at_while_its_training_evaluates(look, role, filled):
     depths = {end: 4 if end in MEANWHILE else 1 for end in ENDS}
     queue = [KEY | {"op_id": 0, "t_ns": end * MS, "depth": depth, "capacity": 4} for end, depth in depths.items()]
-    tables = base(("BatchOp", {}), queue=queue, step=EVALUATION)
+    tables = fed(("BatchOp", {}), queue=queue, step=EVALUATION)
     tables["pipeline"][0]["role"] = role
     assert look("SELECT samples, fill_ratio FROM queue_fill", tables) == [filled]
 
@@ -228,33 +200,33 @@ def test_cpu_is_that_of_the_training_without_its_evaluations(look):
         at = KEY | {"t_ns": end * MS, "user_ratio": busy, "sys_ratio": 0.0}
         cpu += [at | {"scope": "pipeline_op", "op_id": 0}, at | {"scope": "gil"}]
         cpu.append(at | {"scope": "host", "idle_ratio": 1.0 - busy})
-    tables = base(("BatchOp", {}), cpu=cpu, step=EVALUATION)
+    tables = fed(("BatchOp", {}), cpu=cpu, step=EVALUATION)
     assert look("SELECT cores, samples FROM load_cpu", tables) == [(0.5, 20)]
     assert look("SELECT idle_share, gil_share FROM load_host", tables) == [(0.5, 0.5)]
 
 
 def test_load_room_counts_the_part_of_an_interval_that_is_no_evaluation(look):
     (whole, room), (half, more) = account(2000, 3000, {"main": (9000, 0)}, idle=0), account(2500, 3500)
-    tables = base(("BatchOp", {}), cpu_use=whole + half, cpu_room=room + more, step=EVALUATION)
+    tables = fed(("BatchOp", {}), cpu_use=whole + half, cpu_room=room + more, step=EVALUATION)
     assert look(ROOM, tables) == [pytest.approx((2.0, 0.25, 0.9, 1.45, 250 / 750))]
 
 
 def test_an_evaluation_before_the_steady_part_of_an_interval_takes_nothing_from_it(look):
     (first, room), (last, more) = account(575, 1575, {"main": (1000, 0)}, idle=1000), account(1575, 2575)
-    step = [{"step": 3, "kind_step": 0, "kind": "eval", "start_ns": 600 * MS, "end_ns": 1000 * MS}]
-    tables = base(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more, step=step)
+    evaluation = [step(3, 600 * MS, 1000 * MS, "eval", kind_step=0)]
+    tables = fed(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more, step=evaluation)
     assert look("SELECT rank_cores, idle_share FROM load_room", tables) == [pytest.approx((1.4 / 1.5, 1.0 / 3))]
 
 
 def test_pipeline_window_begins_after_a_quarter(look):
     text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
-    assert look(text, base(("BatchOp", {}))) == [(100 * MS, 1075 * MS, 4000 * MS, 40)]
+    assert look(text, fed(("BatchOp", {}))) == [(100 * MS, 1075 * MS, 4000 * MS, 40)]
 
 
 def test_pipeline_window_without_batches_is_that_of_the_samples(look):
     queue = [KEY | {"op_id": 0, "t_ns": at, "depth": 1, "capacity": 4} for at in (100, 500)]
     text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
-    assert look(text, base(("BatchOp", {}), queue=queue, fetch=[])) == [(100, 200, 500, 0)]
+    assert look(text, fed(("BatchOp", {}), queue=queue, fetch=[])) == [(100, 200, 500, 0)]
 
 
 PACE = "SELECT side, batches, span_ns, wait_ns, rate, consumer_rate FROM pipeline_pace"
@@ -262,24 +234,22 @@ PACE = "SELECT side, batches, span_ns, wait_ns, rate, consumer_rate FROM pipelin
 
 def test_pipeline_pace_without_steps_is_from_batch_to_batch(look):
     row = ("iterator", 29, 2900 * MS, 29 * 60 * MS, pytest.approx(10), pytest.approx(25))
-    assert look(PACE, base(("BatchOp", {}))) == [row]
+    assert look(PACE, fed(("BatchOp", {}))) == [row]
 
 
 def test_pipeline_pace_is_of_steps_so_pauses_between_them_do_not_count(look):
-    tables = base(("BatchOp", {}))
+    tables = fed(("BatchOp", {}))
     tables["step"] = []
     for number, row in enumerate(tables["fetch"]):
         begin = row["start_ns"]
         row["step"] = number
-        tables["step"].append(
-            {"step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": begin + 80 * MS}
-        )
+        tables["step"].append(step(number, begin, begin + 80 * MS))
     row = ("iterator", 30, 2400 * MS, 1800 * MS, pytest.approx(12.5), pytest.approx(50))
     assert look(PACE, tables) == [row]
 
 
 def test_pipeline_pace_in_sink_mode_is_the_devices(look):
-    tables = base(("BatchOp", {}))
+    tables = fed(("BatchOp", {}))
     device = [
         row | {"side": "data_queue", "wait_ns": 10 * MS, "start_ns": row["start_ns"] + 50 * MS}
         for row in tables["fetch"]
@@ -292,7 +262,7 @@ def test_pipeline_pace_in_sink_mode_is_the_devices(look):
 
 def test_pipeline_load_rates_by_workers_and_leaves_out_what_is_not_measured(look):
     ops = [("BatchOp", {}), ("MapOp", {"workers": 4}), ("RenameOp", {"inlined": True}), ("GeneratorOp", {})]
-    tables = base(*ops, op_service=times(1, "log", 10, rows=8) + times(3, "hook", 2, rows=8))
+    tables = fed(*ops, op_service=times(1, "log", 10, rows=8) + times(3, "hook", 2, rows=8))
     text = "SELECT op_id, rate, utilisation FROM pipeline_load ORDER BY op_id"
     assert look(text, tables) == [
         (-1, pytest.approx(25), pytest.approx(0.4)),
@@ -303,12 +273,12 @@ def test_pipeline_load_rates_by_workers_and_leaves_out_what_is_not_measured(look
 
 
 def test_computing_is_not_known_without_cpu_times(look):
-    tables = base(("MapOp", {}), op_service=times(0, "log", 10))
+    tables = fed(("MapOp", {}), op_service=times(0, "log", 10))
     assert look("SELECT cpu_share FROM pipeline_load WHERE op_id = 0", tables) == [(None,)]
 
 
 def test_a_source_with_threads_is_bounded_by_its_masters_sleeps(look):
-    tables = base(("GeneratorOp", {"workers": 2}), op_service=times(0, "hook", 0.1, rows=32))
+    tables = fed(("GeneratorOp", {"workers": 2}), op_service=times(0, "hook", 0.1, rows=32))
     # 160 rows/s for each thread, 32 rows a batch
     assert look("SELECT rate FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(10),)]
 
@@ -325,7 +295,7 @@ def test_a_source_with_threads_is_bounded_by_its_masters_sleeps(look):
     ids=["no master", "threads", "processes", "a short queue", "a queue that is no multiple"],
 )
 def test_the_time_between_rows_that_a_masters_sleeps_allow(look, facts, law):
-    tables = base(("GeneratorOp", facts), op_service=times(0, "hook", 1))
+    tables = fed(("GeneratorOp", facts), op_service=times(0, "hook", 1))
     (row,) = look("SELECT law_row_ns FROM pipeline_load WHERE op_id = 0", tables)
     assert row == (law if law is None else pytest.approx(law * MS),)
 
@@ -336,7 +306,7 @@ def test_the_time_between_rows_that_a_masters_sleeps_allow(look, facts, law):
     ids=["python", "not known", "C++", "processes"],
 )
 def test_cores_of_python_inside_the_process(look, facts, cores):
-    tables = base(("MapOp", facts), op_service=times(0, "hook", 80, cpu_ns=50 * MS))
+    tables = fed(("MapOp", facts), op_service=times(0, "hook", 80, cpu_ns=50 * MS))
     text = "SELECT python_cores FROM pipeline_load ORDER BY op_id"
     assert look(text, tables) == [(0.0,), (pytest.approx(cores),)]
 
@@ -347,7 +317,7 @@ def kind(ask):
 
     def kind_of(op, service, cpu=()):
         cpu = [{"t_ns": end * MS, "sys_ratio": 0.0} | row for row in cpu for end in ENDS]
-        return with_kinds(ask("diagnose/load", base(op, op_service=service, cpu=cpu)))[1]["kind"]
+        return with_kinds(ask("diagnose/load", fed(op, op_service=service, cpu=cpu)))[1]["kind"]
 
     return kind_of
 
@@ -401,7 +371,7 @@ def loader(workers, ends=ENDS):
     alone = STAGES | {"uses_processes": False}
     work = [(0, 10), (1, 40), (2, 1)]
     services = [row for op, cost in work for row in times(op, "hook", cost, ends, cpu_ns=MS)]
-    return base(("Collate", facts), ("Dataset", facts), ("Sampler", alone), op_service=services)
+    return fed(("Collate", facts), ("Dataset", facts), ("Sampler", alone), op_service=services)
 
 
 def test_a_stage_of_a_loop_that_makes_its_own_batches_is_as_busy_as_its_part_of_the_turn(look):
@@ -432,12 +402,12 @@ LATE = [
 def test_calls_after_the_last_batch_are_of_none(look):
     early = times(0, "hook", 10, rows=8)
     text = "SELECT rows_per_batch, work_ns FROM load_service"
-    assert look(text, base(("FilterOp", {}), op_service=early + LATE)) == [(8.0, 80.0 * MS)]
+    assert look(text, fed(("FilterOp", {}), op_service=early + LATE)) == [(8.0, 80.0 * MS)]
 
 
 def test_the_calls_of_a_short_loop_count_although_they_are_told_after_it(look):
     (row,) = look(
-        "SELECT rows_per_batch FROM load_service", base(("FilterOp", {}), op_service=[LATE[0] | {"batches": 40}])
+        "SELECT rows_per_batch FROM load_service", fed(("FilterOp", {}), op_service=[LATE[0] | {"batches": 40}])
     )
     assert row == (12.5,)
 
@@ -450,7 +420,7 @@ def test_the_calls_of_a_short_loop_count_although_they_are_told_after_it(look):
 def test_work_that_there_was_no_time_for_is_cut_to_what_was_taken(look, capacity, rows, rate, overrun):
     # Lines say 400 ms for a batch; 10 batches a second were taken, in 2.925 s.
     ops = [("BatchOp", {"capacity": capacity}), ("MapOp", {"capacity": capacity})]
-    tables = base(*ops, op_service=times(1, "log", 400 / rows, ENDS[:4], rows=rows))
+    tables = fed(*ops, op_service=times(1, "log", 400 / rows, ENDS[:4], rows=rows))
     (found,) = look("SELECT rate, overrun, work_ns FROM pipeline_load WHERE op_id = 1", tables)
     taken = 29e9 / 2925e6
     assert found == (
@@ -463,13 +433,13 @@ def test_work_that_there_was_no_time_for_is_cut_to_what_was_taken(look, capacity
 def test_waits_for_the_lock_are_of_the_time_that_a_worker_is_busy(look):
     cpu = [KEY | {"op_id": 0, "t_ns": end * MS, "scope": "lock_wait", "user_ratio": 0.2} for end in ENDS]
     after = [KEY | {"op_id": 0, "t_ns": 4100 * MS, "scope": "lock_wait", "user_ratio": 9.0}]
-    tables = base(("MapOp", {}), op_service=times(0, "hook", 50), cpu=cpu + after)
+    tables = fed(("MapOp", {}), op_service=times(0, "hook", 50), cpu=cpu + after)
     assert look("SELECT lock_share FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(0.4),)]
 
 
 def test_an_epoch_starts_the_workers_of_a_loader_anew_and_ends_them(look):
     """40 batches of each of three iterators: the first start is not one of an epoch, all ends are known."""
-    tables = base(("Collate", {}), ("Dataset", {}))
+    tables = fed(("Collate", {}), ("Dataset", {}))
     times = {"created_ns": 10 * MS, "ready_ns": 40 * MS, "closing_ns": 20 * MS, "pipeline_key": "a", "role": "train"}
     first = times | {"pipeline_id": 0, "iteration": 0, "ready_ns": 900 * MS}
     rows = [first, *(times | {"pipeline_id": number, "iteration": number} for number in (1, 2))]

@@ -1,14 +1,20 @@
 """Ranks that do the same work, their own division of the steps, and what they are compared by."""
 
 import pytest
+from table_rows import op, phased_step
 
 PEERS = "SELECT rank, peers, basis FROM rank_peer ORDER BY rank"
 
 
 def step(rank, number=0, **more):
     begin = 100 * number
-    times = {"start_ns": begin, "fp_ns": begin + 10, "bp_ns": begin + 70, "end_ns": begin + 100}
-    return {"rank": rank, "step": number, "kind_step": number, "kind": "train", **times, **more}
+    return phased_step(number, begin, begin + 10, begin + 70, begin + 100, rank=rank, **more)
+
+
+def reduced(*ranks):
+    """Tables of ranks with an all-reduce in the tail of their step."""
+    made = [{"rank": rank, "step": 0, "start_ns": 60, "dur_ns": 20} for rank in ranks]
+    return {"step": [step(rank) for rank in ranks], "collective": made}
 
 
 def moves(rank, *kinds):
@@ -97,18 +103,12 @@ def test_the_division_of_a_rank_leaves_out_stages_and_warm_up(look):
 
 
 def phases(look, tables):
-    text = (
-        "SELECT source, phase, rank, phase_ns, step_ns FROM rank_phase WHERE position = 0 ORDER BY source, phase, rank"
-    )
-    return look(text, tables)
+    columns = "source, phase, rank, phase_ns, step_ns"
+    return look(f"SELECT {columns} FROM rank_phase WHERE position = 0 ORDER BY source, phase, rank", tables)  # noqa: S608
 
 
 def test_a_step_trace_is_compared_without_its_communication(look):
-    tables = {
-        "step": [step(0), step(1)],
-        "collective": [{"rank": r, "step": 0, "start_ns": 60, "dur_ns": 20} for r in (0, 1)],
-    }
-    found = [row for row in phases(look, tables) if row[2] == 0]
+    found = [row for row in phases(look, reduced(0, 1)) if row[2] == 0]
     assert found == [
         ("trace", "communication", 0, 20, 100),
         ("trace", "data_wait", 0, 10, 100),
@@ -128,34 +128,20 @@ def test_without_communication_the_plain_phases_are_compared(look):
 
 
 def test_the_source_that_most_ranks_share_is_taken(look):
-    split = {
-        "source": "step_trace_time",
-        "source_step": 0,
-        "step": 0,
-        "computing_ns": 60,
-        "exposed_ns": 30,
-        "free_ns": 10,
-    }
-    collective = [{"rank": rank, "step": 0, "start_ns": 60, "dur_ns": 20} for rank in (0, 1)]
-    both = {
-        "step": [step(0), step(1)],
-        "collective": collective,
-        "step_split": [{**split, "rank": rank} for rank in (0, 1)],
-    }
-    assert {row[0] for row in phases(look, both)} == {"split"}
-    one = {**both, "step_split": [{**split, "rank": 0}]}
-    assert {row[0] for row in phases(look, one)} == {"trace"}
+    times = {"computing_ns": 60, "exposed_ns": 30, "free_ns": 10}
+    split = {"source": "step_trace_time", "source_step": 0, "step": 0, **times}
+    both = [{**split, "rank": rank} for rank in (0, 1)]
+    assert {row[0] for row in phases(look, {**reduced(0, 1), "step_split": both})} == {"split"}
+    assert {row[0] for row in phases(look, {**reduced(0, 1), "step_split": both[:1]})} == {"trace"}
 
 
 @pytest.mark.parametrize(("ops", "expected"), [((0, 1), "parts"), ((0,), "trace")])
 def test_recorded_operators_count_most(look, ops, expected):
     tables = {
-        "step": [step(0), step(1)],
-        "collective": [{"rank": rank, "step": 0, "start_ns": 60, "dur_ns": 20} for rank in (0, 1)],
-        "op": [{"rank": r, "op_id": 0, "step": 0, "start_ns": 10, "dur_ns": 40, "track": "0"} for r in ops],
+        "op": [op(0, 40, start=10, rank=rank) for rank in ops],
         "op_info": [{"rank": rank, "op_id": 0, "phase": "forward"} for rank in ops],
     }
-    found = phases(look, tables)
+    found = phases(look, reduced(0, 1) | tables)
     assert {row[0] for row in found} == {expected}
     if expected == "parts":
         assert ("parts", "own", 0, 80, 100) in found

@@ -1,6 +1,8 @@
 """Every moment of a step counts once, for the first thing it is."""
 
 import pytest
+import table_rows
+from table_rows import step
 
 INFO = [
     {"op_id": number, "phase": phase, "name": phase}
@@ -13,12 +15,12 @@ PARTS = [
 ]  # fmt: skip
 
 
-def op(op_id, start, stop, step=0):
-    return {"op_id": op_id, "step": step, "start_ns": start, "dur_ns": stop - start, "track": "0"}
+def op(op_id, start, stop, number=0, **more):
+    return table_rows.op(op_id, stop - start, number, start, **more)
 
 
-def parts(look, ops, fetches=(), collectives=(), info=(), **step):
-    row = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 100, "end_ns": 200, "in_window": True} | step
+def parts(look, ops, fetches=(), collectives=(), info=(), **more):
+    row = step(0, 100, 200, in_window=True, **more)
     infos = [*INFO, *info]
     tables = {"step": [row], "op": ops, "op_info": infos, "fetch": list(fetches), "collective": list(collectives)}
     columns = ", ".join(f"{part}_ns" for part in PARTS)
@@ -85,10 +87,7 @@ def test_fetching_beside_operators_is_no_wait(look):
 
 
 def test_steps_without_operators_and_evaluation_have_no_row(look):
-    steps = [
-        {"step": number, "kind_step": number, "kind": kind, "start_ns": 0, "end_ns": 10, "in_window": True}
-        for number, kind in enumerate(("train", "train", "eval"))
-    ]
+    steps = [step(n, 0, 10, kind, in_window=True) for n, kind in enumerate(("train", "train", "eval"))]
     tables = {
         "step": steps,
         "op": [op(FORWARD, 0, 5, 1), op(FORWARD, 0, 5, 2), op(FORWARD, 0, 5, None)],
@@ -98,26 +97,23 @@ def test_steps_without_operators_and_evaluation_have_no_row(look):
 
 
 def test_warmup_does_not_stand_for_training_steps_without_operators(look):
-    steps = [
-        {"step": number, "kind_step": number, "kind": kind, "start_ns": 0, "end_ns": 10, "in_window": True}
-        for number, kind in enumerate(("warmup", "train"))
-    ]
+    steps = [step(n, 0, 10, kind, in_window=True) for n, kind in enumerate(("warmup", "train"))]
     assert look("SELECT step FROM step_part", {"step": steps, "op": [op(FORWARD, 0, 5, 0)]}) == []
 
 
 def test_on_a_device_what_ran_there_counts_of_whatever_step_and_the_host_does_not(look):
     """The kernel of the step before runs into this one, that of this one when the host is a step ahead."""
-    host = [op(FORWARD, 100, 150) | {"side": "host"}, op(BACKWARD, 150, 195) | {"side": "host"}]
+    host = [op(FORWARD, 100, 150, side="host"), op(BACKWARD, 150, 195, side="host")]
     device = [
-        op(OPTIMIZER, 90, 110, step=7) | {"side": "device"},
-        op(FORWARD, 120, 130) | {"side": "device"},
-        op(BACKWARD, 250, 260) | {"side": "device"},
+        op(OPTIMIZER, 90, 110, number=7, side="device"),
+        op(FORWARD, 120, 130, side="device"),
+        op(BACKWARD, 250, 260, side="device"),
     ]
     assert parts(look, [*host, *device]) == {"optimizer": 10, "forward": 10, "host_gap": 80}
 
 
 def test_an_operator_of_no_step_counts_only_on_a_device(look):
-    assert parts(look, [op(FORWARD, 110, 120), op(BACKWARD, 130, 140, step=None)]) == {"forward": 10, "host_gap": 90}
+    assert parts(look, [op(FORWARD, 110, 120), op(BACKWARD, 130, 140, number=None)]) == {"forward": 10, "host_gap": 90}
 
 
 @pytest.mark.parametrize(
@@ -135,5 +131,7 @@ def test_what_a_trace_has_around_its_operators_is_none(look, name, category):
     fetch = {"step": 0, "start_ns": 100, "wait_ns": 30}
     found = parts(look, [op(20, 100, 200), op(FORWARD, 140, 160)], [fetch], info=info)
     assert found == {"data_wait": 30, "forward": 20, "host_gap": 50}
-    step = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 100, "end_ns": 200}
-    assert look("SELECT step FROM step_part", {"step": [step], "op": [op(20, 100, 200)], "op_info": info}) == []
+    assert (
+        look("SELECT step FROM step_part", {"step": [step(0, 100, 200)], "op": [op(20, 100, 200)], "op_info": info})
+        == []
+    )

@@ -59,13 +59,7 @@ def test_use_is_the_mean_over_all_graphs_of_a_key(look):
     tables = {
         "pipeline": pipelines("a", "a"),
         "pipeline_op": [
-            {
-                "pipeline_id": pipeline,
-                "op_id": op,
-                "op_type": "MapOp",
-                "capacity": capacity,
-                "inlined": capacity is None,
-            }
+            {"pipeline_id": pipeline, "op_id": op, "capacity": capacity, "inlined": capacity is None}
             for pipeline in (0, 1)
             for op, capacity in ((0, 4), (1, None))
         ],

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from git_repository import GitRepository
+from table_rows import steps
 
 from pipeprof import cli
 from pipeprof.record.run import Rep
@@ -13,27 +14,15 @@ from pipeprof.record.run import Rep
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999, 1.001)
 
 
-def steps(rep, dur_us):
-    rows = []
-    for step in range(12):
-        times = {"start_ns": step * dur_us * 1000, "end_ns": (step + 1) * dur_us * 1000}
-        rows.append({"rep": rep, "step": step, "kind": "train", "kind_step": step, "in_window": False, **times})
-    return rows
-
-
 @pytest.fixture
 def recorded(make_run):
     def make(dur_us=10_000, cpu="A", spread=SPREAD, command=("python", "train.py")):
-        rows = [row for rep, factor in enumerate(spread) for row in steps(rep, round(dur_us * factor))]
-        run = make_run({"step": rows})
-        manifest = run.manifest
-        manifest.state, manifest.job, manifest.command = "complete", "boot:1", list(command)
-        manifest.fingerprint = {"cpu_model": cpu, "cpu_cores": 2}
-        manifest.reps = [
-            Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(len(spread))
-        ]
-        run.save()
-        return str(run.path)
+        lengths = [round(dur_us * factor) * 1000 for factor in spread]
+        rows = [row for rep, ns in enumerate(lengths) for row in steps(*["train"] * 12, length=ns, rep=rep)]
+        facts = {"state": "complete", "job": "boot:1", "command": list(command)}
+        facts["fingerprint"] = {"cpu_model": cpu, "cpu_cores": 2}
+        reps = [Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(len(spread))]
+        return str(make_run({"step": rows}, reps=reps, **facts).path)
 
     return make
 

@@ -4,16 +4,15 @@ import json
 import subprocess
 import sys
 import types
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
+from histories import FINGERPRINT
+from in_process import ended
 
 from pipeprof.cli.baseline import baseline as verbs
-from pipeprof.errors import PipeprofError
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.units import format_minute
-
-FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU"}
 
 
 def made(number=0, **other):
@@ -47,15 +46,7 @@ def given(monkeypatch):
 def call(tmp_path, monkeypatch):
     """The verb's exit code, stdout and stderr; errors as the one place that catches them would end them."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        done = CliRunner().invoke(verbs, [str(word) for word in words])
-        if isinstance(done.exception, PipeprofError):
-            return done.exception.exit_code, done.stdout, done.exception.message
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.stdout, done.stderr
-
-    return run
+    return partial(ended, command=verbs)
 
 
 def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
@@ -67,16 +58,8 @@ def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
     title, _, *listing = call("list")[1].splitlines()
     assert title == "1 baseline in baselines"
     assert listing[0].split()[:2] == ["workload", "machine"]
-    assert listing[2].split() == [
-        "demo",
-        machine,
-        "3",
-        "1",
-        "2",
-        "000000000000",
-        *format_minute("2026-11-01T10:00:00+00:00").split(),
-        "ok",
-    ]
+    at = format_minute("2026-11-01T10:00:00+00:00").split()
+    assert listing[2].split() == ["demo", machine, "3", "1", "2", "000000000000", *at, "ok"]
     assert ["step_time_median", "10.0", "ms"] in [line.split()[:3] for line in call("show")[1].splitlines()]
     assert call("check") == (0, f"1 baseline in baselines\ndemo/{machine}: ok\n", "")
     assert call("drop", "--workload", "demo")[0] == 0

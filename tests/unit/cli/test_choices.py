@@ -1,32 +1,21 @@
 """Options that choose among what a run does not have are refused, with what there is."""
 
 import pytest
-from click.testing import CliRunner
+from in_process import ask
+from table_rows import MS, op, steps
 
-from pipeprof.cli import cli
 from pipeprof.errors import UsageError
 from pipeprof.report.timeline.clock import numbers_text
-
-MS = 1_000_000
 
 
 @pytest.fixture
 def run(make_run):
-    steps = [
-        {"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS, "rank": rank}
-        for n in range(4)
-        for rank in (0, 1, 2, 5)
-    ]
-    blocks = [
-        {"op_id": 0, "address": 4096, "bytes": 64, "produced_ns": 5, "released_ns": 9, "rank": rank} for rank in (0, 5)
-    ]
+    ranks = [row for rank in (0, 1, 2, 5) for row in steps(*["train"] * 4, length=MS, rank=rank)]
+    block = {"op_id": 0, "address": 4096, "bytes": 64, "produced_ns": 5, "released_ns": 9}
     memory = [{"t_ns": n * MS + 1, "device": "CPU", "name": "pool", "allocated_bytes": 1 << 20} for n in range(4)]
-    ops = [{"op_id": 0, "step": 1, "start_ns": MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}]
     infos = [{"op_id": 0, "name": "Default/Add-op0", "type": "Add"}]
-    made = make_run({"step": steps, "op": ops, "op_info": infos, "allocation": blocks, "memory": memory})
-    made.manifest.state = "complete"
-    made.save()
-    return made.path
+    tables = {"op": [op(0, 10, 1, MS)], "op_info": infos, "allocation": [block, block | {"rank": 5}], "memory": memory}
+    return make_run({"step": ranks, **tables}, state="complete").path
 
 
 @pytest.mark.parametrize(
@@ -54,14 +43,13 @@ def test_it_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, words,
     monkeypatch.chdir(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(UsageError) as refused:
-        CliRunner().invoke(cli, [str(run) if word == "RUN" else word for word in words], catch_exceptions=False)
+        ask(*(run if word == "RUN" else word for word in words))
     assert message in refused.value.message
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_what_a_run_has_is_drawn(run, tmp_path):
-    done = CliRunner().invoke(cli, ["memory", str(run), "--svg", str(tmp_path / "x.svg"), "--rank", "5"])
-    assert done.exit_code == 0
+    assert ask("memory", run, "--svg", tmp_path / "x.svg", "--rank", "5").exit_code == 0
     assert "rank 5" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 

@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from copies import copy_tree
 from fuzz_cases import leaves
+from in_process import ask, said
 
-from pipeprof.cli import cli
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record.run import load
 
@@ -33,19 +32,13 @@ def folder(captured, tmp_path, monkeypatch):
     return tmp_path
 
 
-def ask(words):
-    done = CliRunner().invoke(cli, words.split(" "), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 @pytest.mark.parametrize(
     "words", [f"{words} --format json" for words in ("report RUN", "ops RUN --top 0", "memory RUN")]
 )
 def test_json_says_the_same_about_a_compacted_run(folder, words):
-    before = list(leaves(json.loads(ask(words))))
-    ask("compact RUN")
-    after = list(leaves(json.loads(ask(words))))
+    before = list(leaves(json.loads(said(*words.split(" ")))))
+    said("compact", "RUN")
+    after = list(leaves(json.loads(said(*words.split(" ")))))
     assert [place for place, _ in after] == [place for place, _ in before]
     for (place, new), (_, old) in zip(after, before, strict=True):
         # sums of fractions in another order differ in the last digit
@@ -56,9 +49,9 @@ def test_json_says_the_same_about_a_compacted_run(folder, words):
     "report RUN --full", "sql RUN FROM\nstep\nORDER\nBY\nALL --format csv",
 ])  # fmt: skip
 def test_a_report_says_the_same_about_a_compacted_run(folder, words):
-    before = ask(words)
-    ask("compact RUN")
-    assert ask(words) == before
+    before = said(*words.split(" "))
+    said("compact", "RUN")
+    assert said(*words.split(" ")) == before
     assert len(load(folder / "RUN").files("step")) == 1
 
 
@@ -72,25 +65,25 @@ def events(path):
 
 @pytest.mark.parametrize("words", ["timeline RUN -o", "timeline RUN --ranks 1 -o"])
 def test_a_trace_has_the_same_events_in_the_same_order(folder, words):
-    ask(f"{words} before.json")
-    ask("compact RUN")
-    ask(f"{words} after.json")
+    said(*f"{words} before.json".split())
+    said("compact", "RUN")
+    said(*f"{words} after.json".split())
     assert events(folder / "after.json") == events(folder / "before.json")
 
 
 def test_call_stacks_are_the_same(folder):
-    ask("stacks RUN --by scope -o before.txt")
-    ask("compact RUN")
-    ask("stacks RUN --by scope -o after.txt")
+    said("stacks", "RUN", "--by", "scope", "-o", "before.txt")
+    said("compact", "RUN")
+    said("stacks", "RUN", "--by", "scope", "-o", "after.txt")
     assert folder.joinpath("after.txt").read_bytes() == folder.joinpath("before.txt").read_bytes() != b""
 
 
 def test_it_says_how_many_files_became_how_many_and_verify_knows_them(folder):
     files = len(list(folder.joinpath("RUN").rglob("*.parquet")))
     tables = len({path.parts[-4] for path in folder.joinpath("RUN").rglob("*.parquet")})
-    done = CliRunner().invoke(cli, ["compact", "RUN"], catch_exceptions=False)
+    done = ask("compact", "RUN")
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.splitlines()[-1] == f"pipeprof: {files} files became {tables}"
-    assert f"as it was written: {tables + 1} files" in ask("verify RUN")  # with the answers for its report
-    again = CliRunner().invoke(cli, ["compact", "RUN"], catch_exceptions=False)
+    assert f"as it was written: {tables + 1} files" in said("verify", "RUN")  # with the answers for its report
+    again = ask("compact", "RUN")
     assert again.stderr.splitlines()[-1] == f"pipeprof: one file for each table already: {tables + 1}"

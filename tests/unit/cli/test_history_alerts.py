@@ -4,16 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from git_repository import GitRepository
+from histories import MS, of_commit
+from in_process import ended
 
-from pipeprof.cli import cli
-from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import save
-from pipeprof.record.measures import Measures, Repetition
 
-MS = 1e6
-FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}
 SLOWER, LARGER = 10, 20  # the commits that make it slower, and its memory larger
 MANY = 30
 
@@ -27,13 +23,7 @@ def measured(number, revision, wait, memory):
         "step_time_median": [(wait + 36) * MS * one for one in near], "data_wait": [wait * MS * one for one in near],
         "step_time_p90": [(wait + 40) * MS * one for one in near], "peak_memory": [memory * one for one in near],
     }  # fmt: skip
-    return Measures(
-        label=f"run{number}", reps={rep: Repetition(order=rep, job=f"job{number}") for rep in range(3)},
-        values={name: dict(enumerate(series)) for name, series in values.items()},
-        facts={"stage decode": "Map, workers 1, feeds the training"}, places={"stage decode": "data/maps.py:2"},
-        fingerprint=FINGERPRINT, git={"revision": revision, "dirty": False},
-        created_at=f"2026-10-{number + 1:02d}T10:00:00+00:00",
-    )  # fmt: skip
+    return of_commit(number, revision, values, month=10, places={"stage decode": "data/maps.py:2"})
 
 
 @pytest.fixture
@@ -47,11 +37,8 @@ def repository(tmp_path, monkeypatch):
 @pytest.fixture
 def call(repository):
     def run(*words):
-        done = CliRunner().invoke(cli, ["history", "net", "--alerts", *words], env={"COLUMNS": "100"})
-        if isinstance(done.exception, PipeprofError):
-            return done.exception.exit_code, done.exception.message
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.stdout
+        code, out, said = ended("history", "net", "--alerts", *words, COLUMNS="100")
+        return code, out or said
 
     return run
 
@@ -162,6 +149,5 @@ def test_the_log_tells_each_alert_in_one_week_only(repository, call):
 
 def test_options_of_alerts_need_it(repository):
     grown(repository, end=3)
-    done = CliRunner().invoke(cli, ["history", "net", "--decide", "a=wrong"])
-    assert isinstance(done.exception, PipeprofError)
-    assert "--decide is an option of alerts" in done.exception.message
+    code, _, message = ended("history", "net", "--decide", "a=wrong")
+    assert (code, "--decide is an option of alerts" in message) == (2, True)

@@ -5,40 +5,32 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from git_repository import GitRepository
+from histories import FINGERPRINT, MS, of_commit
+from in_process import ended
 
-from pipeprof.cli import cli
-from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import save
-from pipeprof.record.measures import Measures, Repetition
 from pipeprof.report import section_html
 
-MS = 1e6
-FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}
 SLOWER_FROM = 14
 MANY = 26
 
 
 def measured(number, revision, slower, **fingerprint):
-    """Three repetitions; when slower, the wait for data is longer because the map works longer."""
+    """When slower, the wait for data is longer because the map works longer."""
     noise = np.random.default_rng(100 + number)
     wait = 12 * MS if slower else 4 * MS
     values = {
-        name: {} for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")
+        name: [] for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")
     }
-    for rep in range(3):
+    for _ in range(3):
         near = 1 + noise.normal(0, 0.01)
-        values["phase/data_wait"][rep] = wait * near
-        values["phase/compute"][rep] = 36 * MS * near
-        values["pipeline/decode"][rep] = (wait + 30 * MS) * near
-        values["step_time_median"][rep] = (wait + 36 * MS) * near
-        values["peak_memory"][rep] = 1e9 * (1 + noise.normal(0, 0.001))
-    return Measures(
-        label=f"run{number}", reps={rep: Repetition(order=rep, job=f"job{number}") for rep in range(3)}, values=values,
-        facts={"stage decode": "Map, workers 1, feeds the training"}, fingerprint=FINGERPRINT | fingerprint,
-        git={"revision": revision, "dirty": False}, created_at=f"2026-11-{number + 1:02d}T10:00:00+00:00",
-    )  # fmt: skip
+        values["phase/data_wait"].append(wait * near)
+        values["phase/compute"].append(36 * MS * near)
+        values["pipeline/decode"].append((wait + 30 * MS) * near)
+        values["step_time_median"].append((wait + 36 * MS) * near)
+        values["peak_memory"].append(1e9 * (1 + noise.normal(0, 0.001)))
+    return of_commit(number, revision, values, fingerprint=FINGERPRINT | {"mindspore": "2.9"} | fingerprint)
 
 
 @pytest.fixture
@@ -51,11 +43,8 @@ def repository(tmp_path, monkeypatch):
 @pytest.fixture
 def call(repository):
     def run(*words):
-        done = CliRunner().invoke(cli, ["history", *words], env={"COLUMNS": "80"})
-        if isinstance(done.exception, PipeprofError):
-            return done.exception.exit_code, done.exception.message
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.stdout
+        code, out, said = ended("history", *words, COLUMNS="80")
+        return code, out or said
 
     return run
 

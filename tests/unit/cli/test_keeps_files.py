@@ -3,13 +3,12 @@
 import os
 
 import pytest
-from click.testing import CliRunner
+from in_process import ask
+from table_rows import MS, op, steps
 
-from pipeprof.cli import cli
 from pipeprof.errors import UsageError
 from pipeprof.record.run import Rep
 
-MS = 1_000_000
 WRITERS = (
     ["report", "run", "--format", "html", "-o", "out"],
     ["ops", "run", "-o", "out"],
@@ -31,34 +30,25 @@ REPORTS = [
 def _run(make_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     block = {"op_id": 0, "address": 4096, "bytes": 64, "produced_ns": 5, "released_ns": 9}
-    op = {"op_id": 0, "step": 1, "start_ns": MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}
     info = {"op_id": 0, "name": "Default/Add-op0", "type": "Add"}
+    tables = {"op": [op(0, 10, 1, MS)], "op_info": [info], "allocation": [block]}
+    facts = {"state": "complete", "reps": [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=0)]}
     for name, ns in (("run", MS), ("other", MS + 1)):
-        steps = [
-            {"step": n, "kind_step": n, "kind": "train", "start_ns": n * ns, "end_ns": (n + 1) * ns} for n in range(4)
-        ]
-        run = make_run({"step": steps, "op": [op], "op_info": [info], "allocation": [block]})
-        run.manifest.state = "complete"
-        run.manifest.reps = [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=0)]
-        run.save()
+        run = make_run({"step": steps(*["train"] * 4, length=ns), **tables}, **facts)
         run.path.rename(tmp_path / name)
-
-
-def ask(words):
-    return CliRunner().invoke(cli, words, catch_exceptions=False)
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=" ".join)
 def test_a_file_is_replaced_with_force_alone(tmp_path, words):
     out = tmp_path / "out"
-    ask(words)
+    ask(*words)
     written = out.read_bytes()
     out.write_text("precious", encoding="utf-8")
     with pytest.raises(UsageError, match="`out` exists") as refused:
-        ask(words)
+        ask(*words)
     assert "--force" in refused.value.hint
     assert out.read_text(encoding="utf-8") == "precious"
-    ask([*words, "--force"])
+    ask(*words, "--force")
     assert out.read_bytes() == written
 
 
@@ -66,11 +56,11 @@ def test_a_file_is_replaced_with_force_alone(tmp_path, words):
     "words", [*REPORTS, ["top", "run", "--once"], *(words[:-2] for words in WRITERS[:2])], ids=" ".join
 )
 def test_a_dash_is_stdout_and_a_name_is_a_file_with_the_same_text(tmp_path, words):
-    shown = ask(words).stdout
+    shown = ask(*words).stdout
     assert shown
-    assert ask([*words, "-o", "-"]).stdout == shown
+    assert ask(*words, "-o", "-").stdout == shown
     assert not (tmp_path / "-").exists()
-    assert ask([*words, "-o", "out"]).stdout == ""
+    assert ask(*words, "-o", "out").stdout == ""
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown
 
 
@@ -78,17 +68,17 @@ def test_a_dash_is_stdout_and_a_name_is_a_file_with_the_same_text(tmp_path, word
 def test_a_folder_is_never_replaced(tmp_path, words):
     (tmp_path / "out").mkdir()
     with pytest.raises(UsageError, match="`out`: it is a folder"):
-        ask([*words, "--force"])
+        ask(*words, "--force")
 
 
 def test_a_pipe_or_device_is_never_replaced(tmp_path):
     os.mkfifo(tmp_path / "out")
     with pytest.raises(UsageError, match="it is not a file"):
-        ask(["report", "run", "-o", "out", "--force"])
+        ask("report", "run", "-o", "out", "--force")
     assert (tmp_path / "out").is_fifo()
 
 
 def test_the_usual_name_of_a_timeline_is_kept_too(tmp_path):
     (tmp_path / "trace.json.gz").write_text("precious", encoding="utf-8")
     with pytest.raises(UsageError, match=r"`trace\.json\.gz` exists"):
-        ask(["timeline", "run"])
+        ask("timeline", "run")

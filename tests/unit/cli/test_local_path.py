@@ -28,9 +28,7 @@ def test_a_url_is_no_path_on_this_machine(words, tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_an_empty_path_is_not_the_current_folder(words, make_run, monkeypatch):
     """As of a variable of the shell that is not set: `pipeprof report "$RUN"`."""
-    run = make_run({"step": []})
-    run.manifest.state = "complete"
-    run.save()
+    run = make_run({"step": []}, state="complete")
     monkeypatch.chdir(run.path)
     before = sorted(run.path.iterdir())
     done = CliRunner().invoke(cli, [str(run.path) if word == "RUN" else word for word in words])
@@ -68,8 +66,7 @@ def test_no_part_of_a_name_is_left_out_because_of_a_sign_in_it(verb, sign, code,
 
 
 def test_a_url_that_cannot_be_opened_leaves_the_run_as_it_is(make_run):
-    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]})
-    run.manifest.state = "complete"
+    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]}, state="complete")
     checksums.seal(run)
     run.save()
     before = sorted(run.path.rglob("*"))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from in_process import ask
+from table_rows import MS, op, steps
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
@@ -19,7 +21,6 @@ from pipeprof.report.build import build
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-MS = 1_000_000
 WITH_RUN = (
     ["report"], ["ops"], ["sql"], ["timeline", "-o", "t.json"], ["memory"],
     ["stacks", "-o", "s.folded", "--by", "scope"],
@@ -32,25 +33,16 @@ def recorded(make_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def make(name, minute, command=("python", "train.py"), state="complete"):
-        steps = [
-            {"step": n, "kind_step": n, "kind": "train", "start_ns": 3 * n * MS, "end_ns": 3 * (n + 1) * MS,
-             "in_window": False} for n in range(6)
-        ]  # fmt: skip
-        op = {"op_id": 0, "step": 1, "start_ns": 3 * MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}
         info = {"op_id": 0, "name": "Default/Add-op0", "type": "Add", "phase": "forward"}
-        run = make_run({"step": steps, "op": [op], "op_info": [info]})
+        tables = {"step": steps(*["train"] * 6, length=3 * MS), "op": [op(0, 10, 1, 3 * MS)], "op_info": [info]}
+        run = make_run(tables, state=state, command=list(command))
         run.path = run.path.rename(tmp_path / name)
         run.manifest.run_id = name
-        run.manifest.state, run.manifest.command = state, list(command)
         run.manifest.started_at = f"2026-01-02T03:{minute:02}:00+00:00"
         run.save()
         return run
 
     return make
-
-
-def ask(*words):
-    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
 
 
 def listed(*words):

@@ -1,33 +1,22 @@
 """`pipeprof timeline` on the command line."""
 
 import pytest
-from click.testing import CliRunner
+from in_process import ask
+from table_rows import MS, op, step
 from trace_format import check, load
 
-from pipeprof.cli.timeline import stacks, timeline
 from pipeprof.errors import UsageError
-
-MS = 1_000_000
 
 
 @pytest.fixture
 def run(make_run):
-    steps = [
-        {"step": n, "kind": "train", "start_ns": n * MS, "fp_ns": n * MS + 5, "end_ns": (n + 1) * MS} for n in range(4)
-    ]
-    ops = [{"op_id": 0, "step": n, "start_ns": n * MS + 9, "dur_ns": 10, "track": "CPU"} for n in range(4)]
-    made = make_run({"step": steps, "op": [*ops, {"op_id": 0, "start_ns": None, "dur_ns": 1}]})
-    made.manifest.state = "complete"
-    made.save()
-    return made
-
-
-def ask(*words):
-    return CliRunner().invoke(timeline, [str(word) for word in words], catch_exceptions=False)
+    steps = [step(n, n * MS, (n + 1) * MS, fp_ns=n * MS + 5) for n in range(4)]
+    ops = [op(0, 10, n, n * MS + 9) for n in range(4)]
+    return make_run({"step": steps, "op": [*ops, {"op_id": 0, "start_ns": None, "dur_ns": 1}]}, state="complete")
 
 
 def test_it_says_what_it_wrote_and_what_it_left_out(run, tmp_path):
-    answer = ask(run.path, "-o", tmp_path / "t.json.gz")
+    answer = ask("timeline", run.path, "-o", tmp_path / "t.json.gz")
     assert answer.exit_code == 0
     assert answer.stderr == (
         f"24 events of 1 rank in `{tmp_path / 't.json.gz'}`\nnote: left out 1 row without a time or a duration\n"
@@ -37,7 +26,7 @@ def test_it_says_what_it_wrote_and_what_it_left_out(run, tmp_path):
 
 
 def test_quiet_and_chosen(run, tmp_path):
-    answer = ask(run.path, "-o", tmp_path / "t.json", "--steps", "1:3", "--ranks", "0", "--rep", 0, "-q")
+    answer = ask("timeline", run.path, "-o", tmp_path / "t.json", "--steps", "1:3", "--ranks", "0", "--rep", 0, "-q")
     assert answer.stderr == ""
     found = check(load(tmp_path / "t.json"))
     assert {event["args"]["step"] for event in found["X"] if event["cat"] == "cpu_op"} == {1, 2}
@@ -45,33 +34,29 @@ def test_quiet_and_chosen(run, tmp_path):
 
 def test_a_wrong_choice_writes_nothing(run, tmp_path):
     with pytest.raises(UsageError, match="--steps is `2`"):
-        ask(run.path, "-o", tmp_path / "t.json", "--steps", "2")
+        ask("timeline", run.path, "-o", tmp_path / "t.json", "--steps", "2")
     assert not (tmp_path / "t.json").exists()
 
 
 def test_ranks_of_several_repetitions_count_once(make_run, tmp_path):
-    made = make_run({"stage": [
-        {"rep": rep, "rank": rank, "stage": "import", "start_ns": 0, "dur_ns": 5} for rep in range(3) for rank in (0, 1)
-    ]})  # fmt: skip
-    made.manifest.state = "complete"
-    made.save()
-    said = ask(made.path, "-o", tmp_path / "t.json").stderr
+    stage = {"stage": "import", "start_ns": 0, "dur_ns": 5}
+    ranks = [stage | {"rep": rep, "rank": rank} for rep in range(3) for rank in (0, 1)]
+    made = make_run({"stage": ranks}, state="complete")
+    said = ask("timeline", made.path, "-o", tmp_path / "t.json").stderr
     assert "events of 2 ranks (3 repetitions) in `" in said
 
 
 def test_a_trace_is_no_text_for_standard_output(run):
     with pytest.raises(UsageError, match="not written to standard output"):
-        ask(run.path, "-o", "-")
+        ask("timeline", run.path, "-o", "-")
 
 
 def test_stacks_go_to_standard_output(make_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     info = [{"op_id": n, "name": f"net/op{n}", "scope": f"net/op{n}"} for n in range(2)]
-    ops = [{"op_id": n, "step": 0, "start_ns": n * 10, "dur_ns": 5, "self_ns": 5, "side": "host"} for n in range(2)]
-    made = make_run({"op": ops, "op_info": info})
-    made.manifest.state = "complete"
-    made.save()
-    answer = CliRunner().invoke(stacks, [str(made.path), "--by", "scope", "-o", "-"], catch_exceptions=False)
+    ops = [op(n, 5, start=n * 10, side="host") for n in range(2)]
+    made = make_run({"op": ops, "op_info": info}, state="complete")
+    answer = ask("stacks", made.path, "--by", "scope", "-o", "-")
     assert answer.exit_code == 0
     assert len(answer.stdout.splitlines()) == 2
     assert "2 stacks by scope" in answer.stderr

@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from every import every
+from table_rows import MS, op, steps
 
 from pipeprof import cli as program
 from pipeprof.cli import cli
@@ -22,26 +23,15 @@ from pipeprof.errors import UsageError
 from pipeprof.record.run import NotMeasured
 from pipeprof.report.output import has_colours
 
-MS = 1_000_000
-
 
 @pytest.fixture
 def run(make_run):
-    steps = [
-        {"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS, "in_window": False}
-        for n in range(4)
-    ]
-    ops = [
-        {"op_id": n % 2, "step": n, "start_ns": n * MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"} for n in range(4)
-    ]
+    ops = [op(n % 2, 10, n, n * MS) for n in range(4)]
     infos = [
         {"op_id": n, "name": f"Default/{name}-op0", "type": name, "phase": "forward"}
         for n, name in enumerate(("Add", "Mul"))
     ]
-    made = make_run({"step": steps, "op": ops, "op_info": infos})
-    made.manifest.state = "complete"
-    made.save()
-    return made
+    return make_run({"step": steps(*["train"] * 4, length=MS), "op": ops, "op_info": infos}, state="complete")
 
 
 def failed(result, code):
@@ -110,18 +100,8 @@ def test_a_verb_loads_its_own_file_only():
 
 
 def test_arrow_does_not_import_pandas_into_the_program(tmp_path):
-    command = [
-        sys.executable,
-        "-X",
-        "importtime",
-        "-m",
-        "pipeprof",
-        "collect",
-        "-o",
-        str(tmp_path / "run"),
-        "--",
-        "true",
-    ]
+    words = ["collect", "-o", str(tmp_path / "run"), "--", "true"]
+    command = [sys.executable, "-X", "importtime", "-m", "pipeprof", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "pyarrow" in imported
@@ -289,10 +269,7 @@ def test_operators_that_are_not_shown_are_counted(call, run):
 
 
 def test_a_run_without_operators_says_why(call, make_run):
-    made = make_run({})
-    made.manifest.state = "complete"
-    made.manifest.not_measured = [NotMeasured(what="op", why="switched off with --ops off")]
-    made.save()
+    made = make_run({}, state="complete", not_measured=[NotMeasured(what="op", why="switched off with --ops off")])
     status, out, _ = call("ops", made.path)
     assert (status, out) == (0, "no operators: switched off with --ops off\n")
 

@@ -3,28 +3,22 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from copies import files_of, flip
+from in_process import ask
+from table_rows import MS, steps
 
-from pipeprof.cli import cli
 from pipeprof.errors import RunError
 from pipeprof.record import checksums
 from pipeprof.record.run import load
 
-MS = 1_000_000
-
 
 @pytest.fixture
 def run(make_run):
-    steps = [{"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS} for n in range(9)]
-    made = make_run({"step": steps, "stage": [{"stage": "start", "start_ns": 0, "dur_ns": 5}]})
+    stage = [{"stage": "start", "start_ns": 0, "dur_ns": 5}]
+    made = make_run({"step": steps(*["train"] * 9, length=MS), "stage": stage}, state="complete")
     checksums.seal(made)
-    made.manifest.state = "complete"
     made.save()
     return made
-
-
-def ask(*words):
-    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
 
 
 def as_json(run):
@@ -32,14 +26,6 @@ def as_json(run):
     found = json.loads(done.stdout)
     assert found["exit_code"] == done.exit_code
     return found
-
-
-def change_a_byte(run, at):
-    path = run.files("step")[0]
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
-    return path
 
 
 def test_a_run_that_was_left_alone_is_intact(run):
@@ -52,7 +38,7 @@ def test_a_run_that_was_left_alone_is_intact(run):
 
 
 def test_a_changed_byte_is_named_with_what_was_found_and_expected(run):
-    change_a_byte(run, 10)
+    flip(run.files("step")[0], 10)
     done = ask("verify", run.path)
     assert done.exit_code == 3
     assert "step/rep=0/rank=0/part-00000.parquet" in done.stdout
@@ -76,7 +62,8 @@ def test_a_run_of_an_older_pipeprof_has_no_checksums_and_that_is_no_pass(run):
 @pytest.mark.parametrize("words", [["report"], ["ops"], ["sql"], ["timeline", "-o", "t.json"], ["memory"]])
 def test_other_verbs_refuse_a_file_that_was_rewritten(run, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    path = change_a_byte(run, -20)
+    path = run.files("step")[0]
+    flip(path, -20)
     with pytest.raises(RunError) as caught:
         ask(words[0], run.path, *words[1:], *(["SELECT 1"] if words[0] == "sql" else []))
     assert caught.value.message.startswith(f"damaged file `{path}`: it was rewritten after the run was made: found ")
@@ -89,9 +76,9 @@ def test_verify_names_all_changes_where_other_verbs_stop_at_the_first(run):
 
 
 def test_verify_changes_nothing(run):
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    before = files_of(run.path)
     ask("verify", run.path)
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert files_of(run.path) == before
     assert load(run.path).manifest == run.manifest
 
 

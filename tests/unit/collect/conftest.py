@@ -1,5 +1,7 @@
 """The probe, loaded as it is in a recorded process, with a recorder that has no thread and a clock of its own."""
 
+import json
+import subprocess
 import sys
 import threading
 from importlib import import_module, util
@@ -56,6 +58,25 @@ def rec(probe, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def told(rec):
+    """`told(name)`: the events of this name that the recorder wrote, and `told()` all of them."""
+
+    def of(name=None):
+        lines = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines() if rec.folder else []
+        return [event for event in map(json.loads, lines) if name in (None, event["e"])]
+
+    return of
+
+
+@pytest.fixture
+def own_frames(probe):
+    """How many frames of a traceback are of the probe, and how many may be: 3.10 puts that of each hook back."""
+    folder = str(Path(probe.recorder.__file__).parent)
+    most = 1 if sys.version_info >= (3, 11) else 2
+    return lambda caught: (len([entry for entry in caught.traceback if str(entry.path).startswith(folder)]), most)
+
+
+@pytest.fixture
 def script(tmp_path):
     """Text that loads the probe in a Python of its own, with a recorder in `tmp_path/spool`."""
     spool = tmp_path / "spool"
@@ -68,3 +89,14 @@ def script(tmp_path):
         f"probe = sys.modules[{NAME!r}] = util.module_from_spec(spec)\nspec.loader.exec_module(probe)\n"
         f"recorder = import_module({NAME + '.recorder'!r})\nREC = recorder.open_recorder({str(spool)!r}, '{{}}')\n"
     )
+
+
+@pytest.fixture
+def alone(script, tmp_path):
+    """`alone(body)`: how a Python of its own ends that loads the probe and goes on with this text, in `tmp_path`."""
+
+    def run(body, timeout=60):
+        words, how = [sys.executable, "-c", script + body], {"text": True, "check": False, "cwd": tmp_path}
+        return subprocess.run(words, capture_output=True, timeout=timeout, **how)
+
+    return run

@@ -2,10 +2,8 @@
 
 import contextlib
 import hashlib
-import json
 import random
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,23 +71,20 @@ def test_equal_batches_have_equal_ones_whatever_holds_them(digest):
     assert of(digest, {"b": ROW[1], "a": ROW[0]}) == of(digest, {"a": ROW[0], "b": ROW[1]})
 
 
-def test_only_the_first_batches_of_the_users_iterators_are_looked_at(digest, rec, seeds):
+def test_only_the_first_batches_of_the_users_iterators_are_looked_at(digest, rec, seeds, told):
     rec._options = {"digest": 2}
     assert digest.begin(0, "train.py:3", True) is None
     found = digest.begin(1, "train.py:7", False)
     for _ in range(5):
         found.add(ROW)
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    told = [line for line in lines if line["e"] == "batch_digest"]
-    assert [(line["number"], line["row"], line["site"]) for line in told] == [
-        (1, 0, "train.py:7"),
-        (1, 1, "train.py:7"),
-    ]
-    assert told[0]["digest"] == told[1]["digest"] == of(digest, ROW)
+    one, other = told("batch_digest")
+    assert [(line["number"], line["row"], line["site"]) for line in (one, other)] == [
+        (1, 0, "train.py:7"), (1, 1, "train.py:7"),
+    ]  # fmt: skip
+    assert one["digest"] == other["digest"] == of(digest, ROW)
 
 
-def test_a_second_epoch_is_looked_at_however_many_other_iterators_there_are(digest, rec, seeds):
+def test_a_second_epoch_is_looked_at_however_many_other_iterators_there_are(digest, rec, seeds, told):
     """A cache hands out what it kept from the second epoch on, of this iterator or of another one."""
     rec._options = {"digest": 1}
     train = digest.begin(0, "train.py:7", False)
@@ -99,9 +94,7 @@ def test_a_second_epoch_is_looked_at_however_many_other_iterators_there_are(dige
         train.add(ROW)
         train.epoch_ended()
     assert digest.begin(10, "train.py:7", False) is not None
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    assert [line["epoch"] for line in lines if line["e"] == "batch_digest"] == [0, 1]
+    assert [line["epoch"] for line in told("batch_digest")] == [0, 1]
 
 
 def test_a_dataset_without_a_seed_gets_one_once(digest, rec, seeds):
@@ -124,32 +117,41 @@ def test_nothing_is_done_where_nothing_was_asked_for(digest, rec, seeds):
     assert seeds == []
 
 
-def epochs(rec):
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    return [line for line in lines if line["e"] == "epoch_digest"]
+@pytest.fixture
+def epochs(rec, told):
+    """What was told of each epoch, with the next marks at the latest."""
+
+    def of():
+        rec.flush()
+        return told("epoch_digest")
+
+    return of
 
 
-def watched(digest, *rounds, ended=True):
-    found = digest.begin(0, "train.py:7", False)
-    for batches in rounds:
-        for batch in batches:
-            found.add(batch)
-        if ended:
-            found.epoch_ended()
-    return found
+@pytest.fixture
+def watched(digest, rec, seeds):
+    """An iterator of which all is looked at: `watched(epoch, ...)` with the batches of each of its epochs."""
+    rec._options = {"digest_all": True}
+
+    def run(*rounds, ended=True):
+        found = digest.begin(0, "train.py:7", False)
+        for batches in rounds:
+            for batch in batches:
+                found.add(batch)
+            if ended:
+                found.epoch_ended()
+        return found
+
+    return run
 
 
 def batch_of(*numbers):
     return [np.array(numbers, np.float32), np.array(numbers, np.int32) % 2]
 
 
-def test_whole_epochs_have_the_same_sum_in_any_order_and_with_any_batches(digest, rec, seeds):
-    rec._options = {"digest_all": True}
-    watched(
-        digest, [batch_of(1, 2), batch_of(3, 4)], [batch_of(4, 1), batch_of(2, 3)], [batch_of(1, 2, 3), batch_of(4)]
-    )
-    first, permuted, regrouped = epochs(rec)
+def test_whole_epochs_have_the_same_sum_in_any_order_and_with_any_batches(watched, epochs):
+    watched([batch_of(1, 2), batch_of(3, 4)], [batch_of(4, 1), batch_of(2, 3)], [batch_of(1, 2, 3), batch_of(4)])
+    first, permuted, regrouped = epochs()
     assert first["sum"] == permuted["sum"] == regrouped["sum"]
     assert (first["rows"], first["batches"], first["epoch"], first["whole"]) == (4, 2, 0, True)
     assert len({one["ordered"] for one in (first, permuted, regrouped)}) == 3
@@ -165,18 +167,16 @@ def test_whole_epochs_have_the_same_sum_in_any_order_and_with_any_batches(digest
         [[part.astype(np.float64) for part in batch_of(1, 2)], batch_of(3, 4)],
     ],
 )
-def test_other_rows_have_another_sum(digest, rec, seeds, other):
-    rec._options = {"digest_all": True}
-    watched(digest, [batch_of(1, 2), batch_of(3, 4)], other)
-    first, second = epochs(rec)
+def test_other_rows_have_another_sum(watched, other, epochs):
+    watched([batch_of(1, 2), batch_of(3, 4)], other)
+    first, second = epochs()
     assert first["sum"] != second["sum"]
 
 
-def test_each_column_has_its_own_fingerprints(digest, rec, seeds):
-    rec._options = {"digest_all": True}
+def test_each_column_has_its_own_fingerprints(watched, epochs):
     noise = [[np.array([7, 8], np.float32), np.array([1, 0], np.int32)], batch_of(3, 4)]
-    watched(digest, [batch_of(1, 2), batch_of(3, 4)], noise)
-    (picture, label), (other, same) = (one["columns"] for one in epochs(rec))
+    watched([batch_of(1, 2), batch_of(3, 4)], noise)
+    (picture, label), (other, same) = (one["columns"] for one in epochs())
     assert label == same
     assert [picture[name] == other[name] for name in ("name", "form", "sum", "ordered")] == [True, True, False, False]
     assert len(picture["least"]) == 4
@@ -184,10 +184,9 @@ def test_each_column_has_its_own_fingerprints(digest, rec, seeds):
     assert picture["least"] == sorted(picture["least"])
 
 
-def test_columns_of_dicts_have_their_names(digest, rec, seeds):
-    rec._options = {"digest_all": True}
-    watched(digest, [{"label": np.ones(2), "image": np.ones((2, 3))}, {"label": np.ones(1), "image": np.ones((1, 3))}])
-    (one,) = epochs(rec)
+def test_columns_of_dicts_have_their_names(watched, epochs):
+    watched([{"label": np.ones(2), "image": np.ones((2, 3))}, {"label": np.ones(1), "image": np.ones((1, 3))}])
+    (one,) = epochs()
     assert [column["name"] for column in one["columns"]] == ["image", "label"]
     assert one["rows"] == 3
 
@@ -209,30 +208,28 @@ def test_other_seeds_are_given_to_all_that_draw(digest, rec, seeds, set_before, 
     assert all(one != other for one, other in zip(first, drawn, strict=True))
 
 
-def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(digest, rec, seeds):
-    rec._options = {"digest_all": True}
-    watched(digest, [batch_of(1, 2)], ended=False)
+def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(watched, rec, epochs):
+    watched([batch_of(1, 2)], ended=False)
     for call in rec.closing:
         call()
-    assert [(one["whole"], one["batches"]) for one in epochs(rec)] == [(False, 1)]
+    assert [(one["whole"], one["batches"]) for one in epochs()] == [(False, 1)]
 
 
-def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(digest, rec, seeds):
+def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(watched, epochs):
     """Nor is it the same as another one of which nothing was read."""
 
     class Broken:
         def asnumpy(self):
             raise TypeError("bfloat16")
 
-    rec._options = {"digest_all": True}
-    found = watched(digest, [batch_of(1, 2)])
+    found = watched([batch_of(1, 2)])
     for batch in (batch_of(3, 4), [Broken()], batch_of(5, 6)):
         with contextlib.suppress(TypeError):
             found.add(batch)
     found.epoch_ended()
     found.add(batch_of(7, 8))
     found.epoch_ended()
-    assert [(one["epoch"], one["batches"]) for one in epochs(rec)] == [(0, 1), (2, 1)]
+    assert [(one["epoch"], one["batches"]) for one in epochs()] == [(0, 1), (2, 1)]
 
 
 class Tensor:
@@ -301,7 +298,7 @@ def test_a_generator_that_a_loader_makes_itself_gets_a_seed_and_that_of_the_scri
         Loader([1], batches=3)
 
 
-def test_an_epoch_that_a_loop_left_is_told_when_it_begins_again(digest, rec, seeds):
+def test_an_epoch_that_a_loop_left_is_told_when_it_begins_again(digest, rec, seeds, epochs):
     rec._options = {"digest_all": True}
     found = digest.begin(0, "train.py:1", hidden=False, of_loader=True)
     found.epoch_left()
@@ -310,7 +307,7 @@ def test_an_epoch_that_a_loop_left_is_told_when_it_begins_again(digest, rec, see
     found.epoch_left()
     found.add(batch_of(1, 2))
     found.epoch_ended()
-    assert [(one["epoch"], one["whole"], one["batches"]) for one in epochs(rec)] == [(0, False, 2), (1, True, 1)]
+    assert [(one["epoch"], one["whole"], one["batches"]) for one in epochs()] == [(0, False, 2), (1, True, 1)]
 
 
 @pytest.mark.parametrize(

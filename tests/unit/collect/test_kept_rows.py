@@ -1,10 +1,8 @@
 """Rows behind an operator are made once, in the order of the sampler; what cannot be kept is refused or made anew."""
 
-import json
 import sys
 import threading
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -121,7 +119,7 @@ def test_an_operator_is_in_as_many_threads_as_it_had_workers(kept_rows, compose)
     assert most == {"wide": 3, "narrow": 1}
 
 
-def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, rec, compose):
+def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, told, compose):
     node = mapped(source())
     counted = node.children[0].source
     leaf = built(kept_rows, node, limit=1000)
@@ -129,10 +127,8 @@ def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, rec
         rows = list(leaf.prepared_source(np.arange(20)))
         assert [row[0][0] for row in rows] == [2 * one for one in range(20)]
     assert len(counted.calls) == 40
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    assert [line["limit"] for line in lines if line["e"] == "cache_full"] == [1000]
-    assert [line["code"] for line in lines if line["e"] == "warning"] == ["cache_full"]
+    assert [line["limit"] for line in told("cache_full")] == [1000]
+    assert [line["code"] for line in told("warning")] == ["cache_full"]
 
 
 @pytest.mark.parametrize("most", [0, 5])
@@ -219,7 +215,7 @@ def test_two_iterators_at_once_of_a_source_with_another_order_each_time(kept_row
 
 
 def test_an_epoch_that_is_kept_is_read_to_its_end_though_another_iterator_goes_beyond_the_limit(
-    kept_rows, compose, rec
+    kept_rows, compose, told
 ):
     passes = []
 
@@ -237,7 +233,7 @@ def test_an_epoch_that_is_kept_is_read_to_its_end_though_another_iterator_goes_b
     reader = leaf.source()
     read = [next(reader)]
     begun += late
-    assert "cache_full" in (Path(rec.folder) / "events.jsonl").read_text()
+    assert told("cache_full")
     read += reader
     for epoch in (begun, read, list(leaf.source())):
         assert [row[0][0] for row in epoch] == [2 * value for value in range(10)]
@@ -389,7 +385,7 @@ def in_a_dict(node):
 
 
 @pytest.mark.parametrize("change", [grown, held, in_a_dict])
-def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, rec, change):
+def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, told, change):
     """In its second epoch, or in its tenth: what a short training does not show must not be wrong in a long one."""
     node = source(source=Growing())
     leaf = built(kept_rows, node)
@@ -401,10 +397,10 @@ def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, rec, ch
         assert all(
             np.array_equal(row[0], one) for row, one in zip(leaf.prepared_source(range(4)), expected, strict=True)
         )
-    assert "cache_stale" in (Path(rec.folder) / "events.jsonl").read_text()
+    assert told("cache_stale")
 
 
-def test_a_source_that_holds_its_own_methods_and_itself(kept_rows, compose, rec):
+def test_a_source_that_holds_its_own_methods_and_itself(kept_rows, compose, told):
     """As a class does that chooses one of its methods once; and as a tree whose nodes know each other."""
     made = Growing()
     made.load = made.__getitem__
@@ -415,9 +411,7 @@ def test_a_source_that_holds_its_own_methods_and_itself(kept_rows, compose, rec)
         list(leaf.prepared_source(range(4)))
     made.size = 2
     assert len(next(iter(leaf.prepared_source(range(1))))[0]) == 2
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    assert [line["value"] for line in lines if line["e"] == "cache_stale"] == ["size"]
+    assert [line["value"] for line in told("cache_stale")] == ["size"]
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -434,7 +428,7 @@ def test_a_variable_that_a_map_reads_counts_as_well(kept_rows, compose, rec, mon
     assert [float(row[0][0]) for row in leaf.prepared_source([1, 2])] == [5.0, 10.0]
 
 
-def test_what_stays_is_kept(kept_rows, compose, rec):
+def test_what_stays_is_kept(kept_rows, compose, rec, told):
     """Lists and arrays that a source fills are no plain values, and a value that is no number equals itself."""
     made = Growing()
     made.missing = float("nan")
@@ -443,4 +437,4 @@ def test_what_stays_is_kept(kept_rows, compose, rec):
         list(leaf.prepared_source(range(4)))
         made.calls.append("a word")
     rec.event("the end")
-    assert "cache_stale" not in (Path(rec.folder) / "events.jsonl").read_text()
+    assert [event["e"] for event in told() if event["e"] in ("the end", "cache_stale")] == ["the end"]

@@ -52,6 +52,13 @@ def events(rec, monkeypatch):
     return found
 
 
+def watch(mindspore, operands):
+    """A step with one call."""
+    operands.start()
+    mindspore.Primitive("Add")(Tensor(1))
+    operands.stop()
+
+
 def test_calls_of_a_step_have_types_shapes_and_attributes(mindspore, operands, events):
     conv, add = mindspore.Primitive("Conv2D", kernel_size=(3, 3), other="x"), mindspore.Own("Add")
     operands.start()
@@ -76,13 +83,9 @@ def test_calls_of_a_step_have_types_shapes_and_attributes(mindspore, operands, e
 
 def test_afterwards_the_classes_are_as_before_and_nothing_is_recorded_again(mindspore, operands, events):
     before = [vars(kind)["__call__"] for kind in (mindspore.Primitive, mindspore.Own)]
-    operands.start()
-    mindspore.Primitive("Add")(Tensor(1))
-    operands.stop()
+    watch(mindspore, operands)
     assert [vars(kind)["__call__"] for kind in (mindspore.Primitive, mindspore.Own)] == before
-    operands.start()
-    mindspore.Primitive("Add")(Tensor(1))
-    operands.stop()
+    watch(mindspore, operands)
     assert len(events) == 1
 
 
@@ -96,9 +99,7 @@ def test_a_step_without_calls_is_not_the_one(mindspore, operands, events):
 
 def test_a_graph_has_no_calls(mindspore, operands, events):
     mindspore.package.mode = 0
-    operands.start()
-    mindspore.Primitive("Add")(Tensor(1))
-    operands.stop()
+    watch(mindspore, operands)
     assert events == []
 
 

@@ -1,7 +1,6 @@
 """Updates by optimizers of PyTorch, here of a stand-in that wraps `step` as PyTorch does."""
 
 import functools
-import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -46,40 +45,39 @@ def torch(probe, rec, monkeypatch):
     return made
 
 
-def written(rec):
-    """Marks as (kind, unit), and the events of units and of what is trained on."""
-    rec.flush()
-    size = sys.modules["_pipeprof_probe.marks"].MARK
-    data = Path(rec.folder, "marks.bin").read_bytes()
-    events = [json.loads(line) for line in Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [(mark[0], mark[2]) for mark in size.iter_unpack(data)], {
-        name: [event for event in events if event["e"] == name] for name in ("unit", "context")
-    }
+@pytest.fixture
+def kinds(probe, rec):
+    """`kinds()`: the kinds of the marks that were written, or with their units."""
+
+    def of(*, units=False):
+        rec.flush()
+        marks = probe.marks.MARK.iter_unpack(Path(rec.folder, "marks.bin").read_bytes())
+        return [(mark[0], mark[2]) if units else mark[0] for mark in marks]
+
+    return of
 
 
-def test_each_step_of_an_optimizer_is_an_update_of_its_own_unit(torch, rec):
+def test_each_step_of_an_optimizer_is_an_update_of_its_own_unit(torch, kinds, told):
     class Own(torch.Optimizer):
         def step(self, closure=None):
             return super().step(closure)
 
     first, second = torch.Optimizer(), Own()
     assert (first.step(), second.step(lambda: 5), second.step()) == (None, 5, None)
-    marks, events = written(rec)
-    units = [unit["number"] for unit in events["unit"]]
-    assert marks == [(UPDATE, units[0]), (UPDATE, units[1]), (UPDATE, units[1])]
-    assert [unit["owner"] for unit in events["unit"]] == ["Optimizer", "Own"]
-    assert [context["device_target"] for context in events["context"]] == ["CPU"]
+    units = [unit["number"] for unit in told("unit")]
+    assert kinds(units=True) == [(UPDATE, units[0]), (UPDATE, units[1]), (UPDATE, units[1])]
+    assert [unit["owner"] for unit in told("unit")] == ["Optimizer", "Own"]
+    assert [context["device_target"] for context in told("context")] == ["CPU"]
     assert first.step.__wrapped__.hooked
 
 
-def test_a_step_that_raises_is_no_update_and_its_error_has_no_frame_of_ours(torch, rec, probe):
+def test_a_step_that_raises_is_no_update_and_its_error_has_no_frame_of_ours(torch, kinds, own_frames):
     optimizer = torch.Optimizer()
     with pytest.raises(ZeroDivisionError) as caught:
         optimizer.step(lambda: 1 // 0)
-    assert [kind for kind, _ in written(rec)[0]] == [OTHER_CALL]
-    folder = str(Path(probe.recorder.__file__).parent)
-    inside = [str(entry.path) for entry in caught.traceback if str(entry.path).startswith(folder)]
-    assert len(inside) <= (1 if sys.version_info >= (3, 11) else 2)  # 3.10 puts that of each hook back
+    assert kinds() == [OTHER_CALL]
+    found, most = own_frames(caught)
+    assert found <= most
 
 
 def test_what_is_compiled_sees_the_original_alone(torch, rec):
@@ -92,7 +90,7 @@ def loss(device="cpu"):
     return SimpleNamespace(device=SimpleNamespace(type=device))
 
 
-def test_a_backward_pass_on_the_cpu_is_a_section(torch, rec):
+def test_a_backward_pass_on_the_cpu_is_a_section(torch, kinds):
     optimizer = torch.Optimizer()
     torch.backward(loss())  # before anything that trains was seen
     optimizer.step()
@@ -102,20 +100,19 @@ def test_a_backward_pass_on_the_cpu_is_a_section(torch, rec):
         torch.backward(other)
     torch.compiling = True
     torch.backward(loss())
-    assert [kind for kind, _ in written(rec)[0]] == [UPDATE, SECTION, SECTION]
+    assert kinds() == [UPDATE, SECTION, SECTION]
 
 
-def test_a_backward_pass_that_raises_is_none(torch, rec, probe):
+def test_a_backward_pass_that_raises_is_none(torch, kinds, own_frames):
     torch.Optimizer().step()
     with pytest.raises(ZeroDivisionError) as caught:
         torch.backward(loss(), lambda: 1 // 0)
-    assert [kind for kind, _ in written(rec)[0]] == [UPDATE]
-    folder = str(Path(probe.recorder.__file__).parent)
-    inside = [str(entry.path) for entry in caught.traceback if str(entry.path).startswith(folder)]
-    assert len(inside) <= (1 if sys.version_info >= (3, 11) else 2)
+    assert kinds() == [UPDATE]
+    found, most = own_frames(caught)
+    assert found <= most
 
 
-def test_a_closure_of_an_optimizer_is_part_of_its_update(torch, rec):
+def test_a_closure_of_an_optimizer_is_part_of_its_update(torch, kinds):
     """LBFGS calls the network and its gradients itself, more than once."""
     torch.Optimizer().step(lambda: torch.backward(loss()))
-    assert [kind for kind, _ in written(rec)[0]] == [UPDATE]
+    assert kinds() == [UPDATE]

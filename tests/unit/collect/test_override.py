@@ -1,7 +1,6 @@
 """The executed copy gets other settings, the user's objects never do; nothing that goes wrong reaches the training."""
 
 import copy
-import json
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -61,18 +60,6 @@ def chain():
     return BatchDataset(MapDataset(MapDataset(source, python_multiprocessing=False), python_multiprocessing=False))
 
 
-def events(rec, name):
-    rec.flush()
-    lines = [json.loads(line) for path in rec_files(rec) for line in path.read_text().splitlines()]
-    return [line for line in lines if line["e"] == name]
-
-
-def rec_files(rec):
-    from pathlib import Path
-
-    return [Path(rec.folder) / "events.jsonl"] if rec.folder else []
-
-
 TREE = SimpleNamespace(number=0)
 VISIBLE = {"hidden": False, "site": "train.py:7"}
 
@@ -89,7 +76,7 @@ def workers(dataset):
     return [dataset.num_parallel_workers, *(count for child in dataset.children for count in workers(child))]
 
 
-def test_only_the_copy_of_the_operator_changes(override, wish, rec):
+def test_only_the_copy_of_the_operator_changes(override, wish, told):
     wish(node=2, op_type="MapOp", workers=2, processes=True)
     dataset = chain()
     built = build(override, dataset)
@@ -97,7 +84,7 @@ def test_only_the_copy_of_the_operator_changes(override, wish, rec):
     assert built.children[0].children[0].python_multiprocessing is True
     assert workers(dataset) == [1, 1, 1, 1]
     assert not any(override.MARK in vars(node) for node in (dataset, dataset.children[0].children[0]))
-    found = events(rec, "override")[0]
+    found = told("override")[0]
     assert (found["node"], found["before"]["workers"], found["after"]["workers"]) == (2, 1, 2)
     assert (found["before"]["processes"], found["after"]["processes"]) == (False, True)
     assert workers(dataset.build()) == [1, 1, 1, 1]  # nothing stays behind
@@ -130,27 +117,27 @@ def test_a_cache_is_behind_the_kth_of_its_type_wherever_that_stands(override, mo
         {"node": 1, "op_type": "MapOp", "name": "rotate"},
     ],
 )
-def test_what_does_not_fit_is_left_alone_and_said(override, wish, rec, spec):
+def test_what_does_not_fit_is_left_alone_and_said(override, wish, told, spec):
     wish(workers=2, **spec)
     assert workers(build(override, chain())) == [1, 1, 1, 1]
-    assert events(rec, "override") == []
-    assert len(events(rec, "override_missed")) == 1
+    assert told("override") == []
+    assert len(told("override_missed")) == 1
 
 
 @pytest.mark.parametrize("facts", [{"hidden": True, "site": "train.py:7"}, {"hidden": False, "site": "eval.py:3"}])
-def test_other_iterators_are_left_alone(override, wish, rec, facts):
+def test_other_iterators_are_left_alone(override, wish, told, facts):
     wish(node=1, op_type="MapOp", workers=2, site="train.py:7")
     assert workers(build(override, chain(), facts)) == [1, 1, 1, 1]
-    assert events(rec, "override") + events(rec, "override_missed") == []
+    assert told("override") + told("override_missed") == []
 
 
-def test_asking_for_sizes_changes_nothing(override, wish, rec):
+def test_asking_for_sizes_changes_nothing(override, wish, told):
     wish(node=1, op_type="MapOp", workers=2)
     assert workers(build(override, chain(), getter_mode=True)) == [1, 1, 1, 1]
-    assert events(rec, "override") == []
+    assert told("override") == []
 
 
-def test_prefetch_is_set_only_while_the_tree_is_built(override, wish, rec, monkeypatch):
+def test_prefetch_is_set_only_while_the_tree_is_built(override, wish, told, monkeypatch):
     size = [16]
     config = SimpleNamespace(get_prefetch_size=lambda: size[0], set_prefetch_size=lambda new: size.__setitem__(0, new))
     monkeypatch.setitem(__import__("sys").modules, "mindspore.dataset", SimpleNamespace(config=config))
@@ -161,7 +148,7 @@ def test_prefetch_is_set_only_while_the_tree_is_built(override, wish, rec, monke
     dataset.build()
     override.end(TREE, wanted)
     assert size == [16]
-    assert events(rec, "override")[0]["after"]["prefetch"] == 64
+    assert told("override")[0]["after"]["prefetch"] == 64
 
 
 def test_shared_memory_and_threads_are_set_where_they_are_wished_for(override, wish, rec):
@@ -180,13 +167,13 @@ def test_shared_memory_and_threads_are_set_where_they_are_wished_for(override, w
     assert workers(build(override, chain())) == [1, 1, 1, 1]
 
 
-def test_a_build_that_fails_leaves_nothing_behind(override, wish, rec):
+def test_a_build_that_fails_leaves_nothing_behind(override, wish, told):
     wish(node=1, op_type="MapOp", workers=2)
     dataset = chain()
     wanted = override.begin(TREE, VISIBLE, dataset)
     override.end(TREE, wanted)
     assert override.MARK not in vars(dataset.children[0])
-    assert events(rec, "override_missed")[0]["why"] == "the operator was not parsed"
+    assert told("override_missed")[0]["why"] == "the operator was not parsed"
 
 
 class Fussy(MapDataset):
@@ -196,20 +183,20 @@ class Fussy(MapDataset):
         super().__setattr__(name, value)
 
 
-def test_what_could_not_be_changed_is_not_told_as_changed(override, wish, rec):
+def test_what_could_not_be_changed_is_not_told_as_changed(override, wish, told):
     wish(node=1, op_type="MapOp", workers=2)
     assert workers(build(override, BatchDataset(Fussy(GeneratorDataset())))) == [1, 1, 1]
-    assert events(rec, "override") == []
-    assert [line["why"] for line in events(rec, "override_missed")] == ["ValueError: one is enough"]
+    assert told("override") == []
+    assert [line["why"] for line in told("override_missed")] == ["ValueError: one is enough"]
 
 
-def test_several_operators_change_together_or_not_at_all(override, wish, rec):
+def test_several_operators_change_together_or_not_at_all(override, wish, told):
     wish(changes=[{"node": 1, "op_type": "MapOp", "workers": 2}, {"node": 3, "op_type": "GeneratorOp", "workers": 4}])
     assert workers(build(override, chain())) == [1, 2, 1, 4]
-    assert [line["node"] for line in events(rec, "override")] == [1, 3]
+    assert [line["node"] for line in told("override")] == [1, 3]
     wish(changes=[{"node": 1, "op_type": "MapOp", "workers": 2}, {"node": 2, "op_type": "BatchOp", "workers": 4}])
     assert workers(build(override, chain())) == [1, 1, 1, 1]
-    assert len(events(rec, "override_missed")) == 1
+    assert len(told("override_missed")) == 1
 
 
 def test_the_description_says_what_is_executed(override, wish):

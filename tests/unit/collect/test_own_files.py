@@ -4,8 +4,6 @@ import gc
 import json
 import os
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -154,10 +152,9 @@ in_c = pytest.mark.skipif(not list(PROBE.glob("_hooks*.so")), reason="no hooks i
 
 
 @in_c
-def test_the_last_descriptor_is_the_programs_when_it_wants_it(script, tmp_path):
+def test_the_last_descriptor_is_the_programs_when_it_wants_it(alone):
     """Where the recorder opens files in Python, many a try of the program fails."""
-    text = script + LAST_DESCRIPTOR.replace("NAME", repr(NAME))
-    done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = alone(LAST_DESCRIPTOR.replace("NAME", repr(NAME)), timeout=300)
     assert done.stderr == ""
     assert done.stdout.split()[:2] == ["True", "True"], done.stdout
 
@@ -189,12 +186,6 @@ def test_a_number_that_is_taken_over_while_it_is_opened_is_not_written_to(files,
     with pytest.raises(OSError, match="was closed while"):
         files.OwnFile(str(tmp_path / "second line"))
     assert (tmp_path / "other").read_bytes() == OWN
-
-
-def run(script, body, cwd):
-    return subprocess.run(
-        [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=300, cwd=cwd
-    )
 
 
 EVERY_WRITER = """
@@ -255,8 +246,8 @@ print(all(open(name, "rb").read() == text for name, text in own.items()))
 """
 
 
-def test_no_writer_of_the_recorder_touches_the_files_of_a_program_that_took_every_number(script, tmp_path):
-    done = run(script, EVERY_WRITER.replace("ROUNDS", "20"), tmp_path)
+def test_no_writer_of_the_recorder_touches_the_files_of_a_program_that_took_every_number(alone, tmp_path):
+    done = alone(EVERY_WRITER.replace("ROUNDS", "20"), timeout=300)
     assert done.stdout == 20 * "True True\n" + "True\n", done.stderr
     (process,) = [one for one in reader.load_processes(tmp_path / "spool", SpoolNotes()) if one.marks]
     assert [mark.number for mark in process.marks] == [number // 2 for number in range(40)]
@@ -297,8 +288,8 @@ looking.begin(); os.write(2, b"after\\n"); looking.end()
 
 
 @pytest.mark.parametrize("between", ["", "os.dup2(os.open('other', os.O_WRONLY | os.O_CREAT), 2)", "looking.pump()"])
-def test_what_was_printed_before_stderr_was_lost_does_not_go_to_what_is_stderr_later(script, tmp_path, capfd, between):
-    done = run(script, LOST.replace("BETWEEN", between), tmp_path)
+def test_what_was_printed_before_stderr_was_lost_does_not_go_to_what_is_stderr_later(alone, tmp_path, capfd, between):
+    done = alone(LOST.replace("BETWEEN", between), timeout=300)
     assert done.returncode == 0, done.stderr
     launch._pass_on_leftovers(tmp_path / "spool")
     assert (tmp_path / "own").read_text() == "after\n"
@@ -334,8 +325,8 @@ print(bad)
 
 
 @in_c
-def test_a_thread_that_closes_everything_while_the_recorder_writes_keeps_its_files(script, tmp_path):
-    done = run(script, RACE, tmp_path)
+def test_a_thread_that_closes_everything_while_the_recorder_writes_keeps_its_files(alone):
+    done = alone(RACE, timeout=300)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr[-2000:]
 
 

@@ -13,20 +13,26 @@ S = 1_000_000_000
 
 
 @pytest.fixture
-def saves(probe, rec, monkeypatch):
-    """`saves(600)`: seconds at which the samples of a pipeline were saved that runs for so long."""
-    clock = [0]
+def sampled(probe, rec, monkeypatch):
+    """A pipeline's samples, a clock that the test sets, and the seconds at which they were saved."""
+    clock, times = [0], []
     monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
     rec.open()
     config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
-    times = []
     manager = SimpleNamespace(
         init=lambda: None, start=lambda: None, stop=lambda: None, save=lambda _: times.append(clock[0] / S)
     )
+    trees = probe.trees.Trees(manager, config, 100)
+    trees.register(SimpleNamespace(number=0, rows=1, plan=lambda **_: None, alive=lambda: True))
+    return trees, clock, times
+
+
+@pytest.fixture
+def saves(sampled):
+    """`saves(600)`: seconds at which the samples of a pipeline were saved that runs for so long."""
+    trees, clock, times = sampled
 
     def run(seconds):
-        trees = probe.trees.Trees(manager, config, 100)
-        trees.register(SimpleNamespace(number=0, rows=1, plan=lambda **_: None, alive=lambda: True))
         for at in range(0, seconds * S, S // 2):
             clock[0] = at
             trees.checkpoint()
@@ -48,16 +54,8 @@ def test_saves_become_rare_for_each_writes_all_samples_again(saves):
     assert all(late - early <= 0.08 * early + 0.5 for early, late in pairwise(times) if early > 1000)
 
 
-def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, monkeypatch):
-    clock, saved = [0], []
-    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
-    rec.open()
-    manager = SimpleNamespace(
-        init=lambda: None, start=lambda: None, stop=lambda: None, save=lambda _: saved.append(clock[0] / S)
-    )
-    config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
-    trees = probe.trees.Trees(manager, config, 100)
-    trees.register(SimpleNamespace(number=0, rows=1, plan=lambda **_: None, alive=lambda: True))
+def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(sampled):
+    trees, clock, saved = sampled
     for at in range(1, 3600):
         clock[0] = at * S
         trees.still(clock[0])

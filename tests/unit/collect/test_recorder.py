@@ -3,8 +3,6 @@
 import _thread
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -244,7 +242,7 @@ def test_a_child_forked_before_anything_was_recorded_records_for_itself(rec, mon
     assert Path(rec.folder).name.startswith("proc-4000007-")
 
 
-def test_a_real_fork_leaves_one_recording(script, tmp_path):
+def test_a_real_fork_leaves_one_recording(alone, tmp_path):
     body = """
 REC.open()
 REC.mark(1, 0, 0, 7, 1, 2)
@@ -254,25 +252,22 @@ REC.flush()
 if pid:
     os.waitpid(pid, 0)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = alone(body)
     assert (done.returncode, done.stderr) == (0, "")
     (process,) = reader.load_processes(tmp_path / "spool", SpoolNotes())
     assert [mark.number for mark in process.marks] == [7, 8]
     assert len(process.all("bye")) == 1
 
 
-def test_a_forked_process_of_multiprocessing_ends_as_others_do(script, tmp_path):
+def test_a_forked_process_of_multiprocessing_ends_as_others_do(alone, tmp_path):
     """It leaves by `os._exit`, without the exit handlers."""
-    program = script + (
+    done = alone(
         "import multiprocessing\n"
         "def train():\n    recorder.REC.open()\n    recorder.REC.mark(1, 0, 0, 7, 1, 2)\n"
         "child = multiprocessing.get_context('fork').Process(target=train)\n"
         "child.start()\nchild.join()\nsys.exit(child.exitcode)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, "")
     (process,) = reader.load_processes(tmp_path / "spool", SpoolNotes())
     assert [mark.number for mark in process.marks] == [7]
     assert len(process.all("bye")) == 1

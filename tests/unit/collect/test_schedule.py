@@ -82,14 +82,15 @@ def windows_of(probe, rec, schedule):
     return made
 
 
-def events(rec):
-    text = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8") if rec.folder else ""
-    return [json.loads(line) for line in text.splitlines()]
+def automatic(probe):
+    made = probe.windows.Windows()
+    made.executor, made.profiler, made.auto, made.open_at = Executor(), Profiler(), True, 1
+    return made
 
 
 @OFTEN
 @given(schedule=schedules)
-def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_path_factory, schedule):
+def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_path_factory, schedule, told):
     rec.__init__(str(tmp_path_factory.mktemp("spool")), "{}")
     made = windows_of(probe, rec, schedule)
     inside = []
@@ -98,15 +99,14 @@ def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_
         made.step_done()
     made.exit()
     assert inside == [action(step, **schedule) is not None for step in range(30)]
-    assert [event for event in events(rec) if event["e"] == "warning"] == []
+    assert told("warning") == []
 
 
-def test_a_window_says_when_each_of_its_steps_ended_and_how_much_it_recorded(probe, rec):
+def test_a_window_says_when_each_of_its_steps_ended_and_how_much_it_recorded(probe, rec, told):
     made = windows_of(probe, rec, {"wait": 1, "warmup": 1, "active": 2, "repeat": 1})
     for _ in range(6):
         made.step_done()
-    opened = next(event for event in events(rec) if event["e"] == "window_open")
-    closed = next(event for event in events(rec) if event["e"] == "window")
+    (opened,), (closed,) = told("window_open"), told("window")
     assert opened["warmup"] == 1
     assert len(closed["ticks"]) == 4
     assert closed["ticks"] == sorted(closed["ticks"])
@@ -115,20 +115,20 @@ def test_a_window_says_when_each_of_its_steps_ended_and_how_much_it_recorded(pro
     assert closed["executions"] == 7
 
 
-def test_all_steps_are_recorded_in_windows_that_become_longer(probe, rec):
+def test_all_steps_are_recorded_in_windows_that_become_longer(probe, rec, told):
     """MindSpore writes all that it ever took of memory into each window: equal ones would grow with the square of time."""
     made = windows_of(probe, rec, {"active": probe.windows.ALL_STEPS})
     made.all = True
     for _ in range(10_000):
         made.step_done()
     made.exit()
-    ticks = [event["ticks"] for event in events(rec) if event["e"] == "window"]
+    ticks = [event["ticks"] for event in told("window")]
     assert sum(len(one) - 1 for one in ticks) == 10_000
     assert len(ticks[0]) - 1 == probe.windows.ALL_STEPS
     assert len(ticks) < 25
 
 
-def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec):
+def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec, told):
     made = windows_of(probe, rec, {"active": 5})
     profiler = made.profiler
     made.step_done()
@@ -137,10 +137,10 @@ def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec):
     for _ in range(20):
         made.step_done()
     assert profiler.folder is None
-    assert [event["code"] for event in events(rec) if event["e"] == "warning"] == ["ops_left_to_user"]
+    assert [event["code"] for event in told("warning")] == ["ops_left_to_user"]
 
 
-def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec):
+def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec, told):
     made = windows_of(probe, rec, {"wait": 1, "active": 1})
 
     def refuse(_folder):
@@ -150,10 +150,10 @@ def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec)
     for _ in range(5):
         made.step_done()
     assert made.profiler is None
-    assert [event["code"] for event in events(rec) if event["e"] == "warning"] == ["probe_failed:window"]
+    assert [event["code"] for event in told("warning")] == ["probe_failed:window"]
 
 
-def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, monkeypatch):
+def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, monkeypatch, told):
     """What else is set up when MindSpore is imported follows."""
     profiler = Profiler()
     monkeypatch.setattr(profiler, "init", lambda _folder: 1 / 0)
@@ -165,12 +165,11 @@ def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, monkeypatc
     made = probe.windows.Windows()
     made.prepare()
     assert made.profiler is None
-    assert [event["code"] for event in events(rec) if event["e"] == "warning"] == ["probe_failed:window"]
+    assert [event["code"] for event in told("warning")] == ["probe_failed:window"]
 
 
 def test_automatic_windows_grow_rarer_and_stay_below_their_share(probe, rec):
-    made = probe.windows.Windows()
-    made.executor, made.profiler, made.auto, made.open_at = Executor(), Profiler(), True, 1
+    made = automatic(probe)
     recorded = []
     for _ in range(20_000):
         recorded.append(made.profiler.folder is not None)
@@ -188,8 +187,7 @@ def test_automatic_windows_grow_rarer_and_stay_below_their_share(probe, rec):
 def test_automatic_windows_leave_most_steps_alone_however_long_a_step_is(probe, rec, monkeypatch, step_ms):
     clock = [1_000_000]
     monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
-    made = probe.windows.Windows()
-    made.executor, made.profiler, made.auto, made.open_at = Executor(), Profiler(), True, 1
+    made = automatic(probe)
     recorded = []
     for _ in range(200):
         recorded.append(made.profiler.folder is not None)

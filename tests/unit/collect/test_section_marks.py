@@ -117,14 +117,13 @@ def test_a_forward_pass_that_raises_leaves_the_next_one_whole(watched):
     assert watched.marks()[0] == [(PASS, 0), (PASS, 0)]
 
 
-def cells_of(rec):
+@pytest.fixture
+def cells(told):
     """The event of the calls of cells, if there is one: kinds by name and outer kind, and the kinds in order of calls."""
-    text = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()
-    events = [event for event in map(json.loads, text) if event["e"] == "cells"]
-    return [([(name, around) for name, around, _ in event["kinds"]], event["rows"]) for event in events]
+    return lambda: [([(name, around) for name, around, _ in one["kinds"]], one["rows"]) for one in told("cells")]
 
 
-def test_calls_of_cells_lie_in_each_other_and_wait(probe, rec, watched):
+def test_calls_of_cells_lie_in_each_other_and_wait(probe, cells, watched):
     inner = watched.Cell(["bias"])
     net = watched.Cell(["weight"], cells=[inner, watched.Cell(), inner])
     sys.modules["mindspore"].get_context = {"mode": 1}.get
@@ -133,7 +132,7 @@ def test_calls_of_cells_lie_in_each_other_and_wait(probe, rec, watched):
     watched.executor.value_and_grad(net)
     probe.cells.CELLS.stop()
     net()
-    ((kinds, rows),) = cells_of(rec)
+    ((kinds, rows),) = cells()
     assert kinds == [("Cell", -1), ("0-Cell", 0), ("1-Cell", 0)]
     assert [kind for kind, _, _ in rows] == [0, 1, 2, 1]
     (_, begin, end), *inside = rows
@@ -142,7 +141,7 @@ def test_calls_of_cells_lie_in_each_other_and_wait(probe, rec, watched):
     assert len(waits) == 2 * len(rows)
 
 
-def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_outermost(probe, rec, watched):
+def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_outermost(probe, cells, watched):
     def refuse():
         raise RuntimeError("no")
 
@@ -152,19 +151,19 @@ def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_outermost(probe, 
         watched.Cell(["weight"], body=refuse)()
     watched.Cell(["weight"])()
     probe.cells.CELLS.stop()
-    ((kinds, rows),) = cells_of(rec)
+    ((kinds, rows),) = cells()
     assert kinds == [("Cell", -1)]
     assert len(rows) == 2
 
 
 @pytest.mark.parametrize("mode", [0, 1])
-def test_cells_are_watched_only_where_python_launches_the_operators(probe, rec, watched, mode):
+def test_cells_are_watched_only_where_python_launches_the_operators(probe, cells, watched, mode):
     sys.modules["mindspore"].get_context = {"mode": mode}.get
     probe.cells.CELLS.start(lambda: None)
     watched.Cell(["weight"])()
     probe.cells.CELLS.stop()
     watched.marks()
-    assert len(cells_of(rec)) == mode
+    assert len(cells()) == mode
 
 
 def test_without_a_window_cells_are_called_as_before(watched):
@@ -179,7 +178,7 @@ def test_without_a_window_cells_are_called_as_before(watched):
     assert len(watched.settled) == before
 
 
-def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, monkeypatch):
+def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, monkeypatch, told):
     monkeypatch.setattr(probe.recorder, "now", count(1).__next__)  # one that has no line of its own
     lines, now = probe.lines.Lines(), []
     program = tmp_path / "program.py"
@@ -195,8 +194,7 @@ def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, mo
     spaces["program"]["step"](spaces["library"]["launch"])
     lines.stop()
     assert sys.gettrace() is None
-    text = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()
-    event = next(json.loads(line) for line in text if json.loads(line)["e"] == "lines")
+    (event,) = told("lines")
     at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
     assert {name: event["sites"][row] for name, row in at.items()} == {
         "a": f"{program}(2): step", "b": f"{program}(4): step", "c": f"{program}(4): step",

@@ -1,8 +1,6 @@
 """Outputs are remembered and handed out in turn; sources count; nothing of the user's is changed."""
 
-import json
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,12 +10,6 @@ import pytest
 @pytest.fixture
 def stand_in(probe):
     return import_module(f"{probe.package.__name__}.stand_in")
-
-
-def events(rec, name):
-    rec.flush()
-    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
-    return [line for line in lines if line["e"] == name]
 
 
 class Doubled:
@@ -67,12 +59,12 @@ def test_a_shorter_last_batch_has_outputs_of_its_own(stand_in, rec):
     assert sizes == 2 * stand_in.ROWS * [8, 8, 2]
 
 
-def test_a_function_that_fails_is_told_and_fails(stand_in, rec):
+def test_a_function_that_fails_is_told_and_fails(stand_in, told):
     given = stand_in.Memory(lambda _value: 1 / 0)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             given(rows(1)[0])
-    assert [event["why"] for event in events(rec, "stand_in_failed")] == ["ZeroDivisionError: division by zero"]
+    assert [event["why"] for event in told("stand_in_failed")] == ["ZeroDivisionError: division by zero"]
 
 
 def test_a_source_is_as_long_as_it_was(stand_in):
@@ -91,14 +83,14 @@ def test_a_source_is_as_long_as_it_was(stand_in):
         (lambda: iter(range(5)), 3, 3),
     ],
 )
-def test_an_unsized_source_counts_its_rows(stand_in, rec, source, limit, counted):
+def test_an_unsized_source_counts_its_rows(stand_in, told, source, limit, counted):
     copied = SimpleNamespace(source=source, num_samples=limit)
     found = stand_in.Counted({"node": 4}, copied)
     assert found.apply(copied) is None
     for number, _ in enumerate(copied.source(), start=1):
         if number == limit:
             break  # as MindSpore does
-    assert [(event["node"], event["rows"]) for event in events(rec, "source_rows")] == [(4, counted)]
+    assert [(event["node"], event["rows"]) for event in told("source_rows")] == [(4, counted)]
 
 
 def test_a_map_in_worker_processes_hands_out_in_a_thread(stand_in, rec):

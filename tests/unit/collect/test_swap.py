@@ -1,7 +1,6 @@
 """Looking at stderr during one call: what is ours goes, everything else arrives."""
 
-import subprocess
-import sys
+import pytest
 
 from pipeprof.collect import launch
 
@@ -15,14 +14,13 @@ say = lambda text: os.write(2, text.encode())
 """
 
 
-def run(script, body):
-    return subprocess.run(
-        [sys.executable, "-c", script + START + body], capture_output=True, text=True, check=False, timeout=60
-    )
+@pytest.fixture
+def run(alone):
+    return lambda body: alone(START + body)
 
 
-def test_ours_is_returned_and_foreign_lines_are_passed_on(script):
-    done = run(script, f"""
+def test_ours_is_returned_and_foreign_lines_are_passed_on(run):
+    done = run(f"""
 say("before\\n"); looking.begin(); say("foreign 1\\n{BLOCK}foreign 2\\n"); data = looking.end(); say("after\\n")
 print(b"PROF" in data)
 """)  # fmt: skip
@@ -30,8 +28,8 @@ print(b"PROF" in data)
     assert done.stderr == "before\nforeign 1\nforeign 2\nafter\n"
 
 
-def test_descriptor_2_is_the_same_file_afterwards_and_none_leaks(script):
-    done = run(script, """
+def test_descriptor_2_is_the_same_file_afterwards_and_none_leaks(run):
+    done = run("""
 before, count = os.fstat(2), None
 for _ in range(50):
     looking.begin(); looking.end()
@@ -41,15 +39,15 @@ print((os.fstat(2).st_dev, os.fstat(2).st_ino) == (before.st_dev, before.st_ino)
     assert (done.stdout, done.stderr) == ("True True\n", "")
 
 
-def test_a_second_look_during_the_first_is_refused_and_does_no_harm(script):
-    done = run(script, """
+def test_a_second_look_during_the_first_is_refused_and_does_no_harm(run):
+    done = run("""
 print(looking.begin(), looking.begin()); say("inside\\n"); looking.end(); say("after\\n")
 """)  # fmt: skip
     assert (done.stdout, done.stderr) == ("True False\n", "inside\nafter\n")
 
 
-def test_others_words_do_not_wait_for_the_end_of_a_long_call(script):
-    done = run(script, """
+def test_others_words_do_not_wait_for_the_end_of_a_long_call(run):
+    done = run("""
 import time
 looking.begin(); say("early\\n"); looking.pump()
 os.write(looking.saved.number, b"still inside\\n")
@@ -58,8 +56,8 @@ looking.end()
     assert done.stderr == "early\nstill inside\n"
 
 
-def test_a_child_forked_during_a_call_has_the_real_stderr(script):
-    done = run(script, """
+def test_a_child_forked_during_a_call_has_the_real_stderr(run):
+    done = run("""
 looking.begin()
 pid = os.fork()
 if not pid:
@@ -69,8 +67,8 @@ os.waitpid(pid, 0); looking.end(); say("parent\\n")
     assert done.stderr == "child\nparent\n"
 
 
-def test_a_lot_of_text_arrives_whole(script):
-    done = run(script, """
+def test_a_lot_of_text_arrives_whole(run):
+    done = run("""
 looking.begin()
 for number in range(20000): say("line %d\\n" % number)
 looking.end()

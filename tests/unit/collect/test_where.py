@@ -2,7 +2,6 @@
 
 import functools
 import gc
-import subprocess
 import sys
 import threading
 
@@ -44,11 +43,9 @@ os._exit(0)
 """
 
 
-def test_a_finalizer_and_a_thread_that_ends_do_not_block_each_other(script, tmp_path):
+def test_a_finalizer_and_a_thread_that_ends_do_not_block_each_other(alone):
     """Up to Python 3.11.8 they do, by `sys._current_frames()` alone, within a few of these rounds."""
-    text = script + FINALIZERS_WHILE_THREADS_END.replace("NAME", repr(NAME))
-    run = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False, "timeout": 100}
-    done = subprocess.run([sys.executable, "-c", text], **run)
+    done = alone(FINALIZERS_WHILE_THREADS_END.replace("NAME", repr(NAME)), timeout=100)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 

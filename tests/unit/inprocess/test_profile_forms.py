@@ -290,14 +290,11 @@ def test_own_times_of_spans_that_overlap_in_part_are_their_own():
 
 
 def test_operations_are_those_of_all_executions(make_run):
-    run = make_run(
-        {
-            "op": [{"op_id": 0, "start_ns": at, "dur_ns": 5, "self_ns": 5} for at in (0, 9)],
-            "op_info": [{"op_id": 0, "name": "MatMul#1", "type": "MatMul", "flops": 1000}],
-        }
-    )
-    run.manifest.state = "complete"
-    run.save()
+    tables = {
+        "op": [{"op_id": 0, "start_ns": at, "dur_ns": 5, "self_ns": 5} for at in (0, 9)],
+        "op_info": [{"op_id": 0, "name": "MatMul#1", "type": "MatMul", "flops": 1000}],
+    }
+    run = make_run(tables, state="complete")
     (row,) = key_averages(run.path)
     assert (row.name, row.computation) == ("MatMul", 2000)
 

@@ -21,10 +21,7 @@ STEPS = {"step": [{"step": at, "kind": "train", "start_ns": at, "end_ns": at + 1
 
 @pytest.fixture
 def run(make_run):
-    run = make_run(STEPS)
-    run.manifest.state = "complete"
-    run.save()
-    return run
+    return make_run(STEPS, state="complete")
 
 
 def with_many_rows(run, rows):

@@ -30,20 +30,12 @@ def recorded(make_run):
     """A run of `tables` with one manifest entry for each of `codes`, the exit codes of its repetitions."""
 
     def make(tables, codes=(0,), **facts):
-        run = make_run(tables)
-        run.manifest.reps = [
+        reps = [
             Rep(rep=rep, zero_realtime_ns=1000 + rep, zero_monotonic_ns=0, exit_code=code)
             for rep, code in enumerate(codes)
         ]
-        for name, value in {
-            "state": "complete",
-            "job": "boot:1",
-            "command": ["python", "/x/train.py"],
-            **facts,
-        }.items():
-            setattr(run.manifest, name, value)
-        run.save()
-        return run
+        usual = {"state": "complete", "job": "boot:1", "command": ["python", "/x/train.py"]}
+        return make_run(tables, reps=reps, **usual | facts)
 
     return make
 
@@ -97,11 +89,8 @@ def test_without_communication_there_is_no_metric_of_it(recorded):
 
 
 def test_a_failed_repetition_is_left_out_and_said_so(recorded):
-    found = measure(
-        recorded(
-            {"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason_facts={"code": "exit_code", "exit_code": 1}
-        )
-    )
+    why = {"code": "exit_code", "exit_code": 1}
+    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason_facts=why))
     assert found.values["step_time_median"] == {0: 10.0}
     assert len(found.notes) == 2
 
@@ -209,11 +198,8 @@ def test_a_folder_of_benchmark_files_is_one_side(tmp_path):
 
 
 def test_a_folder_with_other_files_among_its_benchmarks_names_one(tmp_path):
-    content = {
-        "machine_info": {},
-        "benchmarks": [{"fullname": "a", "stats": {"median": 1.0}}],
-        "datetime": "2026-01-01",
-    }
+    benchmarks = [{"fullname": "a", "stats": {"median": 1.0}}]
+    content = {"machine_info": {}, "benchmarks": benchmarks, "datetime": "2026-01-01"}
     (tmp_path / "1.json").write_text(json.dumps(content))
     (tmp_path / "2.json").write_text("{")
     with pytest.raises(RunError, match=r"2\.json` is not a complete JSON file of pytest-benchmark"):

@@ -47,3 +47,9 @@ def storage_account(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Where baselines are kept."""
+    return tmp_path / "baselines"

@@ -25,11 +25,6 @@ from pipeprof.record.baseline_files import (
 from pipeprof.record.measures import Repetition
 
 
-@pytest.fixture
-def root(tmp_path):
-    return tmp_path / "baselines"
-
-
 def test_what_is_saved_comes_back(root):
     saved = baseline.save(made(), str(root), "demo")
     found = baseline.load(saved.where)

@@ -9,11 +9,6 @@ from pipeprof.errors import RunError
 from pipeprof.record import baseline, history
 
 
-@pytest.fixture
-def root(tmp_path):
-    return tmp_path / "baselines"
-
-
 def day(number, **other):
     return made(created_at=f"2026-11-{number:02d}T10:00:00+00:00", first=10e6 + number, **other)
 

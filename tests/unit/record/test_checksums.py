@@ -7,6 +7,7 @@ import shutil
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from copies import flip
 
 from pipeprof.errors import RunError
 from pipeprof.record import checksums, store
@@ -39,12 +40,6 @@ def codes(run, **how):
 def rewrite(path, **how):
     data = pq.ParquetFile(path).read()
     pq.write_table(data, path, **how)
-
-
-def flip(path, at):
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
 
 
 def test_every_file_is_sealed_with_its_size_and_the_sha_256_that_other_tools_compute(run):

@@ -6,6 +6,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
+from copies import files_of, flip
 
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
@@ -86,10 +87,6 @@ def everything(path):
     return {name: sorted(map(repr, store.read(run, name).to_pylist())) for name in ("step", "op")}
 
 
-def tree(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_every_compacted_table_has_the_same_rows_for_every_reader(make_run):
     made, names = make_run({}), [table.name for table in TABLES]
     for table in names:
@@ -163,61 +160,51 @@ def test_a_file_that_the_manifest_does_not_note_counts_for_nothing(run):
 
 def test_a_second_compaction_changes_nothing(run):
     compact(run.path)
-    before = tree(run.path)
+    before = files_of(run.path)
     assert compact(run.path) == (2, 2)
-    assert tree(run.path) == before
+    assert files_of(run.path) == before
+
+
+def stays_as_it_is(run, why):
+    """A run whose compaction is refused; gives the message."""
+    before = files_of(run.path)
+    with pytest.raises(RunError, match=why) as caught:
+        compact(run.path)
+    assert files_of(run.path) == before
+    return caught.value.message
 
 
 @pytest.mark.parametrize("state", ["partial", "failed"])
 def test_a_run_that_is_not_complete_stays_as_it_is(run, state):
     run.manifest.state = state
     run.save()
-    before = tree(run.path)
-    with pytest.raises(RunError, match=f"is {state}: only complete runs are compacted"):
-        compact(run.path)
-    assert tree(run.path) == before
+    stays_as_it_is(run, f"is {state}: only complete runs are compacted")
 
 
 def test_a_run_with_a_spool_stays_as_it_is(run):
     run.spool.mkdir()
-    before = tree(run.path)
-    with pytest.raises(RunError, match="still has its spool"):
-        compact(run.path)
-    assert tree(run.path) == before
+    stays_as_it_is(run, "still has its spool")
 
 
 def test_a_changed_byte_is_named_and_the_run_stays_as_it_is(run):
     path = run.files("step")[2]
-    data = bytearray(path.read_bytes())
-    data[10] ^= 1
-    path.write_bytes(data)
-    before = tree(run.path)
-    with pytest.raises(RunError, match="it was changed after the run was made") as caught:
-        compact(run.path)
-    assert str(path) in caught.value.message
-    assert tree(run.path) == before
+    flip(path, 10)
+    assert str(path) in stays_as_it_is(run, "it was changed after the run was made")
 
 
 def test_a_run_without_checksums_whose_file_is_gone_stays_as_it_is(run):
     run.manifest.parts = None
     run.save()
     run.files("step")[0].unlink()
-    before = tree(run.path)
-    with pytest.raises(RunError, match="rows, 9 were written"):
-        compact(run.path)
-    assert tree(run.path) == before
+    stays_as_it_is(run, "rows, 9 were written")
 
 
 def test_a_full_disk_leaves_the_run_as_it_is(run, monkeypatch):
-    before = tree(run.path)
-
     def full(*_args, **_how):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    with pytest.raises(RunError, match="No space left on device"):
-        compact(run.path)
-    assert tree(run.path) == before
+    stays_as_it_is(run, "No space left on device")
 
 
 def test_a_compact_file_that_is_gone_or_changed_is_found(run):

@@ -83,9 +83,7 @@ def test_a_history_that_is_a_link_is_not_copied_into_the_new_baseline(tmp_path, 
 
 
 def test_a_cycle_that_is_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path, make_run):
-    run = make_run({"step": []})
-    run.manifest.state = "complete"
-    run.save()
+    run = make_run({"step": []}, state="complete")
     folder = tmp_path / "cycles"
     folder.mkdir()
     folder.joinpath("cycle-0").symlink_to(run.path)

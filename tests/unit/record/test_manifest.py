@@ -15,9 +15,8 @@ from pipeprof.record.schema import SCHEMA_VERSION
 
 @pytest.fixture
 def run(tmp_path):
-    rank = Rank(
-        rank=1, pid=7, host="machine", zero_realtime_ns=1_795_186_330_489_203_848, zero_monotonic_ns=2, ended="lost"
-    )
+    times = {"zero_realtime_ns": 1_795_186_330_489_203_848, "zero_monotonic_ns": 2}
+    rank = Rank(rank=1, pid=7, host="machine", ended="lost", **times)
     manifest = Manifest(
         run_id="20260101T000000-abcdef",
         command=["python", "train.py", "--name", "a b"],
@@ -50,9 +49,8 @@ def test_fields_of_the_same_version_that_are_unknown_do_not_matter(run):
 def test_a_newer_schema_version_is_refused_by_name(run):
     path = run.path / "run.json"
     path.write_text(json.dumps({"schema_version": SCHEMA_VERSION + 1, "entirely": "different"}), encoding="utf-8")
-    with pytest.raises(
-        RunError, match=f"run.json` has schema_version {SCHEMA_VERSION + 1}, .* up to {SCHEMA_VERSION}"
-    ) as caught:
+    said = f"run.json` has schema_version {SCHEMA_VERSION + 1}, .* up to {SCHEMA_VERSION}"
+    with pytest.raises(RunError, match=said) as caught:
         load(run.path)
     assert "upgrade" in caught.value.hint
 
@@ -60,15 +58,10 @@ def test_a_newer_schema_version_is_refused_by_name(run):
 @pytest.mark.parametrize(
     "damage",
     [
-        b"",
-        b'{"schema_version": 1, "run_id": "x',
-        b"[]",
-        b'{"run_id": "x"}',
-        b'{"schema_version": "1"}',
-        b'{"schema_version": 0}',
-        b"\xff",
+        b"", b'{"schema_version": 1, "run_id": "x', b"[]", b'{"run_id": "x"}', b'{"schema_version": "1"}',
+        b'{"schema_version": 0}', b"\xff", b'{"schema_version": 1, "run_id": "\xff"}', b"[" * 100_000,
     ],
-)
+)  # fmt: skip
 def test_a_damaged_manifest_is_refused_by_name(run, damage):
     path = run.path / "run.json"
     path.write_bytes(damage)
@@ -110,7 +103,7 @@ def test_a_file_is_no_run(tmp_path):
         load(path)
 
 
-def test_a_save_that_fails_leaves_the_old_manifest_whole(run, monkeypatch):
+def test_a_save_that_fails_leaves_the_old_manifest_whole_and_no_other_file(run, monkeypatch):
     before = run.path.joinpath("run.json").read_bytes()
 
     def refuse(_descriptor):
@@ -122,15 +115,6 @@ def test_a_save_that_fails_leaves_the_old_manifest_whole(run, monkeypatch):
         run.save()
     assert run.path.joinpath("run.json").read_bytes() == before
     assert load(run.path).manifest.state == "running"
-
-
-def test_a_save_that_fails_leaves_no_other_file(run, monkeypatch):
-    def refuse(_descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises((OSError, RunError)):
-        run.save()
     assert sorted(path.name for path in run.path.iterdir()) == ["run.json"]
 
 
@@ -159,10 +143,3 @@ def test_a_manifest_is_json_that_any_program_reads(run):
     text = run.path.joinpath("run.json").read_text(encoding="utf-8")
     assert json.loads(text)["reps"][0]["ranks"][0]["zero_realtime_ns"] == 1_795_186_330_489_203_848
     assert msgspec.json.decode(text, type=Manifest) == run.manifest
-
-
-@pytest.mark.parametrize("text", [b'{"schema_version": 1, "run_id": "\xff"}', b"[" * 100_000])
-def test_a_manifest_that_is_no_text_or_nested_without_end_is_damaged(run, text):
-    run.path.joinpath("run.json").write_bytes(text)
-    with pytest.raises(RunError, match="damaged manifest"):
-        load(run.path)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
+from in_process import refused, said
 from object_server import SECRET, system_of
 
 from pipeprof.cli import cli
@@ -93,12 +94,6 @@ def answered(rows):
     return rows.drop_columns(["run"]).sort_by([("run_id", "ascending"), ("rep", "ascending"), ("rank", "ascending")])
 
 
-def said(*words):
-    found = CliRunner().invoke(cli, list(map(str, words)), catch_exceptions=False)
-    assert found.exit_code == 0, found.output
-    return found
-
-
 def test_a_bucket_and_a_folder_give_the_same_rows(url, runs):
     below = gather([url])
     assert answered(below).equals(answered(gather([runs])))
@@ -147,9 +142,9 @@ def test_a_half_uploaded_run_is_said_and_left_out(server, bucket, runs):
     }  # fmt: skip
     listed = said("runs", url)
     for name in ("half", "pushed"):
-        assert f"s3://many/halves/{name}: {HALF}" in listed.stdout
-    assert listed.stdout.startswith("3 runs in `s3://many/halves`\n")  # without the options of the URL, or a password
-    assert "whole" in listed.stdout
+        assert f"s3://many/halves/{name}: {HALF}" in listed
+    assert listed.startswith("3 runs in `s3://many/halves`\n")  # without the options of the URL, or a password
+    assert "whole" in listed
 
 
 def test_what_is_no_run_is_passed_over(server, bucket, runs):
@@ -173,7 +168,7 @@ def test_a_run_with_an_odd_name_is_found_and_its_url_opens_it(server, bucket, ru
     shown = f"{found.url.partition('?')[0]}"
     assert shown in rows.column("run").to_pylist()
     assert rows.column("problem").to_pylist() == [None] * rows.num_rows
-    listed = json.loads(said("runs", found.url, "--format", "json").stdout)
+    listed = json.loads(said("runs", found.url, "--format", "json"))
     assert [(row["path"], row["state"]) for row in listed["runs"]] == [(shown, "complete")]
 
 
@@ -189,9 +184,9 @@ def test_the_same_run_here_and_there_counts_once(url, runs):
     rows, twice = once_each(gather([runs, url]))
     assert twice == RUNS
     assert answered(rows).equals(answered(gather([runs])))
-    content = json.loads(said("fleet", runs, url, "--format", "json").stdout)
+    content = json.loads(said("fleet", runs, url, "--format", "json"))
     assert (content["runs"], content["twice"]) == (RUNS, RUNS)
-    assert "12 runs are there twice and counted once" in " ".join(said("fleet", runs, url).stdout.split())
+    assert "12 runs are there twice and counted once" in " ".join(said("fleet", runs, url).split())
 
 
 def test_of_two_places_the_one_that_is_whole_counts(server, bucket, runs):
@@ -233,13 +228,13 @@ def test_runs_lists_what_a_folder_lists(server, bucket, runs):
     for number in range(3):
         copy(server, runs, number, f"list/run-{number}")
     url = url_of(server, "list")
-    listed = json.loads(said("runs", url, "--format", "json").stdout)["runs"]
+    listed = json.loads(said("runs", url, "--format", "json"))["runs"]
     assert [row["path"] for row in listed] == [f"s3://many/list/run-{number}" for number in (2, 1, 0)]
     found = sorted(path.parent for path in runs.rglob(MANIFEST))[:3]
-    alone = [json.loads(said("runs", path, "--format", "json").stdout)["runs"][0] for path in reversed(found)]
+    alone = [json.loads(said("runs", path, "--format", "json"))["runs"][0] for path in reversed(found)]
     assert [row | {"path": ""} for row in listed] == [row | {"path": ""} for row in alone]
     before = len(server.requests())
-    assert json.loads(said("runs", url, "--format", "json").stdout)["runs"] == listed
+    assert json.loads(said("runs", url, "--format", "json"))["runs"] == listed
     assert len(server.requests()) - before == 1
 
 
@@ -251,8 +246,8 @@ def test_history_of_a_bucket_is_that_of_a_folder(server, bucket, runs, tmp_path)
         copy(server, runs, number, f"nightly/run-{number}")
     copy(server, runs, 0, "nightly/twice")
     url = url_of(server, "nightly")
-    below = json.loads(said("history", url, "--format", "json").stdout)
-    here = json.loads(said("history", place, "--format", "json").stdout)
+    below = json.loads(said("history", url, "--format", "json"))
+    here = json.loads(said("history", place, "--format", "json"))
     assert below["measurements"] == here["measurements"] == 4
     assert [one["path"] for one in below["left_out"]] == ["s3://many/nightly/twice"]
     for one in (below, here):
@@ -313,12 +308,12 @@ def test_what_is_wrong_with_a_url_is_one_clear_error(server, bucket, faulty, ver
         (url_of(faulty, "runs"), "it is forbidden", "credentials in the environment"),
     ):
         faulty.of, faulty.faults = "list-type", ["403"] * 20
-        done = CliRunner().invoke(cli, [verb, place])
-        assert isinstance(done.exception, RunError)
-        assert message in done.exception.message
-        assert hint in done.exception.hint
-        assert done.exception.exit_code == 3
-        assert SECRET not in done.exception.message
+        error = refused(verb, place)
+        assert isinstance(error, RunError)
+        assert error.exit_code == 3
+        assert message in error.message
+        assert hint in error.hint
+        assert SECRET not in error.message
     named = url_of(server, "runs").replace("s3://", f"s3://key:{SECRET}@")
     done = CliRunner().invoke(cli, [verb, named])
     assert isinstance(done.exception, (UsageError, RunError))
@@ -327,6 +322,6 @@ def test_what_is_wrong_with_a_url_is_one_clear_error(server, bucket, faulty, ver
 
 def test_an_empty_prefix_is_said(server, bucket):
     for verb in ("fleet", "runs"):
-        done = CliRunner().invoke(cli, [verb, url_of(server, "nothing")])
-        assert isinstance(done.exception, RunError)
-        assert done.exception.message == "nothing is at `s3://many/nothing`"
+        error = refused(verb, url_of(server, "nothing"))
+        assert isinstance(error, RunError)
+        assert error.message == "nothing is at `s3://many/nothing`"

@@ -2,14 +2,13 @@
 
 import pytest
 from baseline_made import made
-from click.testing import CliRunner
 from cloud_servers import AZURITE, KEY, azure_server, google_server
 from copies import files_of
+from in_process import refused, said
 from object_server import faulty_proxy
 from pyarrow import fs
 
-from pipeprof.cli import cli
-from pipeprof.errors import PipeprofError, RunError, UsageError
+from pipeprof.errors import RunError, UsageError
 from pipeprof.record import baseline, object_account, object_runs, objects
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
@@ -40,19 +39,6 @@ def own(monkeypatch, tmp_path):
 def account(cloud, monkeypatch):
     for name, value in cloud.environment().items():
         monkeypatch.setenv(name, value)
-
-
-def said(*words):
-    done = CliRunner().invoke(cli, list(map(str, words)), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def refused(*words):
-    done = CliRunner().invoke(cli, list(map(str, words)))
-    assert isinstance(done.exception, PipeprofError), done.output
-    assert "\n" not in done.exception.message + done.exception.hint
-    return done.exception
 
 
 @pytest.mark.usefixtures("account")

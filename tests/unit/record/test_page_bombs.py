@@ -70,9 +70,7 @@ def test_no_reader_unpacks_it(kind, read, tmp_path):
 @pytest.mark.parametrize("kind", ["one page, zstd", "one page, zstd, lying", "shared begins"])
 def test_no_question_of_the_user_unpacks_it(kind, make_run, monkeypatch):
     monkeypatch.setattr(tables, "MEMORY_BYTES", 0)  # as if the file were large
-    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]})
-    run.manifest.state = "complete"
-    run.save()
+    run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]}, state="complete")
     run.files("step")[0].write_bytes(BOMBS[kind]())
     with Engine.open(open_run(run.path)) as engine, pytest.raises(PipeprofError, match=REFUSED):
         engine.sql("SELECT count(metric) FROM step")

@@ -9,16 +9,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from click.testing import CliRunner
-from copies import files_of
+from copies import files_of, flip, flipped
 from fuzz_cases import leaves
+from in_process import ended, refused, said
 from kineto_files import op as trace_op
 from kineto_files import write_trace
 from object_server import SECRET
 from pyarrow import fs
 
 import pipeprof
-from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError, RunError, UsageError
 from pipeprof.query.side import open_measures
 from pipeprof.record import checksums, objects, run_objects
@@ -74,6 +73,22 @@ def stored(system, bucket):
     return {info.path.removeprefix(f"{bucket}/runs/RUN/"): info for info in found if info.type == fs.FileType.File}
 
 
+def another(folder):
+    """The run of the folder becomes one of another job."""
+    run = load(folder)
+    run.manifest.job = "another"
+    run.save()
+    return run
+
+
+def steps_of(system, bucket):
+    """The object that holds the steps, and what is in it."""
+    (name,) = [name for name in stored(system, bucket) if name.startswith("step/")]
+    path = f"{bucket}/runs/RUN/{name}"
+    with system.open_input_stream(path) as stream:
+        return path, stream.read()
+
+
 def write(system, path, data):
     with system.open_output_stream(path) as stream:
         stream.write(data)
@@ -100,11 +115,10 @@ def test_the_manifest_is_written_last(folder, url, server):
 
 def test_a_report_needs_few_requests_and_a_second_one_hardly_any(whole, url, server):
     push(load(whole), url)
-    runner = CliRunner()
     counts = []
     for _ in range(2):
         before = len(server.requests())
-        assert runner.invoke(cli, ["report", url], catch_exceptions=False).exit_code == 0
+        said("report", url)
         counts.append(len(server.requests()) - before)
     assert counts == [2 + 2 * len(load(whole).manifest.parts), 2]
     assert 2 + 2 * len(TABLES) <= MOST_REQUESTS  # a compact run has one file for each table
@@ -113,14 +127,10 @@ def test_a_report_needs_few_requests_and_a_second_one_hardly_any(whole, url, ser
 @pytest.mark.parametrize("verb", ["report", "ops", "memory", "verify"])
 def test_a_verb_says_the_same_of_the_url(whole, url, verb):
     push(load(whole), url)
-    here, there = (
-        CliRunner().invoke(cli, [verb, place, "--format", "json"], catch_exceptions=False)
-        for place in (str(whole), url)
-    )
-    assert (there.exit_code, here.exit_code) == (0, 0)
-    assert str(fetch(url)) not in there.stdout
-    wanted = list(leaves(json.loads(here.stdout)))
-    found = list(leaves(json.loads(there.stdout.replace(url, str(whole)).replace("RUN-changed", f"{whole}-changed"))))
+    here, there = (said(verb, place, "--format", "json") for place in (whole, url))
+    assert str(fetch(url)) not in there
+    wanted = list(leaves(json.loads(here)))
+    found = list(leaves(json.loads(there.replace(url, str(whole)).replace("RUN-changed", f"{whole}-changed"))))
     assert [place for place, _ in found] == [place for place, _ in wanted]
     for (place, new), (_, old) in zip(found, wanted, strict=True):
         # sums of fractions in another order differ in the last digit
@@ -130,11 +140,9 @@ def test_a_verb_says_the_same_of_the_url(whole, url, verb):
 def test_sql_asks_the_tables_at_the_url(folder, url):
     push(load(folder), url)
     words = ["SELECT * FROM step ORDER BY ALL", "--format", "csv"]
-    here, there = (
-        CliRunner().invoke(cli, ["sql", place, *words], catch_exceptions=False) for place in (str(folder), url)
-    )
-    assert there.stdout == here.stdout
-    assert here.stdout.count("\n") > 10
+    here, there = (said("sql", place, *words) for place in (folder, url))
+    assert there == here
+    assert here.count("\n") > 10
 
 
 def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, url):
@@ -143,14 +151,13 @@ def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, 
     assert (here.label, there.label) == (str(folder), url)
     there.label = here.label
     assert there == here
-    done = CliRunner().invoke(cli, ["compare", url, url])
-    assert done.exception.message.count(url) == 2  # both sides hold the run ...
+    assert refused("compare", url, url).message.count(url) == 2  # both sides hold the run ...
 
 
 def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(whole, url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     push(load(whole), url)
-    text = CliRunner().invoke(cli, ["report", url, "--full"], catch_exceptions=False).stdout
+    text = said("report", url, "--full")
     assert url in "".join(text.split())
     assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
     assert str(tmp_path / "cache") not in text.replace("\n", "")
@@ -172,9 +179,7 @@ def test_python_opens_a_url(folder, url):
 
 def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
     push(load(folder), url)
-    other = load(folder)
-    other.manifest.job = "another"
-    other.save()
+    other = another(folder)
     with pytest.raises(UsageError, match="another run is at `s3://") as caught:
         push(other, url)
     assert "--force" in caught.value.hint
@@ -188,12 +193,9 @@ def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
 def test_force_replaces_what_is_damaged_though_it_has_its_size(folder, url, system, bucket, how):
     """As the hint of `report` says."""
     push(load(folder), url)
-    (name,) = [name for name in stored(system, bucket) if name.startswith("step/")]
-    path = f"{bucket}/runs/RUN/{name}"
-    with system.open_input_stream(path) as stream:
-        data = bytearray(stream.read())
-    data[len(data) // 4] ^= 1
-    write(system, path, bytes(data) if how == "changed" else bytes(data[:-9]))
+    path, data = steps_of(system, bucket)
+    changed = flipped(data, len(data) // 4)
+    write(system, path, changed if how == "changed" else data[:-9])
     with pytest.raises(RunError, match="damaged file") as caught:
         fetch(url)
     assert "--force" in caught.value.hint
@@ -204,16 +206,14 @@ def test_force_replaces_what_is_damaged_though_it_has_its_size(folder, url, syst
 
 def test_of_two_runs_that_are_pushed_at_once_one_wins_and_the_other_is_refused(folder, url, tmp_path, system, bucket):
     folders = [shutil.copytree(folder, tmp_path / name / "RUN") for name in ("one", "other")]
-    other = load(folders[1])
-    other.manifest.job = "another"
-    other.save()
+    another(folders[1])
     command = [sys.executable, "-m", "pipeprof", "push"]
     for _ in range(3):
         started = [subprocess.Popen([*command, str(path), url], stderr=subprocess.PIPE, text=True) for path in folders]
-        said = [process.communicate()[1] for process in started]
+        texts = [process.communicate()[1] for process in started]
         codes = [process.returncode for process in started]
-        assert sorted(codes) == [0, 2], said
-        assert "another run is at" in said[codes.index(2)]
+        assert sorted(codes) == [0, 2], texts
+        assert "another run is at" in texts[codes.index(2)]
         assert files_of(fetch(url)) == files_of(folders[codes.index(0)])
         assert not [name for name in stored(system, bucket) if "claim" in name]
         system.delete_dir(f"{bucket}/runs/RUN")
@@ -255,9 +255,7 @@ def test_an_upload_that_was_cut_off_is_no_run_and_goes_on(folder, url, monkeypat
 
 def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url, monkeypatch):
     push(load(folder), url)
-    other = load(folder)
-    other.manifest.job = "another"
-    other.save()
+    other = another(folder)
     put = objects.Objects.put
 
     def failing(self, path, data):
@@ -287,9 +285,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_pushed(folder, url, local, 
     run = load(folder)
     path = run.files("step")[0]
     before = path.read_bytes()
-    data = bytearray(before)
-    data[len(data) // 4] ^= 1  # size and footer stay
-    path.write_bytes(data)
+    flip(path, len(before) // 4)  # size and footer stay
     with pytest.raises(RunError, match="changed after the run was made"):
         push(run, url)
     with pytest.raises(RunError, match="no whole run"):
@@ -313,15 +309,12 @@ def test_many_ask_for_a_run_at_once(folder, url):
 @pytest.mark.parametrize("how", ["changed", "cut", "longer", "gone"])
 def test_a_damaged_object_is_named_and_no_copy_is_left(folder, url, system, bucket, how, tmp_path):
     push(load(folder), url)
-    (name,) = [name for name in stored(system, bucket) if name.startswith("step/")]
-    path = f"{bucket}/runs/RUN/{name}"
-    with system.open_input_stream(path) as stream:
-        data = bytearray(stream.read())
-    data[len(data) // 4] ^= 1
+    path, data = steps_of(system, bucket)
+    changed = flipped(data, len(data) // 4)
     if how == "gone":
         system.delete_file(path)
     else:
-        write(system, path, {"changed": bytes(data), "cut": bytes(data[:-100]), "longer": bytes(data) * 3}[how])
+        write(system, path, {"changed": changed, "cut": data[:-100], "longer": data * 3}[how])
     with pytest.raises(RunError, match=r"damaged file `step/rows.parquet` in `s3://") as caught:
         fetch(url)
     assert str(tmp_path) not in caught.value.message
@@ -355,9 +348,7 @@ def test_a_copy_that_was_changed_is_read_again(folder, url):
 def test_copies_that_nobody_asks_for_are_removed(folder, url, monkeypatch):
     push(load(folder), url)
     old = fetch(url)
-    other = load(folder)
-    other.manifest.job = "another"
-    other.save()
+    other = another(folder)
     push(other, url, force=True)
     new = fetch(url)
     assert old.is_dir()
@@ -413,11 +404,10 @@ def test_a_run_that_is_too_large_is_not_read(folder, url, monkeypatch):
 
 
 def test_nothing_there_is_one_clear_error(url, tmp_path):
-    done = CliRunner().invoke(cli, ["report", url])
-    assert isinstance(done.exception, RunError)
-    assert done.exception.message == f"no run at `{url.partition('?')[0]}`"
-    assert "pipeprof push" in done.exception.hint
-    assert done.exception.exit_code == 3
+    error = refused("report", url)
+    assert isinstance(error, RunError)
+    assert (error.message, error.exit_code) == (f"no run at `{url.partition('?')[0]}`", 3)
+    assert "pipeprof push" in error.hint
     assert not (tmp_path / "cache").exists()
 
 
@@ -431,15 +421,15 @@ def test_a_user_or_password_in_a_url_is_refused_and_not_shown(folder, url):
 
 def test_a_wrong_option_is_told_before_anything_is_read(url, server):
     before = len(server.requests())
-    done = CliRunner().invoke(cli, ["report", url, "--format", "nonsense"])
-    assert (done.exit_code, len(server.requests())) == (2, before)
+    assert ended("report", url, "--format", "nonsense")[0] == 2
+    assert len(server.requests()) == before
 
 
 @pytest.mark.parametrize("words", [["compact", "{url}"], ["push", "{url}", "{url}"]])
 def test_a_verb_that_changes_a_run_takes_no_url(url, words):
-    done = CliRunner().invoke(cli, [word.format(url=url) for word in words])
-    assert isinstance(done.exception, UsageError)
-    assert "not changed" in done.exception.message
+    error = refused(*(word.format(url=url) for word in words))
+    assert isinstance(error, UsageError)
+    assert "not changed" in error.message
 
 
 def test_a_folder_is_storage_too(folder, tmp_path):
@@ -551,9 +541,8 @@ def test_an_upload_that_fails_loses_no_recording(url, server, faulty, tmp_path):
 def test_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_trace(tmp_path / "trace.json", [trace_op("aten::add", 0, 5)])
-    done = CliRunner().invoke(cli, ["import", "trace.json", "-o", url], catch_exceptions=False)
+    said("import", "trace.json", "-o", url)
     (local,) = tmp_path.glob("pipeprof-run-*")
-    assert done.exit_code == 0
     assert files_of(fetch(url)) == files_of(local)
 
 

@@ -33,15 +33,13 @@ def decided(*ops, verdict="input_bound", share=0.6, rep=0, rank=0, batches=60, d
 
 def load(op_id, rate=20.0, rep=0, rank=0, **more):
     row = {
-        "rep": rep, "rank": rank, "pipeline_key": "a", "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
+        "rep": rep, "rank": rank, "pipeline_key": "a", "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer",
         "workers": 1, "capacity": 4, "is_python": True, "uses_processes": False, "site": f"a.py:{op_id}",
         "code": "b.py:1", "source": "hook", "timed_batches": 60, "rows_per_batch": 8.0, "work_ns": 1e9 / rate,
-        "row_ns": 1e9 / rate / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": "wait", "law_row_ns": None,
-        "below_concat": False, "cores": 0.1, "python_cores": 0.1, "cpu_share": 0.1, "work_cv": None,
-        "longest_batches": None, "longest_ns": None, "max_row_ns": None, "burst_share": None, "samples": 60, "input_ratio": 1.0,
-        "output_ratio": 0.0, "drop_ratio": 1.0, "batches": 60, "wait_share": 0.6, "loop_rate": 10.0,
-        "consumer_rate": 25.0, "idle_share": 0.5, "process_cores": 1.0, "gil_share": None,
-        "room_cores": None, "job_cores": None, "delay_share": None, "lock_share": None, "overrun": None,
+        "row_ns": 1e9 / rate / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": "wait", "below_concat": False,
+        "cores": 0.1, "python_cores": 0.1, "cpu_share": 0.1, "samples": 60, "input_ratio": 1.0, "output_ratio": 0.0,
+        "drop_ratio": 1.0, "batches": 60, "wait_share": 0.6, "loop_rate": 10.0, "consumer_rate": 25.0,
+        "idle_share": 0.5, "process_cores": 1.0,
     }  # fmt: skip
     return row | more
 

@@ -36,6 +36,14 @@ def test_welch_is_scipys(seed):
     assert [float(end) for end in change.interval()] == pytest.approx([both.low, both.high])
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e133])
+def test_welchs_degrees_of_freedom_are_the_same_in_every_unit(scale):
+    base, new = np.array([0.0, 0.0, 3.0]), np.array([2.9, 2.9, 4.8])
+    found, plain = welch(base * scale, new * scale), welch(base, new)
+    assert (found.df, found.t()) == (pytest.approx(plain.df), pytest.approx(plain.t()))
+    assert 2 < found.df < 4
+
+
 def test_leading_axes_are_trials():
     random = np.random.default_rng(1)
     base, new = random.normal(size=(4, 3, 6)), random.normal(size=(4, 3, 9))

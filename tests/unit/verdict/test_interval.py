@@ -19,14 +19,8 @@ def phase(share, rank=0, name="data_wait", kind="train"):
 
 
 def queues(stage, batches=50, rank=0):
-    return {
-        "rep": 0,
-        "rank": rank,
-        "batches": batches,
-        "host_empty_share": 0.9,
-        "device_empty_share": None,
-        "stage": stage,
-    }
+    shares = {"host_empty_share": 0.9, "device_empty_share": None}
+    return {"rep": 0, "rank": rank, "batches": batches, "stage": stage, **shares}
 
 
 def test_a_short_interval_clears_the_data():

@@ -17,19 +17,9 @@ def two_modes(rows):
 
 
 def row(ms, steps, **more):
-    about = {"rep": 0, "rank": 0, "steps": steps, "median_ns": ms * 1e6, "total_ns": steps * ms * 1e6}
-    return (
-        about
-        | {
-            "wait_ns": 0,
-            "place": 0.5,
-            "own_cores": 1.0,
-            "delay_cores": 0.0,
-            "neighbour_cores": 0.0,
-            "input_bytes": 100.0,
-        }
-        | more
-    )
+    times = {"steps": steps, "median_ns": ms * 1e6, "total_ns": steps * ms * 1e6, "wait_ns": 0, "place": 0.5}
+    cores = {"own_cores": 1.0, "delay_cores": 0.0, "neighbour_cores": 0.0}
+    return {"rep": 0, "rank": 0, "input_bytes": 100.0} | times | cores | more
 
 
 def counts(*rows):

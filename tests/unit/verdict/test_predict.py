@@ -19,8 +19,8 @@ loop_of = of_dicts(measured.loop_of)
 MS = 1e6
 
 
-def op(op_id, kind="MapOp", workers=1, rate=100.0, **facts):
-    return Stage(op_id=op_id, op_type=kind, workers=workers, work_ns=workers * 1e9 / rate, rate=rate, **facts)
+def op(op_id, op_type="MapOp", workers=1, rate=100.0, **facts):
+    return Stage(op_id=op_id, op_type=op_type, workers=workers, work_ns=workers * 1e9 / rate, rate=rate, **facts)
 
 
 def source(op_id=9, workers=1, row_ms=1.0, rows=8, **facts):
@@ -95,7 +95,7 @@ def test_every_source_with_two_workers_is_capped():
 
 
 def test_back_to_one_worker_needs_the_hidden_row_time():
-    hidden = dataclasses.replace(source(workers=2, row_ms=0.1), row_ns=None)
+    hidden = source(workers=2, row_ms=0.1, row_ns=None)
     found = predict(loop(hidden, consumer=1e6), Change(9, workers=1))
     assert found.ratio is None
     assert found.reason == {"code": "row_hidden"}
@@ -105,19 +105,19 @@ def test_back_to_one_worker_needs_the_hidden_row_time():
 
 
 def test_the_gil_makes_threads_useless():
-    held = dataclasses.replace(op(1, rate=20.0), kind="gil")
+    held = op(1, rate=20.0, kind="gil")
     assert predict(loop(held), Change(1, workers=4)).ratio == pytest.approx(1.0)
 
 
 def test_a_computing_operator_gets_an_interval_from_the_free_cores():
-    busy = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0), kind="cpu")
+    busy = op(1, rate=20.0, cores=1.0, utilisation=1.0, kind="cpu")
     found = predict(loop(busy, cores=4, free=1.5, process_cores=2.0), Change(1, workers=3))
     assert (found.low, found.high) == pytest.approx((1.75 * 0.8, 1.75 * 1.2))
     assert found.low <= found.ratio <= found.high
 
 
 def test_an_interval_that_is_too_wide_is_no_prediction():
-    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu")  # how much of the machine it takes is not known
+    busy = op(1, rate=20.0, kind="cpu")  # how much of the machine it takes is not known
     found = predict(loop(busy, cores=4, free=0.5), Change(1, workers=4))
     assert found.ratio is None
     assert (found.low, found.high) == pytest.approx((1.0, 4.0))
@@ -125,16 +125,16 @@ def test_an_interval_that_is_too_wide_is_no_prediction():
 
 
 def test_a_busy_machine_does_not_hinder_who_waits_or_gives_up_workers():
-    waits = dataclasses.replace(op(1, rate=20.0), kind="wait")
+    waits = op(1, rate=20.0, kind="wait")
     assert predict(loop(waits, free=0.1), Change(1, workers=2)).ratio == pytest.approx(2.0)
-    busy = dataclasses.replace(op(1, workers=2, rate=20.0), kind="cpu")
+    busy = op(1, workers=2, rate=20.0, kind="cpu")
     found = predict(loop(busy, free=0.1), Change(1, workers=1))
     assert (found.low, found.high) == pytest.approx((0.5, 0.6))
 
 
 @pytest.mark.parametrize(("gil_share", "low"), [(0.05, 1.6), (0.6, 1.0), (None, 1.0)])
 def test_threads_of_python_that_leaves_the_lock_alone_scale(gil_share, low):
-    sorts = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0, is_python=True), kind="cpu")
+    sorts = op(1, rate=20.0, cores=1.0, utilisation=1.0, is_python=True, kind="cpu")
     found = predict(loop(sorts, cores=4, free=2.0, process_cores=1.0, gil_share=gil_share), Change(1, workers=2))
     assert (found.low, found.high) == pytest.approx((low, 2.0))
 
@@ -153,17 +153,15 @@ def test_rows_that_stay_in_the_process_take_the_time_of_the_function(kind, chang
 
     Measured: one thread x1.34, two threads x1.50 of one process, on two cores whose loop could take x2.8.
     """
-    augments = dataclasses.replace(
-        op(1, rate=29.85, cores=0.77, utilisation=0.95, is_python=True, uses_processes=True), kind=kind,
-        row_ns=1.634e6, rows=16.0,
-    )  # fmt: skip
+    computes = {"cores": 0.77, "utilisation": 0.95, "is_python": True, "uses_processes": True, "kind": kind}
+    augments = op(1, rate=29.85, row_ns=1.634e6, rows=16.0, **computes)
     found = predict(loop(augments, consumer=1e6, cores=4, free=3.0, process_cores=1.0), change)
     assert (found.low, found.high) == pytest.approx((low, high), rel=0.02)
 
 
 def test_python_that_waited_for_the_lock_is_not_known_once_it_is_free():
-    held = dataclasses.replace(op(1, rate=20.0, cores=1.0, is_python=True), kind="gil")
-    waits = dataclasses.replace(op(2, rate=21.0, is_python=True), kind="wait")
+    held = op(1, rate=20.0, cores=1.0, is_python=True, kind="gil")
+    waits = op(2, rate=21.0, is_python=True, kind="wait")
     found = predict(loop(held, waits), Change(1, workers=2, processes=True))
     assert found.ratio is None
     assert (found.low, found.high) == pytest.approx((1.0, 2.0))
@@ -181,8 +179,8 @@ def test_python_that_waited_for_the_lock_is_not_known_once_it_is_free():
 )
 def test_threads_of_worker_processes_wait_for_the_lock_that_another_map_holds(facts, gil_share, high):
     """A map of 2 ms of Python before one of 4 ms in two processes, 8 rows a batch: its own process brought x1.10."""
-    freed = replace(op(1, workers=2, rate=48.0, rows=8, uses_processes=True, is_python=True), kind="cpu", row_ns=4.69e6)
-    holds = replace(op(2, rate=54.0, rows=8, is_python=True), **facts)
+    freed = op(1, workers=2, rate=48.0, rows=8, uses_processes=True, is_python=True, kind="cpu", row_ns=4.69e6)
+    holds = op(2, rate=54.0, rows=8, is_python=True, **facts)
     found = predict(loop(freed, holds, op(9, rate=58.0), gil_share=gil_share, rate=37.5), Change(2, processes=True))
     assert found.high == pytest.approx(high, rel=0.01)
 
@@ -219,7 +217,7 @@ def test_an_untimed_batch_that_hardly_computes_is_no_unknown(cores, known):
 )
 def test_stalls_far_apart_overlap_only_where_each_process_has_its_own(change, low, high):
     """240 ms in each 48 rows, behind a queue of 16. Measured: two threads x0.95 to x1.11, two processes x1.79 to x2.03."""
-    bursty = dataclasses.replace(op(1, rate=20.0), kind="burst", row_ns=5.2e6, max_row_ns=240e6, capacity=16)
+    bursty = op(1, rate=20.0, kind="burst", row_ns=5.2e6, max_row_ns=240e6, capacity=16)
     found = predict(loop(bursty, consumer=1e6), change)
     assert (found.low, found.high) == pytest.approx((low, high))
 
@@ -227,22 +225,20 @@ def test_stalls_far_apart_overlap_only_where_each_process_has_its_own(change, lo
 @pytest.mark.parametrize(("now", "high"), [(False, 2.0), (True, 1.1)])
 def test_two_threads_that_wait_for_one_stall_may_be_twice_as_fast_as_processes(now, high):
     """MindSpore's default is two threads on two cores: none of their stalls may overlap now."""
-    bursty = dataclasses.replace(
-        op(1, rate=20.0, workers=2), kind="burst", row_ns=5.2e6, max_row_ns=240e6, capacity=16, uses_processes=now
-    )
+    bursty = op(1, rate=20.0, workers=2, kind="burst", row_ns=5.2e6, max_row_ns=240e6, capacity=16, uses_processes=now)
     found = predict(loop(bursty, consumer=1e6), Change(1, workers=2, processes=True))
     assert found.high == pytest.approx(high)
 
 
 @pytest.mark.parametrize("max_row_ns", [80e6, None])
 def test_stalls_nearer_than_the_queue_is_long_may_overlap_in_threads(max_row_ns):
-    bursty = dataclasses.replace(op(1, rate=20.0), kind="burst", row_ns=5.2e6, max_row_ns=max_row_ns, capacity=16)
+    bursty = op(1, rate=20.0, kind="burst", row_ns=5.2e6, max_row_ns=max_row_ns, capacity=16)
     found = predict(loop(bursty, consumer=1e6), Change(1, workers=2))
     assert (found.ratio, found.low, found.high) == (None, pytest.approx(0.9), pytest.approx(2.0))
 
 
 def test_stalls_do_not_get_rarer_with_fewer_workers():
-    bursty = dataclasses.replace(op(1, rate=20.0, workers=2), kind="burst", row_ns=5.2e6, max_row_ns=80e6, capacity=16)
+    bursty = op(1, rate=20.0, workers=2, kind="burst", row_ns=5.2e6, max_row_ns=80e6, capacity=16)
     found = predict(loop(bursty, consumer=1e6), Change(1, workers=1))
     assert (found.low, found.high) == pytest.approx((0.45, 1.1))
 
@@ -250,14 +246,14 @@ def test_stalls_do_not_get_rarer_with_fewer_workers():
 @pytest.mark.parametrize("processes", [False, True])
 def test_the_stalls_of_a_source_may_overlap_or_hold_up_all_its_workers(processes):
     """5 ms for a row, nearly all in stalls: x2 if they overlap, and 3.1 ms more for each row if none does."""
-    bursty = dataclasses.replace(source(workers=1, row_ms=5.0), kind="burst")
+    bursty = source(workers=1, row_ms=5.0, kind="burst")
     found = predict(loop(bursty, consumer=1e6), Change(9, workers=2, processes=processes))
     assert found.ratio is None
     assert (found.low, found.high) == pytest.approx((5 / 8.125, 2.0), rel=0.11)
 
 
 def test_without_an_idle_core_more_workers_bring_between_nothing_and_a_core_each():
-    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu", cores=1.0)
+    busy = op(1, rate=20.0, kind="cpu", cores=1.0)
     found = predict(loop(busy, free=0.5, process_cores=7.0), Change(1, workers=2))
     assert (found.ratio, found.low, found.high) == (None, pytest.approx(1.0), pytest.approx(2.0))
     assert found.reason == {"code": "no_idle_core"}
@@ -269,7 +265,7 @@ def test_without_an_idle_core_more_workers_bring_between_nothing_and_a_core_each
 )
 def test_what_the_loop_could_take_without_its_pipeline(free, lock, most):
     """It used 1 of the pipeline's and its own 2 cores for 100 batches/s: on both it could make 200 at most."""
-    busy = dataclasses.replace(op(1, rate=100.0), cores=1.0)
+    busy = op(1, rate=100.0, cores=1.0)
     one = loop(busy, consumer=100.0, cores=2, free=free, process_cores=2.0, gil_share=lock)
     assert one.consumer_most == pytest.approx(most)
 

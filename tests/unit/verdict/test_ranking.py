@@ -267,15 +267,8 @@ def test_too_few_steps_bound_nothing_and_say_how_many_are_needed(steps, known):
 
 
 def python_call(name="Log.step", share=0.5):
-    return {
-        "name": name,
-        "where": "outside",
-        "share": share,
-        "most_share": share + 0.1,
-        "wait_share": 0.0,
-        "confidence": "high",
-        "rank": 0,
-    }
+    shares = {"share": share, "most_share": share + 0.1, "wait_share": 0.0}
+    return {"name": name, "where": "outside", "confidence": "high", "rank": 0, **shares}
 
 
 def test_a_call_that_is_most_of_a_gap_leads_over_the_gap():

@@ -18,13 +18,8 @@ LESS, MORE = 1 - 1e-9, 1 + 1e-9
 
 def stage(op_id, **facts):
     """A row of diagnose/load of which nothing is known but what is given; -1 is the loop."""
-    unknown = ("name", "rows_per_batch", "row_ns", "law_row_ns", "rate", "utilisation", "cores", "cpu_share", "work_cv",
-               "longest_batches", "burst_share", "drop_ratio", "lock_share", "overrun", "idle_share", "process_cores", "gil_share", "room_cores",
-               "job_cores", "delay_share")  # fmt: skip
-    return {
-        **dict.fromkeys(unknown), "rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer",
-        "workers": 1, "below_concat": False, "python_cores": 0.0, "wait_share": 0.6, "batches": 60, **facts,
-    }  # fmt: skip
+    kind = {"op_type": "MapOp" if op_id >= 0 else "consumer", "workers": 1, "below_concat": False, "python_cores": 0.0}
+    return {"rep": 0, "rank": 0, "op_id": op_id, "wait_share": 0.6, "batches": 60, **kind, **facts}
 
 
 def pipeline(*ops, loop=None, **shared):
@@ -255,8 +250,8 @@ POLL = {"law_row_ns": 100.0, "rows_per_batch": 1.0, "row_ns": 10.0}
     ],
 )
 def test_the_kind_of_a_stage(facts, expected):
-    assert StageFacts.of(SimpleNamespace(**stage(0, **facts))).kind == expected
-    assert StageFacts.of(SimpleNamespace(**stage(-1, **facts))).kind is None
+    operator, loop = rows_of(JudgedStage, [stage(op_id, **facts) for op_id in (0, -1)])
+    assert (StageFacts.of(operator).kind, StageFacts.of(loop).kind) == (expected, None)
 
 
 @pytest.mark.parametrize(

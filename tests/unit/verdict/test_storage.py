@@ -16,16 +16,12 @@ storage = of_dicts(storage.small_files)
 
 MS = 1e6
 PLACE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
-FIELDS = (
-    "name", "kind", "workers", "capacity", "is_python", "uses_processes", "node", "site", "work_ns", "row_ns", "rate",
-    "utilisation", "cores", "rows_per_batch", "idle_share", "room_cores", "process_cores", "gil_share",
-)  # fmt: skip
 
 
 def row(op_id, op_type, row_ms, rows, **more):
     work = row_ms * rows * MS
     times = {"work_ns": work, "row_ns": row_ms * MS, "rate": 1e9 / work if work else None, "rows_per_batch": rows}
-    return PLACE | dict.fromkeys(FIELDS) | {"op_id": op_id, "op_type": op_type, "workers": 1} | times | more
+    return PLACE | {"op_id": op_id, "op_type": op_type, "workers": 1} | times | more
 
 
 def load(wait=6.0, source_ms=4.0, **more):
@@ -40,9 +36,6 @@ def load(wait=6.0, source_ms=4.0, **more):
 
 def facts(**source):
     """A row of 1000 bytes becomes one of 4000 and one of 500; the source waits for all of its time."""
-    unknown = dict.fromkeys(
-        ("wait_share", "read_bytes", "in_bytes", "out_bytes", "source_rows", "hand_over_ns", "rows_per_batch")
-    )
     known = {"epoch_batches": 25, "batch_bytes": 2000}
     ops = [
         {"op_id": 0, "op_type": "BatchOp", "consumer_id": None, "producers": 1, "rows_per_batch": 1},
@@ -52,7 +45,7 @@ def facts(**source):
          "out_bytes": 1000, "wait_share": 1.0, "read_bytes": 1000, "source_rows": 100},
     ]  # fmt: skip
     ops[3] |= source
-    return [PLACE | unknown | known | one for one in ops]
+    return [PLACE | known | one for one in ops]
 
 
 def advice(rows=None, about=None, trials=()):

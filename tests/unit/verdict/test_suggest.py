@@ -28,12 +28,10 @@ loop_of = of_dicts(measured.loop_of)
 def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
     work = workers * 1e9 / rate
     row = {
-        "op_id": op_id, "op_type": op_type, "name": None, "workers": workers, "capacity": 4, "is_python": True,
-        "uses_processes": False, "site": "a.py:1", "code": "a.py:9", "rows_per_batch": 8.0, "work_ns": work,
-        "row_ns": work / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": kind, "law_row_ns": None, "cores": 0.1,
-        "python_cores": 0.1, "longest_ns": None, "max_row_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
-        "process_cores": 1.0, "gil_share": None, "room_cores": None,
-        "lock_share": None,
+        "op_id": op_id, "op_type": op_type, "workers": workers, "capacity": 4, "is_python": True, "uses_processes": False,
+        "site": "a.py:1", "code": "a.py:9", "rows_per_batch": 8.0, "work_ns": work, "row_ns": work / 8, "rate": rate,
+        "utilisation": 10.0 / rate, "kind": kind, "cores": 0.1, "python_cores": 0.1, "loop_rate": 10.0,
+        "consumer_rate": 40.0, "idle_share": 0.5, "process_cores": 1.0,
     }  # fmt: skip
     return row | more
 

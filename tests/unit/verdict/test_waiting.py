@@ -14,13 +14,8 @@ ASNUMPY = Frame("/usr/lib/python3.11/site-packages/mindspore/common/tensor.py", 
 
 
 def hook(call, **facts):
-    return Frame(
-        "/usr/lib/python3.11/site-packages/pipeprof/collect/probe/steps.py",
-        1,
-        "x",
-        False,
-        Call(call, **{"since": 90 * S} | facts),
-    )
+    path = "/usr/lib/python3.11/site-packages/pipeprof/collect/probe/steps.py"
+    return Frame(path, 1, "x", False, Call(call, **{"since": 90 * S} | facts))
 
 
 def live(*stack, rank=0, **known):
