@@ -56,7 +56,10 @@ def _close(doubt: Doubt) -> str:
     busy = percent(min(1.0, doubt["utilisation"]))
     if doubt.get("named_utilisation", 0.0) is None:  # the stage that was named: nothing to compare with
         return f"{op_label(doubt['op'])} was busy {busy}"
-    if doubt["utilisation"] > (doubt.get("named_utilisation") or math.inf):
+    named = doubt.get("named_utilisation") or math.inf
+    if percent(min(1.0, named)) == busy:
+        return f"{op_label(doubt['op'])} was as busy ({busy})"
+    if doubt["utilisation"] > named:
         return f"{op_label(doubt['op'])} was even busier ({busy})"
     return f"{op_label(doubt['op'])} is nearly as slow (busy {busy})"
 

@@ -222,7 +222,8 @@ def _compiled(gain: Gain) -> str:
     """What compiling brings: at least a part of what its gaps cost; how much less its operators take nobody knows."""
     if gain.times is None or gain.low is None or gain.times >= MANY_TIMES:
         return about(gain.times or 1.0)
-    return f"{gain.low:.2f} times as fast or more ({gain.times:.2f} if only the gaps between operators went away)"
+    between = f"{gain.low:.2f} to {gain.times:.2f} times as fast without the gaps between operators"
+    return f"{between}, or more, because compiled operators take less time, too"
 
 
 def _place(op: dict[str, Any] | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report.pictures.flow import busiest, stages_of
+from pipeprof.report.pictures.flow import LIMITS, busiest, stages_of
 from pipeprof.report.pictures.parts import bar_of
 from pipeprof.units import format_count, format_ns, format_ratio
 from pipeprof.verdict.capacity import CONSUMER
@@ -84,8 +84,8 @@ def anchor(stage: Stage) -> str:
 
 
 def name_of(stage: Stage, *, linked: bool = False) -> str:
-    """Its name, and whether it limits."""
-    mark = ' <strong class="chip limit">limits</strong>' if stage.limits else ""
+    """Its name, and whether it limits, or takes most of a CPU that is short."""
+    mark = f' <strong class="chip limit">{stage.limits}</strong>' if stage.limits else ""
     name = f'<strong title="{escape(stage.name)}">{escape(stage.short)}</strong>'
     return (f'<a href="#{anchor(stage)}">{name}</a>' if linked else name) + mark
 
@@ -101,7 +101,7 @@ def _stage(stage: Stage, *, linked: bool) -> list[str]:
         f'<rect class="busy" width="{wide:.1f}%" height="10" rx="3"/></svg>'
     )
     lines = [
-        f'<li class="stage{" limit" if stage.limits else ""}">',
+        f'<li class="stage{(" limit" if stage.limits == LIMITS else " limit cpu") if stage.limits else ""}">',
         f'<span class="who">{name_of(stage, linked=linked)}</span><span class="much">{escape(_much(stage))}</span>',
         bar,
         f'<span class="soft">{escape(", ".join(filter(None, about)))}</span>',

@@ -36,7 +36,8 @@ def _row(stage: Stage, *, utf: bool) -> Text:
     share = "not timed" if stage.busy is None else f"busy {format_ratio(stage.busy)}"
     text = Text(f"{name:<{NAME}} ")
     text.append(bar(stage.busy or 0.0, BAR, utf=utf), style="bold red" if stage.limits else "cyan")
-    return text.append(f" {share}" + (", limits" if stage.limits else ""), style="bold" if stage.limits else "")
+    said = ", ".join(filter(None, (f" {share}", stage.limits)))
+    return text.append(said, style="bold" if stage.limits else "")
 
 
 def bar(share: float, wide: int, *, utf: bool) -> str:

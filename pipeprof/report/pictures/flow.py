@@ -13,12 +13,15 @@ from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.sections.pipeline import below_consumers
 from pipeprof.verdict.capacity import CONSUMER
 from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.data_cause import SHARED
 from pipeprof.verdict.ranking import DRIFT, FAILED, HANG, PART
 
 Row = dict[str, Any]
 
 MOST_STAGES = 8  # with the training
 MOST_LETTERS = 34  # of a name
+LIMITS = "limits"
+_LIMITS = {SHARED: "most CPU"}  # of no stage the rate limits there: what it computes with is short
 _OF_MINDSPORE = frozenset({"EpochCtrlOp"})  # counts epochs: not in the user's script, without work or a queue
 
 
@@ -37,7 +40,7 @@ class Stage(NamedTuple):
     work_ns: float | None
     fill: float | None
     capacity: int | None
-    limits: bool
+    limits: str
     feeds: str = ""
     op_id: int = CONSUMER
     rate: float | None = None
@@ -56,19 +59,20 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
         return []
     ops, at = found["ops"], _key(found)
     loads = {row["op_id"]: row for row in content["pipeline"]["load"] if _key(row) == at}
-    limits = _limiting(content)
+    limits, how = _limiting(content), _LIMITS.get(verdict_in(content).lead.code, LIMITS)
     own = {op["op_id"] for op in ops if op["op_type"] not in _OF_MINDSPORE}
     names = {op_id: name for op_id, name in stage_names(ops).items() if op_id in own}
     order = [op for op, _, before in below_consumers(ops) if not before and op["op_id"] in names][::-1]
     following = [*(op["op_id"] for op in order[1:]), CONSUMER]
     stages = [
-        _stage(op, loads.get(op["op_id"], {}), names, limits, reader)
+        _stage(op, loads.get(op["op_id"], {}), names, how if op["op_id"] == limits else "", reader)
         for op, reader in zip(order, following, strict=True)
     ]
     loop = loads.get(CONSUMER, {})
     training = Stage(
-        "training", "", line(found["site"] or ""), None, loop.get("busy"), loop.get("work_ns"), None, None,
-        limits == CONSUMER, rate=loop.get("rate"), pace=loop.get("loop_rate"),
+        "training", "", line(content["diagnosis"].get("loop_site") or found["site"] or ""), None, loop.get("busy"),
+        loop.get("work_ns"), None, None, how if limits == CONSUMER else "", rate=loop.get("rate"),
+        pace=loop.get("loop_rate"),
     )  # fmt: skip
     return [*stages, training]
 
@@ -96,7 +100,7 @@ def _limiting(content: dict[str, Any]) -> int | None:
     return CONSUMER if in_steps and diagnosis["verdict"] == "consumer_bound" else None
 
 
-def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, following: int) -> Stage:
+def _stage(op: Row, load: Row, names: dict[int, str], limits: str, following: int) -> Stage:
     queue = op["queue"] or {}
     readers = op["consumers"] or [CONSUMER]
     elsewhere = [names[reader] for reader in readers if reader != following and reader in names]
@@ -104,7 +108,7 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: int | None, follow
     return Stage(
         names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
         None if op["inlined"] else op["workers"], load.get("busy"), load.get("work_ns"),
-        queue.get("mean_ratio"), op["capacity"], op["op_id"] == limits, ", ".join(elsewhere),
+        queue.get("mean_ratio"), op["capacity"], limits, ", ".join(elsewhere),
         op["op_id"], load.get("rate"), load.get("loop_rate"),
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import training
 from pipeprof.report.words.names import COMMUNICATION, INTERVALS, TRACE, title
 from pipeprof.verdict.data_cause import CODES as DATA
+from pipeprof.verdict.data_cause import SHARED
 from pipeprof.verdict.network import LIMIT_OF
 from pipeprof.verdict.network import PARTS as SHARES
 from pipeprof.verdict.ranking import COSTS, PART, WORK
@@ -51,7 +52,7 @@ def bar_of(content: dict[str, Any]) -> Bar | None:
     bar = _whole_run(content) if lead.code == PART else None
     if bar is None and lead.code in (*COSTS, *WORK):
         bar = _shares(content, lead.code)
-    bar = bar or _step(content, waits=lead.code in DATA)
+    bar = bar or _step(content, waits=lead.code in DATA and lead.code != SHARED)
     return bar if bar is not None and len(bar.parts) > 1 else None
 
 
