@@ -63,7 +63,13 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: st
         return beside(limit, share, ops)
     if limit == "host_gap":
         return host_gap(share, mode_of(mode, ops), diagnosis["device"])
-    return [Advice("make_batches_seen")] if limit == "other_loader" else compute(share, diagnosis["top_types"], ops)
+    if limit == "other_loader":
+        return [Advice("make_batches_seen")]
+    launched = mode is not None and is_eager(mode_of(mode, ops)) and diagnosis["device"] is None
+    compiled = (
+        [Advice("compile_step", None, {"mode_is_known": True})] if launched else []
+    )  # short ones mostly are launches
+    return [*compute(share, diagnosis["top_types"], ops), *compiled]
 
 
 def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:

@@ -334,6 +334,12 @@ def test_jit_is_suggested_where_it_is_not_used(mode, jit):
     assert ("compile_step" in codes) is jit
 
 
+@pytest.mark.parametrize(("mode", "last"), [("pynative", True), (None, False), ("graph", False)])
+def test_operators_that_python_launches_may_also_be_compiled(mode, last):
+    codes = [item["code"] for item in diagnose_network(phases(forward=900), mode=mode)["actions"]]
+    assert (codes[-1] == "compile_step", "compile_step" in codes) == (last, last)
+
+
 def test_times_of_a_step_that_shares_its_cores_are_doubted_and_no_growth_is_said():
     alone = diagnose_network(phases(forward=900))
     beside = [{"code": "shares_cpu", "share": 0.5}, {"code": "close"}]
