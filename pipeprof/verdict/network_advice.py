@@ -63,22 +63,22 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: st
         return beside(limit, share, ops)
     if limit == "host_gap":
         return host_gap(share, mode_of(mode, ops), diagnosis["device"])
-    if limit == "other_loader":
-        return [Advice("make_batches_seen")]
-    launched = mode is not None and is_eager(mode_of(mode, ops)) and diagnosis["device"] is None
-    compiled = (
-        [Advice("compile_step", None, {"mode_is_known": True})] if launched else []
-    )  # short ones mostly are launches
-    return [*compute(share, diagnosis["top_types"], ops), *compiled]
+    eager = mode is not None and is_eager(mode_of(mode, ops)) and diagnosis["device"] is None
+    computing = compute(share, diagnosis["top_types"], ops, eager=eager)
+    return [Advice("make_batches_seen")] if limit == "other_loader" else computing
 
 
-def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:
-    """Advice for a step that consists of operators: types before single ones."""
+def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, eager: bool = False) -> list[Advice]:
+    """Advice for a step that consists of operators: types before single ones.
+
+    `eager`: Python launches each of them on a CPU, which may be most of a short one's time.
+    """
     mine = _of_computing(ops, share)
     advice = [_cheaper(kind, mine, share) for kind in _of_computing(types, share)][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
-    return [*advice, Advice("fewer_bits", None, {"share": share})]
+    compiled = [Advice("compile_step", None, {"mode_is_known": True})] if eager else []
+    return [*advice, Advice("fewer_bits", None, {"share": share}), *compiled]
 
 
 def _of_computing(rows: Sequence[Row], share: float) -> list[dict[str, Any]]:
