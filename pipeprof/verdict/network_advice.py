@@ -99,7 +99,7 @@ def _cheaper(kind: Row, ops: Sequence[Row], most: float) -> Advice:
         return Advice("fewer_copies", kind["share"], facts)
     whole = kind["share"]  # cheaper code has fewer or smaller operators of other types as well, such as gradients
     if named and largest is not None and largest.get("site"):
-        whole = max(whole, min(largest["site_share"], most))
+        whole = max(whole, min(largest.get("site_share", 0.0), most))
     return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", whole, facts)
 
 

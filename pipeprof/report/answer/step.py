@@ -54,6 +54,7 @@ ON_DEVICE = {
 }
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
+SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 
@@ -200,7 +201,11 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     actions, limit_share = network["actions"], network["limit_share"]
     advised = next(item for item in actions if item["code"] == lead.advice.code)
     given.action = sentence(advised["action"])
-    given.place = _place(advised["facts"].get("largest") or advised["facts"].get("op"))
+    op = advised["facts"].get("largest") or advised["facts"].get("op")
+    given.place = _place(op)
+    in_line = (op or {}).get("site_share") or limit_share
+    if limit_share and in_line < SPREAD * limit_share:
+        given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
