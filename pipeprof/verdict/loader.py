@@ -144,8 +144,11 @@ def _beside(made: float, taken: float, evenly: float) -> float:
 
 
 def _computes(turn: Sequence[Stage]) -> bool:
-    """Whether free cores limit what more workers can do: of stages that compute, enough of the time."""
-    computing = sum(stage.work_ns or 0.0 for stage in turn if stage.computes)
+    """Whether free cores limit what more workers can do: of stages that compute, enough of the time.
+
+    Also of those that wait for the interpreter's lock: in processes of their own they compute instead.
+    """
+    computing = sum(stage.work_ns or 0.0 for stage in turn if stage.computes or stage.kind == "lock_wait")
     return computing >= CPU_SHARE * sum(stage.work_ns or 0.0 for stage in turn)
 
 

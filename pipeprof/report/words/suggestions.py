@@ -18,7 +18,7 @@ LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
 # Whose action is clear without its reason.
 SHORT = (
     "workers", "workers_together", "rows_by_number", "to_processes", "stalls_apart", "whole_batches", "to_cpp",
-    "unwrap_source", "most_workers_wait", "most_workers_compute",
+    "unwrap_source", "most_workers_wait", "most_workers_compute", "loader_workers", "loader_persistent",
 )  # fmt: skip
 _THREADS = ", with python_multiprocessing=False"
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"

@@ -57,9 +57,10 @@ def test_the_order_of_rows_is_made_in_the_loop_whatever_the_workers():
     assert predict(slow, Change(1, workers=4)).ratio == pytest.approx(1.0, abs=0.05)
 
 
-def test_free_cores_limit_what_workers_that_compute_bring():
+@pytest.mark.parametrize("kind", ["cpu", "lock_wait"])
+def test_free_cores_limit_what_workers_that_compute_bring(kind):
     computing = loop()
-    stages = tuple(replace(one, kind="cpu") for one in computing.stages)
+    stages = tuple(replace(one, kind=kind) for one in computing.stages)
     half = replace(computing, stages=stages, free_cores=0.5, cores=1.5)
     assert predict(half, Change(1, workers=4)).ratio == pytest.approx(1.5, rel=0.05)
     assert predict(replace(computing, stages=stages), Change(1, workers=4)).ratio > 3
