@@ -32,7 +32,7 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     given = Answer(training.sentence(part, percent(share)), confidence="high")
     given.cause = f"{capital(training.name(part))}: {training.numbers(part)}, of {format_ns(part['loop_ns'])}."
     calls = [call for call in content["diagnosis"].get("loop_calls", ()) if is_of_callback(call, part)]
-    given.place = place(calls[0]) if calls else part.get("site", "")
+    given.place = (place(calls[0]) if calls else "") or part.get("site", "")
     given.action = training.advice(part)
     lasting = _lasting(content, part)
     if lasting:  # its own gain: the first batch of an epoch is waited for within a step

@@ -56,6 +56,13 @@ def test_where_a_part_is_called_is_its_place():
     assert answer().place == ""
 
 
+def test_a_callback_that_mindspore_calls_has_the_line_of_its_class():
+    looks = {"name": "Watcher.on_train_step_end", "site": None, "code": None}
+    part = PART | {"part": "callback", "detail": "Watcher", "site": "train.py:36"}
+    assert answer(part, loop_calls=[looks]).place == "train.py:36"
+    assert answer(part, loop_calls=[looks | {"code": "train.py:40"}]).place.endswith("at `train.py:40`")
+
+
 def test_numbers_gain_and_action_follow():
     given = answer(PART | {"part": "recompile", "detail": "Net", "cause": "short_batch", "count": 1})
     assert given.cause == "Graphs compiled again (the last batch is shorter) `Net`: 1 time, 4.00 s in all, of 10.0 s."
