@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import focus_of
 from pipeprof.report.sections.of_run import sections
+from pipeprof.report.words.training import NEAR_WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +92,8 @@ def said_to_wait(content: Content, summary: str) -> Iterator[Pair]:
         rounded = f"{shares[0] * 100:.{0 if shares[0] >= 0.1 else 1}f} %"
         both = max(shares[0], content["diagnosis"]["data_wait_share"] or 0.0)
         said = {rounded, _worded(shares[0], 1), f"less than {math.floor(both * 100) + 1} %"}
-        yield "first screen", True, bool(said & _in_all_steps(screen))
-        yield "diagnosis", True, bool((said | {of_focus, of_all}) & _in_all_steps(shown["diagnosis"]))
+        yield "first screen", True, _agrees(screen, said, shares[0])
+        yield "diagnosis", True, _agrees(shown["diagnosis"], said | {of_focus, of_all}, shares[0])
 
 
 def _worded(share: float, digits: int) -> str:
@@ -100,16 +101,17 @@ def _worded(share: float, digits: int) -> str:
     return f"{share * 100:.{digits}f} %" if share >= 0.01 else "less than 1 %"
 
 
-def _in_all_steps(text: str) -> set[str]:
-    """`38 %` of "32 % of the time, 38 % with the first quarter of each epoch" and of "38 % of the time".
+def _agrees(text: str, said: set[str], share: float) -> bool:
+    """Whether a text says one of these, or "about" what is no other piece of news."""
+    near = re.search("about ([0-9.]+) % of the time", text)
+    return abs(float(near[1]) / 100 - share) < NEAR_WAITS + 0.005 if near else bool(said & _in_all_steps(text))
 
-    Both of "37 to 38 % of the time", one of which it is.
-    """
+
+def _in_all_steps(text: str) -> set[str]:
+    """`38 %` of "32 % of the time, 38 % with the first quarter of each epoch" and of "38 % of the time"."""
     share = "((?:less than )?[0-9.]+ %)"
-    found = re.search(f"(?:([0-9.]+) to )?{share} of the time(?:, {share} with the first quarter of each epoch)?", text)
-    if found is None:
-        return set()
-    return {found[3] or found[2]} | ({f"{found[1]} %"} if found[1] else set())
+    found = re.search(f"{share} of the time(?:, {share} with the first quarter of each epoch)?", text)
+    return {found[2] or found[1]} if found else set()
 
 
 def phases(content: Content) -> Iterator[Pair]:

@@ -42,7 +42,7 @@ def test_all_that_a_line_computes_counts_beside_each_of_its_operators(ask):
     ]
     tables = {
         "step": STEPS, "op_info": info, "stack": [{"stack_id": 1, "frame": "a.py(3): f"}],
-        "op": [op(0, 1, 20), op(1, 1, 30), op(2, 1, 40), op(3, 1, 10)],
+        "op": [op(0, 20, 1), op(1, 30, 1), op(2, 40, 1), op(3, 10, 1)],
     }  # fmt: skip
     assert ask("diagnose/network_top", tables, top=2, give="op_id site site_share") == [
         (2, "a.py(3): f", 0.5), (1, "a.py(3): f", 0.5),

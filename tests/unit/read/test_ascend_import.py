@@ -20,7 +20,7 @@ from minddata_files import cpu_json
 from stored_rows import rows, warnings
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend import events as chrome
+from pipeprof.read.ascend import trace_view as chrome
 from pipeprof.read.ascend.reader import first_times
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.read.tables.share import Notes
