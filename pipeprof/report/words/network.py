@@ -19,14 +19,14 @@ ALONE = 1.5  # of a type per step, up to which it is one operator
 # How operators of a kind become cheaper, by the beginning or a part of their type.
 CHEAPER = {
     "embed|gather|scatter|index": "fewer rows at a time, smaller tables",
-    "conv": "smaller images or a larger stride early on, fewer channels",
+    "conv(?!ert)": "smaller images or a larger stride early on, fewer channels",
     "attention": "shorter sequences, a fused attention",
     "softmax": "shorter sequences, fewer classes, a fused attention",
     "lstm|gru|rnn": "shorter sequences, a smaller hidden state, one call for the whole sequence",
     "matmul|gemm|dense|linear|addmm|bmm|::mm$": "smaller layers, or a smaller matrix in place of each",
-    "norm": "smaller inputs, or fewer of them",
+    "norm(?!al)": "smaller inputs, or fewer of them",
     "pool|interpolat|resize|upsample": "smaller images, fewer channels",
-    "copy|memcpy|cast|transpose|contiguous": "tensors kept in one place, type and layout",
+    "copy|(?<!broad)cast|transpose|contiguous": "tensors kept in one place, type and layout",
 }
 SLOW_RANK = {
     "data_wait": "its input is slower than the others': look at that rank's data pipeline and where it reads from",

@@ -159,7 +159,7 @@ def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
         ("Conv2DBackpropFilter", " (smaller images"), ("aten::cudnn_convolution", " (smaller images"),
         ("aten::mm", " (smaller layers"), ("BatchMatMulExt", " (smaller layers"), ("LayerNormGrad", " (smaller inputs"),
         ("FlashAttentionScore", " (shorter sequences"), ("EmbeddingDenseBackward", " (fewer rows"), ("Sub", ""),
-        (None, ""), ("CommonThing", ""),
+        (None, ""), ("CommonThing", ""), ("BroadcastTo", ""), ("StandardNormal", ""), ("Cast", " (tensors kept"),
     ],
 )  # fmt: skip
 def test_how_operators_of_a_kind_become_cheaper(kind, how):
