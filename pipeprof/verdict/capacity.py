@@ -23,9 +23,7 @@ POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row 
 THREAD_QUEUE = 16  # rows that a worker thread of GeneratorDataset can prepare; fixed in MindSpore
 CPU_SHARE = 0.4  # of its working time that a worker computes; above, free cores limit the gain
 BESIDE_PYTHON = 4.0  # times less CPU that a loop's batch takes without Python beside it, no core idle: 3.8 was seen
-BESIDE_LOCK = (
-    2.5  # times more than by its CPU that a loop gains from Python that it waited for the lock of: 1.95 was seen
-)
+BESIDE_LOCK = 2.5  # times what its CPU explains that Python costs a loop which waits for its lock: 1.95 was seen
 BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
 MOST_DELAYED = 0.95  # of the time that threads wanted a core: more is told of hardly any computing
 NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it

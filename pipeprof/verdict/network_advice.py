@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 COMPUTING = ("forward", "backward", "other")  # phases
-XLA = "xla"  # mode of a profile of XLA, which compiles steps as a whole
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word

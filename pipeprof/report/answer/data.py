@@ -16,6 +16,7 @@ from pipeprof.report.answer.shape import (
     expected,
     has_several_ranks,
     limit_label,
+    numbered,
     of_call,
     unopposed,
     with_kind,
@@ -377,7 +378,7 @@ def _told_apart(doubt: dict[str, Any], name: str | None) -> dict[str, Any]:
     op = doubt.get("op")
     if not name or not isinstance(op, Mapping) or op.get("name") != name:
         return doubt
-    return {**doubt, "op": {**op, "name": f"{name} ({op['op_id']})"}}
+    return {**doubt, "op": numbered(op)}
 
 
 def _reason(content: dict[str, Any]) -> str:

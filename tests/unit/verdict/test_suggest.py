@@ -75,7 +75,7 @@ def test_sources_that_get_workers_together_stay_threads_and_are_told_apart(types
     action = worded(first.as_dict())["action"]
     assert first.code == "workers_together"
     assert action.endswith(", with python_multiprocessing=False") is threads
-    assert "`Store` (operator 1) to 3 (now 1) and of `Store` (operator 2) to 3" in action
+    assert "`Store (1)` to 3 (now 1) and of `Store (2)` to 3" in action
 
 
 @pytest.mark.parametrize("other", [{"rate": 20.0}, {"kind": "burst"}, {"op_type": "ShuffleOp"}])
