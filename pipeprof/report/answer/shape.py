@@ -95,13 +95,14 @@ def op_label(op: dict[str, Any] | None) -> str:
 
 def apart(ops: Sequence[dict[str, Any]]) -> list[str]:
     """Labels of operators that are named side by side: those of one name with their numbers, as in charts."""
-    names = Counter(op["name"] for op in ops)
-    return [op_label(numbered(op) if op["name"] and names[op["name"]] > 1 else op) for op in ops]
+    labels = [op_label(op) for op in ops]
+    alike = Counter(labels)  # without a name a label has its number
+    return [op_label(numbered(op)) if alike[label] > 1 else label for label, op in zip(labels, ops, strict=True)]
 
 
 def numbered(op: Mapping[str, Any]) -> dict[str, Any]:
     """An operator whose name is told apart from others of the same: `Store (3)`."""
-    return {**op, "name": f"{op['name']} ({op['op_id']})"}
+    return {**op, "name": "{name} ({op_id})".format_map(op)}
 
 
 def stage_names(ops: Sequence[dict[str, Any]]) -> dict[int, str]:
