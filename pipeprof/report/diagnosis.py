@@ -217,7 +217,7 @@ def _divided(rows: list[dict[str, Any]]) -> list[NetworkPhase]:
             "steps": row["steps"], "total_ns": (row[column] or 0) * row["steps"],
             "step_ns": row["step_ns"] * row["steps"], "median_ns": row[column] or 0,
             "share": (row[column] or 0) / row["step_ns"], "inside_work_ns": None, "outside_work_ns": None,
-            "device_ops": None, "device_op_ns": None,
+            "device_ops": None, "device_op_ns": None, "stalled": None,
         }
         for row in rows
         if row["step_ns"]

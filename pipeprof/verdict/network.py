@@ -42,6 +42,7 @@ STRONG = 0.50  # for high confidence
 WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 CROWDED = ("shares_cpu", "holds_lock", "other_load")
+STALLED = 0.2  # of the computing operators' time: where Python launches them and so much is waiting for a core
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
 RECORDED = "diagnose/network_phase"
@@ -86,7 +87,8 @@ def diagnose_network(
     are less sure, and growth says nothing.
     """
     diagnosis = _empty()
-    diagnosis["top_ops"], diagnosis["top_types"] = top_ops(top), top_types(types)
+    ops = top_ops(top)
+    diagnosis["top_ops"], diagnosis["top_types"] = ops, top_types(types)
     diagnosis["ops_per_step"] = ops_per_step(types)
     crowded = [doubt for doubt in beside if doubt["code"] in CROWDED]
     diagnosis["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
@@ -100,7 +102,10 @@ def diagnose_network(
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
         shares = _with_wait(shares, waits)
-        diagnosis["shares"], diagnosis["device"] = shares, _device(chosen)
+        device, stalled = _device(chosen), 0.0
+        if device is None and not crowded and advice.launched_by_python(mode, ops):
+            shares, stalled = _with_stalls(shares, chosen)
+        diagnosis |= {"shares": shares, "stalled_share": stalled, "device": device}
         _weigh(diagnosis, chosen, slow)
         _step_evidence(diagnosis, chosen, slow, origin)
         advice.advise(diagnosis, comm, mode)
@@ -209,9 +214,10 @@ def _step_evidence(diagnosis: dict[str, Any], rows: Sequence[NetworkPhase], slow
             value = sum(shares[part] for part in LIMITS[limit])
             name = "device_idle" if limit == "host_gap" and diagnosis["device"] is not None else limit
             lines.append(evidence("step_part", value, _SHARE, origin, measured_on, limit=name))
-    for part in ("communication_tail", "communication_overlapped", "data_wait"):
-        if shares[part] >= 0.01:
-            lines.append(evidence("also", shares[part], _SHARE, origin, measured_on, part=part))
+    beside = {part: shares[part] for part in ("communication_tail", "communication_overlapped", "data_wait")}
+    for part, share in (beside | {"stalled": diagnosis["stalled_share"]}).items():
+        if share >= 0.01:
+            lines.append(evidence("also", share, _SHARE, origin, measured_on, part=part))
     inflation = diagnosis["inflation"]
     if inflation is not None and inflation >= INFLATED:
         lines.append(evidence("inflation", inflation, "times", "diagnose/network_phase", on("medians")))
@@ -299,6 +305,16 @@ def _device(rows: Sequence[NetworkPhase]) -> dict[str, float] | None:
     return {"per_step": ops / _steps(seen), "op_ns": sum(row.device_op_ns or 0 for row in seen) / ops}
 
 
+def _with_stalls(shares: dict[str, float], rows: Sequence[NetworkPhase]) -> tuple[dict[str, float], float]:
+    """The same where what short operators wait for a core is the host's, whose Python launches them; and how much."""
+    part = median(row.stalled or 0.0 for row in rows if row.part == "host_gap")
+    if part < STALLED:
+        return shares, 0.0
+    kept = {name: share * (1 - part) if name in advice.COMPUTING else share for name, share in shares.items()}
+    stalled = sum(shares.values()) - sum(kept.values())
+    return kept | {"host_gap": kept["host_gap"] + stalled}, stalled
+
+
 def _steps(rows: Sequence[NetworkPhase]) -> int:
     return sum(row.steps for row in rows if row.part == "host_gap")
 
@@ -314,6 +330,7 @@ def _empty() -> dict[str, Any]:
         "weights": {},
         "confidence": "low",
         "shares": None,
+        "stalled_share": 0.0,
         "device": None,
         "steps": 0,
         "inflation": None,

@@ -62,7 +62,7 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: st
         return beside(limit, share, ops)
     if limit == "host_gap":
         return host_gap(share, mode_of(mode, ops), diagnosis["device"])
-    eager = mode is not None and is_eager(mode_of(mode, ops)) and diagnosis["device"] is None
+    eager = diagnosis["device"] is None and launched_by_python(mode, ops)
     computing = compute(share, diagnosis["top_types"], ops, eager=eager)
     return [Advice("make_batches_seen")] if limit == "other_loader" else computing
 
@@ -157,6 +157,11 @@ def on_call(call: Row | None) -> list[Advice]:
 def mode_of(mode: str | None, ops: Sequence[Row]) -> str | None:
     """The mode that was recorded, unless the names of operators tell of a compiled step."""
     return "graph" if any(str(op["name"]).startswith(COMPILED) for op in ops) else mode
+
+
+def launched_by_python(mode: str | None, ops: Sequence[Row]) -> bool:
+    """Whether Python is known to launch each operator."""
+    return mode is not None and is_eager(mode_of(mode, ops))
 
 
 def is_eager(mode: str | None) -> bool:

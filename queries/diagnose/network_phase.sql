@@ -3,7 +3,7 @@
 -- The parts with adds_up add up to the step exactly; communication_overlapped lies inside them. A rank without recorded
 -- operators has no rows. See the view step_part for the parts.
 --
--- Reads: op?, step_part, train_step
+-- Reads: op?, op_info?, step_op?, step_part, train_step
 -- Ranks: apart
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep              bigint   repetition
@@ -23,6 +23,8 @@
 --   outside_work_ns  double   ns    the same of steps outside; null when there are none
 --   device_ops       bigint   executions on a device in these steps; null where the source tells none apart
 --   device_op_ns     bigint   ns    their summed time; null where the source tells none apart
+--   stalled          double   0..1  of computing operators' own time, what short ones (median of at most 1 ms) took beyond
+--                                   three times their median: waiting for a core; null without operators
 WITH part_name AS (
   SELECT unnest([
     'after', 'backward', 'communication_exposed', 'communication_overlapped', 'communication_tail', 'data_wait',
@@ -62,6 +64,28 @@ device AS (
   GROUP BY ALL
 ),
 
+typical AS (
+  SELECT
+    rep, rank, op_id,
+    median(own_ns) AS median_ns
+  FROM step_op
+  GROUP BY ALL
+),
+
+uneven AS (
+  SELECT
+    rep, rank,
+    coalesce(
+      sum(step_op.own_ns - typical.median_ns)
+      FILTER (WHERE typical.median_ns <= 1e6 AND step_op.own_ns > 3 * typical.median_ns), 0
+    ) / nullif(sum(step_op.own_ns), 0) AS stalled
+  FROM step_op
+  INNER JOIN typical USING (rep, rank, op_id)
+  INNER JOIN op_info USING (rep, rank, op_id)
+  WHERE op_info.phase IN ('forward', 'backward', 'other')
+  GROUP BY ALL
+),
+
 work AS (
   SELECT
     rep, rank,
@@ -86,9 +110,11 @@ SELECT
   max(work.inside_work_ns) AS inside_work_ns,
   max(work.outside_work_ns) AS outside_work_ns,
   max(device.device_ops) AS device_ops,
-  max(device.device_op_ns) AS device_op_ns
+  max(device.device_op_ns) AS device_op_ns,
+  max(uneven.stalled) AS stalled
 FROM piece
 INNER JOIN work USING (rep, rank)
 LEFT JOIN device USING (rep, rank)
+LEFT JOIN uneven USING (rep, rank)
 GROUP BY rep, rank, piece.part
 ORDER BY rep, rank, piece.part

@@ -52,6 +52,10 @@ ON_DEVICE = {
     "compute": "Compute-bound: the device works on operators of the network during {} of the step time.",
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
+STALLED = {
+    "host_gap": "Host-bound: during {} of the step time Python and framework code run, or operators that they launch "
+    "wait for a core."
+}
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
@@ -76,9 +80,10 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
 
 def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *, device: bool = False) -> str:
     """What limits the step, and how much of it, as a sentence; `share` writes that. `device`: see on_device()."""
-    words = LIMITS | (ON_DEVICE if network["device"] is not None else ON_ONLY_DEVICE if device else {})
-    slow = network["slowest_rank"] or {}
-    return words[network["limit"]].format(share(network["limit_share"]), rank=slow.get("rank"))
+    special = STALLED if network.get("stalled_share") else ON_ONLY_DEVICE if device else {}
+    words = LIMITS | (ON_DEVICE if network["device"] is not None else special)
+    rank = (network["slowest_rank"] or {}).get("rank")
+    return words[network["limit"]].format(share(network["limit_share"]), rank=rank)
 
 
 def of_straggler(content: dict[str, Any], _lead: Cause) -> Answer:

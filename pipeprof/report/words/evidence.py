@@ -10,6 +10,7 @@ from pipeprof.report.words.names import COMMUNICATION, PHASES, title
 from pipeprof.units import format_count, format_ns, format_ratio
 
 Facts = Mapping[str, Any]
+BESIDE = COMMUNICATION | {"stalled": "short operators that wait for a core beside the Python that launches them"}
 
 # What each fact is, and its unit: share (0..1), cores, times, or a number.
 FACTS = {
@@ -219,7 +220,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "fetch_call": _of("loading in `{name}`"),
     "before_forward": _of("time from the end of a step to its forward pass"),
     "step_part": _of("{limit}"),
-    "also": lambda facts: COMMUNICATION.get(facts["part"]) or f"{PHASES[facts['part']]} in these steps",
+    "also": lambda facts: BESIDE.get(facts["part"]) or f"{PHASES[facts['part']]} in these steps",
     "inflation": _of("length of a step with recorded operators, compared with other steps"),
     "rank_waits": _of("waiting for another rank"),
     "rank_longer": _of("extra time of rank {rank}, compared with the others, most of it in {phase}"),

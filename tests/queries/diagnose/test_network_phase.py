@@ -50,6 +50,19 @@ def test_steps_inside_and_outside_are_compared_without_their_wait_for_data(ask):
     assert set(rows) == {(60.0, 30.0)}
 
 
+def test_what_short_operators_take_beyond_three_times_their_median_is_a_stall(ask):
+    ms = 1_000_000
+    times = {0: (10, 10, 50), 1: (10, 30)}
+    executions = [op(op_id, dur, 0, at) for op_id, durs in times.items() for at, dur in enumerate(durs)]
+    long = [op(3, dur, 0, 3 * ms) for dur in (2 * ms, 2 * ms, 8 * ms)]
+    info = [{"op_id": 0, "phase": "forward"}, {"op_id": 1, "phase": "forward"}, {"op_id": 3, "phase": "forward"}]
+    tables = {"step": [inside(0, 0, 20 * ms)], "op_info": info}
+    (short,) = set(ask("diagnose/network_phase", tables | {"op": executions}, give="stalled"))
+    assert short == (40 / 110,)
+    (both,) = set(ask("diagnose/network_phase", tables | {"op": executions + long}, give="stalled"))
+    assert both == (40 / (110 + 12 * ms),)
+
+
 def test_nothing_outside_is_not_known(ask):
     rows = ask(
         "diagnose/network_phase",

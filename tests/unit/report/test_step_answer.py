@@ -121,5 +121,5 @@ def test_data_that_is_waited_for_is_not_called_ready(share, said):
 def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devices, idle):
     """Ascend's files list what ran on the device: what the host did meanwhile is not in them."""
     device = shape.on_device({"op_devices": [{"device": name} for name in devices]})
-    network = {"limit": "host_gap", "limit_share": 0.6, "device": None, "slowest_rank": None}
+    network = {"limit": "host_gap", "limit_share": 0.6, "device": None, "stalled_share": 0.0, "slowest_rank": None}
     assert step.limited(network, device=device) == f"Host-bound: during 60 % of the step time {idle}."

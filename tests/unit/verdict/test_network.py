@@ -5,7 +5,7 @@ from typed_rows import of_dicts
 
 from pipeprof.report.answer.doubts import clauses
 from pipeprof.verdict import network, network_ranks
-from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE
+from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, STALLED, WARMUP_SHARE
 from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
 from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS
@@ -85,6 +85,26 @@ def test_a_loader_that_was_not_seen_is_named_with_low_confidence_and_no_gain():
     assert (found["limit"], found["limit_share"], found["confidence"]) == ("other_loader", 0.7, "low")
     assert [doubt["code"] for doubt in found["doubts"]] == ["other_loader"]
     assert [action["share"] for action in found["actions"]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("stalled", "mode", "doubts", "limit"),
+    [
+        (0.6, "pynative", (), "host_gap"),
+        (STALLED - 0.01, "pynative", (), "compute"),
+        (0.6, "graph", (), "compute"),
+        (0.6, None, (), "compute"),
+        (0.6, "pynative", ({"code": "shares_cpu"},), "compute"),
+    ],
+)
+def test_operators_that_wait_for_a_core_beside_the_python_that_launches_them_are_the_hosts(
+    stalled, mode, doubts, limit
+):
+    rows = [row | {"stalled": stalled} for row in phases(forward=300, backward=300)]
+    found = diagnose_network(rows, mode=mode, beside=doubts)
+    assert found["limit"] == limit
+    assert sum(found["shares"][part] for part in PARTS) == pytest.approx(1)
+    assert found["limit_share"] == pytest.approx(0.6 if limit == "compute" else 0.4 + 0.6 * 0.6)
 
 
 def test_without_operators_nothing_is_measured():
