@@ -156,7 +156,8 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     """The call that a function is, where it takes enough of the loop."""
     total, loop = row.total_ns, row.loop_ns
     where, taken, waits = OUTSIDE, total, row.wait_ns
-    if row.training_ns > MIXED * total:
+    holds_loop = row.caller is None or total > (1 - MIXED) * loop  # of a call nothing would be left that trains
+    if holds_loop or row.training_ns > MIXED * total:
         where, taken, waits = LOOP, row.owned_ns, 0
     elif row.network_ns > total / 2:
         where, taken, waits = NETWORK, row.owned_ns, 0

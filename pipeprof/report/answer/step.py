@@ -15,10 +15,12 @@ from pipeprof.report.answer.shape import (
     about,
     at_most,
     capital,
+    faster,
     judged_pipeline,
     of_call,
     on_device,
     sentence,
+    times,
     unopposed,
 )  # fmt: skip
 from pipeprof.report.words import causes as words
@@ -217,15 +219,20 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     elif lead.of_one_mode:
         given.gain = "What that brings cannot be told: the few steps that were recorded show one of two lengths"
     elif gain is not None and gain.high is not None:
-        share = advised["share"]
-        base = "" if share in (None, limit_share) else f" if that took no time ({percent(share)} of the step)"
-        given.gain = f"A step would run {at_most(gain.high)}{base}"
+        given.gain = _halved(gain.high)
     elif gain is not None and gain.times is not None:
         given.gain = f"A step would run {_compiled(gain)}"
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
+
+
+def _halved(most: float) -> str:
+    """What it brings to halve a part of the step, beside `most` without the part, which nobody reaches."""
+    if most >= MANY_TIMES:
+        return f"A step would run {at_most(most)}"
+    return f"If this part took half as long, a step would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
 
 
 def _compiled(gain: Gain) -> str:

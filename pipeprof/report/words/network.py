@@ -26,6 +26,7 @@ CHEAPER = {
     "matmul|gemm|dense|linear|addmm|bmm|::mm$": "smaller layers, or a smaller matrix in place of each",
     "norm(?!al)": "smaller inputs, or fewer of them",
     "pool|interpolat|resize|upsample": "smaller images, fewer channels",
+    "gelu|silu|swish|mish|erf|tanh|sigmoid|softplus": "a cheaper activation, such as ReLU, or smaller layers",
     "copy|(?<!broad)cast|transpose|contiguous": "tensors kept in one place, type and layout",
 }
 SLOW_RANK = {

@@ -212,7 +212,7 @@ def _cheaper_reading(facts: Facts) -> tuple[str, str]:
     """Of a source that computes, or else reads or waits."""
     ready = ", so that the next one is ready in time" if facts.get("kind") == "poll" else ""
     action = f"make the rows of {op_label(facts['op'])} cheaper{ready}"
-    if facts.get("kind") in ("cpu", "gil"):
+    if facts.get("kind") in ("cpu", "gil", "lock_wait"):
         return action, "make several rows at once, or make them once and store them as MindRecord"
     return action, "read in blocks, or store the data as MindRecord"
 

@@ -203,6 +203,15 @@ def test_of_the_loop_and_of_the_network_only_python_of_its_own_counts():
     assert found(seen("x", 900, 2) | {"name": "mindspore/nn/cell.py: Cell.__call__"}) == []
 
 
+def test_the_function_that_holds_the_loop_is_no_call_whatever_little_of_what_trains_was_seen_below_it():
+    """A compiled step returns at once: the looks are in `.asnumpy()`, which waits for it, and in Python."""
+    module = seen("<module>", 1000, 0, None, training_ns=10, wait_ns=550, owned_ns=100)
+    auc = seen("auc", 270, 1, "train.py(74): <module>")
+    assert found(module, auc) == [("auc", OUTSIDE, 0.27)]
+    assert found(module | {"caller": "run.py(3): start"}, auc) == [("auc", OUTSIDE, 0.27)]
+    assert found(module | {"total_ns": 900}) == []
+
+
 def test_where_operators_leave_no_frame_only_time_in_a_library_is_a_call_of_the_programs():
     log = seen("log", 500, 2) | {"hides_ops": True}
     assert found(MAIN | {"owned_ns": 300, "hides_ops": True}) == []
