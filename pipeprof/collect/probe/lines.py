@@ -11,7 +11,8 @@ import sys
 
 from . import recorder, where
 
-MOST = 50_000  # lines; a step of more is left
+MOST = 50_000  # lines; what a step launches behind them has no line
+MOST_OF_ONE = 10_000  # of one function; then it counts as the line that calls it
 
 
 class Lines:
@@ -22,6 +23,8 @@ class Lines:
         self._sites = {}  # by the number of the site that called it (-1: none) and by its text
         self._files = {}
         self._frames = []
+        self._lines = {}  # that ran, by the function's code
+        self._full_at = None
         self._settle = None
         self._hook = None
         self._forks = False
@@ -77,8 +80,12 @@ class Lines:
         self._hook = None
         for frame in self._frames:
             frame.f_trace = None
-        self._frames = []
+            frame.f_trace_lines = True
+        self._frames, self._lines = [], {}
         rows, self.rows = self.rows, []
+        if self._full_at is not None:
+            rows.append((self._full_at, len(self._sites)))  # from here on no line is known
+            self._full_at = None
         callers = [caller for caller, _ in self._sites]
         recorder.REC.event("lines", sites=[site for _, site in self._sites], callers=callers, rows=rows)
 
@@ -90,7 +97,8 @@ class Lines:
 
     def _called(self, frame, _event, _argument):
         try:
-            is_shown = self._hook is not None and self._is_shown(frame.f_code)
+            code = frame.f_code
+            is_shown = self._hook is not None and self._is_shown(code) and self._lines.get(code, 0) <= MOST_OF_ONE
         except Exception:
             is_shown, self._hook = False, None
             recorder.REC.failed("lines")
@@ -102,9 +110,11 @@ class Lines:
             return None
         try:
             if event == "line":
-                self._add(frame)
+                ran = self._lines[frame.f_code] = self._lines.get(frame.f_code, 0) + 1
+                frame.f_trace_lines = ran <= MOST_OF_ONE or self._caller(frame) is None
+                self._add(self._told(frame))
             elif event == "return":
-                self._add(self._caller(frame))
+                self._add(self._told(self._caller(frame)))
         except Exception:
             sys.settrace(None)
             self._hook = None
@@ -114,8 +124,18 @@ class Lines:
             _look_again(frame)
         return self._line
 
+    def _told(self, frame):
+        """The innermost frame whose line is told: of a function that runs long in Python only the first lines are."""
+        caller = frame
+        while caller is not None and self._lines.get(caller.f_code, 0) > MOST_OF_ONE:
+            frame, caller = caller, self._caller(caller)
+        return caller or frame
+
     def _add(self, frame):
-        if frame is None or len(self.rows) >= MOST:
+        if frame is None:
+            return
+        if len(self.rows) >= MOST:
+            self._full_at = self._full_at or recorder.now()
             return
         self._settle()
         number = self._number(frame)

@@ -322,7 +322,7 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
     """What could be gained at most; where the cores are shared what CPU times alone say of the operator."""
     freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
     if freed is not None and nearly_equal(diagnosis) is not None:
-        return f"1.0 to {most:.2f} times as fast without the pipeline (estimate: {freed:.2f})"
+        return f"{about(freed)} without the data pipeline, by estimate (1.0 to {most:.2f})"
     if freed is None or freed > most:
         times = by_not_waiting(diagnosis, most)
         if times is None:

@@ -32,7 +32,7 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     given = Answer(training.sentence(part, percent(share)), confidence="high")
     given.cause = f"{capital(training.name(part))}: {training.numbers(part)}, of {format_ns(part['loop_ns'])}."
     calls = [call for call in content["diagnosis"].get("loop_calls", ()) if is_of_callback(call, part)]
-    given.place = (place(calls[0]) if calls else "") or part.get("site", "")
+    given.place = (place(calls[0]) if calls else "") or part.get("site", "") or _evaluated(content, part)
     given.action = training.advice(part)
     lasting = _lasting(content, part)
     if lasting:  # its own gain: the first batch of an epoch is waited for within a step
@@ -42,6 +42,13 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
+
+
+def _evaluated(content: dict[str, Any], part: Mapping[str, Any]) -> str:
+    """Where the data of an evaluation in a hand-written loop come from, if all of it does from one line."""
+    rows = content["pipeline"]["pipelines"] if part["part"] == "evaluation" else []
+    sites = {row["site"] or "" for row in rows if row["role"] == "eval"}
+    return f"its data: {sites.pop()}" if len(sites) == 1 and "" not in sites else ""
 
 
 def _lasting(content: dict[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -30,7 +30,7 @@ from pipeprof.report.words.network import place_of
 from pipeprof.report.words.training import READY, data_in_time, data_wait, repeated_passes
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_count, format_ns, percent
-from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
+from pipeprof.verdict.network_advice import COMPILED, COMPUTING, is_eager, mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,7 @@ STALLED = {
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
+WHOLE = 0.9  # of the same: so much in one line of a compiled step is all of its function
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 
@@ -211,6 +212,8 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     op = advised["facts"].get("largest") or advised["facts"].get("op")
     given.place = _place(op)
     in_line = (op or {}).get("site_share") or limit_share
+    if op and limit_share and in_line >= WHOLE * limit_share and str(op["name"]).startswith(COMPILED):
+        given.place += ", compiled as a whole (`collect --graph-lines` records the lines in it)"
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
@@ -239,8 +242,7 @@ def _compiled(gain: Gain) -> str:
     """What compiling brings: at least a part of what its gaps cost; how much less its operators take nobody knows."""
     if gain.times is None or gain.low is None or gain.times >= MANY_TIMES:
         return about(gain.times or 1.0)
-    between = f"{gain.low:.2f} to {gain.times:.2f} times as fast without the gaps between operators"
-    return f"{between}, or more, because compiled operators take less time, too"
+    return f"{gain.low:.2f} to {gain.times:.2f} times as fast, or more: compiled operators take less time themselves"
 
 
 def _place(op: dict[str, Any] | None) -> str:

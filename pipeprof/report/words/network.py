@@ -144,7 +144,7 @@ def _of_code(kind: OfType, largest: Operator, site: str) -> tuple[str, str]:
     """Of the line that issued the largest operator of a type, or the forward operator that it is a gradient of."""
     op, place = _identified(largest, bare=True), place_of(site).rpartition("/")[2]
     which = f"its gradient {op}" if largest.phase == "backward" else op
-    how = cheaper_by(kind.type) or ", or do it less often"
+    how = cheaper_by(kind.type) or " (fewer or smaller tensors)"
     kinds = "" if kind.is_alone else f", all {kind.count_per_step:,.0f} {kind.type} {format_ratio(kind.share)}"
     line = f", all that this line computes {format_ratio(largest.site_share)}"
     reason = f"{which} takes {format_ratio(largest.share)} of the step{kinds}{line}"

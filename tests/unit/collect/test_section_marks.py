@@ -178,29 +178,65 @@ def test_without_a_window_cells_are_called_as_before(watched):
     assert len(watched.settled) == before
 
 
-def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, monkeypatch, told):
+@pytest.fixture
+def launched(probe, rec, watched, tmp_path, monkeypatch, told):
+    """`launched(text)` runs the text's function `step` line by line; returns the line of each launch, and callers."""
     monkeypatch.setattr(probe.recorder, "now", count(1).__next__)  # one that has no line of its own
-    lines, now = probe.lines.Lines(), []
-    program = tmp_path / "program.py"
-    program.write_text("def step(launch):\n    launch('a')\n    for name in 'bc':\n        launch(name)\n")
-    library = tmp_path / "mindspore" / "ops.py"
-    library.parent.mkdir()
-    library.write_text("def launch(name):\n    seen.append((name, clock()))\n")
-    spaces = {"program": {}, "library": {"seen": now, "clock": probe.recorder.now, "__name__": "mindspore.ops"}}
-    for name, path in (("program", program), ("library", library)):
-        exec(compile(path.read_text(), str(path), "exec"), spaces[name])  # noqa: S102 - the program of this test
-    rec.open()
-    lines.start(lambda: None)
-    spaces["program"]["step"](spaces["library"]["launch"])
-    lines.stop()
-    assert sys.gettrace() is None
-    (event,) = told("lines")
-    at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
-    assert {name: event["sites"][row] for name, row in at.items()} == {
-        "a": f"{program}(2): step", "b": f"{program}(4): step", "c": f"{program}(4): step",
-    }  # fmt: skip
-    callers = {event["sites"][event["callers"][row]].rpartition(": ")[2] for row in at.values()}
-    assert callers == {"test_operators_come_from_the_line_that_ran"}
+
+    def launched(text):
+        lines, now = probe.lines.Lines(), []
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        library = tmp_path / "mindspore" / "ops.py"
+        library.parent.mkdir()
+        library.write_text("def launch(name):\n    seen.append((name, clock()))\n")
+        spaces = {"program": {}, "library": {"seen": now, "clock": probe.recorder.now, "__name__": "mindspore.ops"}}
+        for name, path in (("program", program), ("library", library)):
+            exec(compile(path.read_text(), str(path), "exec"), spaces[name])  # noqa: S102 - the program of this test
+        rec.open()
+        lines.start(lambda: None)
+        spaces["program"]["step"](spaces["library"]["launch"])
+        lines.stop()
+        assert sys.gettrace() is None
+        (event,) = told("lines")
+        at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
+        sites = [*event["sites"], None]
+        places = {name: sites[row] and sites[row].removeprefix(str(program)) for name, row in at.items()}
+        return places, {sites[event["callers"][row]].rpartition(": ")[2] for row in at.values() if sites[row]}
+
+    return launched
+
+
+def test_operators_come_from_the_line_that_ran(launched):
+    places, callers = launched("def step(launch):\n    launch('a')\n    for name in 'bc':\n        launch(name)\n")
+    assert places == {"a": "(2): step", "b": "(4): step", "c": "(4): step"}
+    assert callers == {"launched.<locals>.launched"}
+
+
+PYTHON_FIRST = """\
+def iou(at):
+    return at
+def targets(launch):
+    for at in range(9):
+        iou(at)
+    launch('late')
+def step(launch):
+    launch('a')
+    targets(launch)
+    launch('b')
+"""
+
+
+def test_a_function_that_runs_long_in_python_counts_as_the_line_that_calls_it(launched, probe, monkeypatch):
+    monkeypatch.setattr(probe.lines, "MOST_OF_ONE", 5)
+    places, _ = launched(PYTHON_FIRST)
+    assert places == {"a": "(8): step", "late": "(9): step", "b": "(10): step"}
+
+
+def test_behind_the_most_lines_of_a_step_no_line_is_known(launched, probe, monkeypatch):
+    monkeypatch.setattr(probe.lines, "MOST", 8)
+    places, _ = launched(PYTHON_FIRST)
+    assert places == {"a": "(8): step", "late": None, "b": None}
 
 
 def test_a_process_that_is_forked_in_a_step_is_not_run_line_by_line(probe, rec, watched):

@@ -379,7 +379,7 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
         "Measure first: if `headspace` finds 5 % or more to gain, make its rows cheaper. If less, make the "
         "step itself cheaper (`collect --ops all` shows its operators)."
     )
-    assert given.gain == "1.0 to 1.28 times as fast without the pipeline (estimate: 1.12)"
+    assert given.gain == "About 1.12 times as fast without the data pipeline, by estimate (1.0 to 1.28)"
     assert "headspace" in given.next_command
 
 
