@@ -21,6 +21,8 @@ FEW = 0.10  # a warm-up below this share of the training time is no longer worth
 SHORT_OP_NS = 50_000  # of a device: to launch an operator from Python costs some 10 to 50 us
 MANY = 1.5  # executions per step from which an operator type is several operators
 COPY = re.compile("_?(memcpy|copy(?!sign)|to_copy|tensormove)", re.IGNORECASE)  # so begin types that only move bytes
+WHOLE = 0.9  # of what computes: so much in one line of a compiled step is all of its function
+_OF_GRADIENT = re.compile("(Grad|Backprop|Backward)[A-Z]?[a-zA-Z0-9]*$")
 OP = ("name", "type", "phase", "in_shapes", "share")
 
 
@@ -38,9 +40,13 @@ class Advice:
 
 
 def advise(diagnosis: dict[str, Any], comm: Sequence[CommSummary], mode: str | None) -> None:
-    """Advice on the limit, then on what is nearly as large; on each first what can bring most."""
-    for limit in diagnosis["candidates"]:
-        diagnosis["actions"] += sorted(_advice_on(limit, diagnosis, comm, mode), key=lambda item: -(item.share or 0.0))
+    """Advice on the limit and on what is nearly as large; first what can bring most."""
+    found = [
+        sorted(_advice_on(limit, diagnosis, comm, mode), key=lambda item: -(item.share or 0.0))
+        for limit in diagnosis["candidates"]
+    ]
+    for items in sorted(found, key=lambda items: -(items[0].share or 0.0) if items else 0.0):
+        diagnosis["actions"] += items
     slow = diagnosis["slowest_rank"]
     if slow is not None and "imbalance" not in diagnosis["candidates"]:
         diagnosis["actions"] += imbalance(slow)
@@ -73,7 +79,8 @@ def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, eager: bo
     `eager`: Python launches each of them on a CPU, which may be most of a short one's time.
     """
     mine = _of_computing(ops, share)
-    advice = [_cheaper(kind, mine, share) for kind in _of_computing(types, share)][:2]
+    kinds = _of_computing(types, share)
+    advice = [_cheaper(kind, mine, share, kinds) for kind in kinds][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
     compiled = [Advice("compile_step", None, {"mode_is_known": True})] if eager else []
@@ -85,21 +92,40 @@ def _of_computing(rows: Sequence[Row], share: float) -> list[dict[str, Any]]:
     return [{**row, "share": min(row["share"], share)} for row in rows if row["phase"] in COMPUTING]
 
 
-def _cheaper(kind: Row, ops: Sequence[Row], most: float) -> Advice:
+def _cheaper(kind: Row, ops: Sequence[Row], most: float, kinds: Sequence[Row] = ()) -> Advice:
     """Fewer or cheaper operators of a type, or fewer copies; of several the largest is named.
 
-    Of one whose line is known, what that line computes is made cheaper: all its operators, `most` of the step.
+    Of one whose line is known, what that line computes is made cheaper: all its operators, `most` of the step. Where
+    that is all of a compiled function, the operators of its type are, with their gradients among `kinds`.
     """
-    largest = next((op for op in ops if (op["type"], op["phase"]) == (kind["type"], kind["phase"])), None)
-    named = largest is not None and (largest["in_shapes"] or largest["name"] != kind["type"])
+    own = kind["type"]
+    largest = next((op for op in ops if (op["type"], op["phase"]) == (own, kind["phase"])), None)
+    named = largest is not None and (largest["in_shapes"] or largest["name"] != own)
     facts = {name: kind[name] for name in ("type", "phase", "count_per_step", "share")}
     facts["largest"] = _named(largest) if largest is not None and named else None
-    if COPY.match((kind["type"] or "").rpartition("::")[2]):
-        return Advice("fewer_copies", kind["share"], facts)
-    whole = kind["share"]  # cheaper code has fewer or smaller operators of other types as well, such as gradients
-    if named and largest is not None and largest.get("site"):
-        whole = max(whole, min(largest.get("site_share", 0.0), most))
-    return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", whole, facts)
+    whole, several = kind["share"], kind["count_per_step"] >= MANY
+    if COPY.match((own or "").rpartition("::")[2]):
+        return Advice("fewer_copies", whole, facts)
+    if named and largest is not None and _is_compiled_whole(largest, ops, most):
+        forward = _forward_type(kind)
+        whole = min(most, sum(other["share"] for other in kinds if _forward_type(other) == forward))
+        facts |= {"type": forward, "phase": "other", "in_function": True, "share": whole}
+    elif named and largest is not None and largest.get("site"):
+        whole = max(whole, min(largest.get("site_share", 0.0), most))  # the line's other operators, such as gradients
+    return Advice("fewer_of_type" if several else "cheaper_type", whole, facts)
+
+
+def _is_compiled_whole(op: Row, ops: Sequence[Row], most: float) -> bool:
+    """Whether the line of an operator is that of a compiled function, which computes `most` of the step."""
+    site = op.get("site")
+    compiled = site and any(other.get("site") == site and _is_compiled(other) for other in ops)
+    return bool(compiled and op.get("site_share", 0.0) >= WHOLE * most)
+
+
+def _forward_type(kind: Row) -> str:
+    """The type of the forward operator that operators of a type are, or are gradients of."""
+    own: str = kind["type"] or ""
+    return _OF_GRADIENT.sub("", own) or own
 
 
 def communication(share: float, comm: Sequence[CommSummary], overlapped: float, waiting: float | None) -> list[Advice]:
@@ -156,7 +182,11 @@ def on_call(call: Row | None) -> list[Advice]:
 
 def mode_of(mode: str | None, ops: Sequence[Row]) -> str | None:
     """The mode that was recorded, unless the names of operators tell of a compiled step."""
-    return "graph" if any(str(op["name"]).startswith(COMPILED) for op in ops) else mode
+    return "graph" if any(_is_compiled(op) for op in ops) else mode
+
+
+def _is_compiled(op: Row) -> bool:
+    return str(op["name"]).startswith(COMPILED)
 
 
 def launched_by_python(mode: str | None, ops: Sequence[Row]) -> bool:

@@ -49,6 +49,7 @@ OWN_WORKERS = "Give the DataLoader worker processes (num_workers), which make ba
 # Code of the libraries themselves: no place where a user could change something.
 LIBRARIES = re.compile("/(?:site|dist)-packages/(?:mindspore|torch)/")
 _FRAME = re.compile(r"(\S+)\((\d+)\): ")
+UNMEASURED = "not known until it is measured; by estimate"
 UNPREDICTED = "What this change brings cannot be predicted from the recording"
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -287,12 +288,20 @@ def _advise(given: Answer, content: dict[str, Any], lead: Cause) -> None:
     if lead.few is not None and not (best is not None and best["trial"]):
         given.gain, given.then = capital(unknown_gain(lead.few)), ""
     if best is not None and nearly_equal(diagnosis) is not None:
-        given.action = (
-            f"Measure first: if `headspace` finds 5 % or more to gain, {best['action']}. If less, make the "
-            "step itself cheaper (`collect --ops all` shows its operators)."
-        )
-        given.then, best = "", None
+        _measure_first(given, best["action"], gain)
+        best = None
     _propose(given, content, best["verify"] if best is not None else None)
+
+
+def _measure_first(given: Answer, action: str, gain: Gain | None) -> None:
+    """Pipeline and training are about equally fast, and which one to change a measurement says."""
+    given.action = (
+        f"Run the command below first, which decides. If it finds 5 % or more to gain: {action}. If less: make the "
+        "step itself cheaper (`collect --ops all` shows its operators)."
+    )
+    if gain is not None and gain.origin == "predicted":
+        given.gain = f"{capital(UNMEASURED)} {expected(gain.times, gain.low, gain.high)}"
+    given.then = ""
 
 
 def _beside_whole(given: Answer, diagnosis: dict[str, Any], gain: Gain, then: int | str | None) -> None:
@@ -322,7 +331,7 @@ def _bounded(diagnosis: dict[str, Any], most: float, gain: Gain | None) -> str:
     """What could be gained at most; where the cores are shared what CPU times alone say of the operator."""
     freed = next((item["value"] for item in diagnosis["rule_facts"] if item["fact"] == "freed"), None)
     if freed is not None and nearly_equal(diagnosis) is not None:
-        return f"{about(freed)} without the data pipeline, by estimate (1.0 to {most:.2f})"
+        return f"{UNMEASURED} {about(freed)} without the data pipeline (1.0 to {most:.2f})"
     if freed is None or freed > most:
         times = by_not_waiting(diagnosis, most)
         if times is None:

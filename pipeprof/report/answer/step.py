@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pipeprof.errors import UsageError
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import (
@@ -30,7 +32,7 @@ from pipeprof.report.words.network import place_of
 from pipeprof.report.words.training import READY, data_in_time, data_wait, repeated_passes
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_count, format_ns, percent
-from pipeprof.verdict.network_advice import COMPILED, COMPUTING, is_eager, mode_of
+from pipeprof.verdict.network_advice import COMPUTING, is_eager, mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,14 +56,10 @@ ON_DEVICE = {
     "compute": "Compute-bound: the device works on operators of the network during {} of the step time.",
     "host_gap": "Host-bound: the device is idle during {} of the step time and waits for the host.",
 }
-STALLED = {
-    "host_gap": "Host-bound: during {} of the step time Python and framework code run, or operators that they launch "
-    "wait for a core."
-}
+STALLED = {"host_gap": "Host-bound: Python and framework code take or hold up {} of the step time."}
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
-WHOLE = 0.9  # of the same: so much in one line of a compiled step is all of its function
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
 
@@ -74,11 +72,15 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     mode = content["run"]["fingerprint"].get("mode")
     given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     _advise(given, network, lead)
-    if not given.place and limit in OF_THE_LOOP:
+    if not given.place and (limit in OF_THE_LOOP or _compiles(lead)):
         given.place = content["diagnosis"].get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
     given.propose(*command.after_change(content["run"], "ops"))
     return given
+
+
+def _compiles(lead: Cause) -> bool:
+    return lead.advice is not None and lead.advice.code == "compile_step"
 
 
 def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *, device: bool = False) -> str:
@@ -86,37 +88,52 @@ def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *,
     special = STALLED if network.get("stalled_share") else ON_ONLY_DEVICE if device else {}
     words = LIMITS | (ON_DEVICE if network["device"] is not None else special)
     rank = (network["slowest_rank"] or {}).get("rank")
-    return words[network["limit"]].format(share(network["limit_share"]), rank=rank)
+    said = words[network["limit"]].format(share(network["limit_share"]), rank=rank)
+    close = next((item for item in network.get("doubt_facts", ()) if item["code"] == "second_close"), None)
+    return said if close is None else f"{said[:-1]}, {PHASES[close['limit']]} {share(close['share'])}."
+
+
+class Straggler(msgspec.Struct, frozen=True):
+    """A slow rank of a report's content."""
+
+    rank: int
+    kind: str
+    share: float
+    excess_ns: float
+    steps: int
+    held_up_steps: int
+    phase: str | None = None
+    confidence: str | None = None
+    suggestions: tuple[str, ...] = ()
+    doubt_facts: tuple[dict[str, Any], ...] = ()
 
 
 def of_straggler(content: dict[str, Any], _lead: Cause) -> Answer:
     """Of the slow rank."""
-    item = content["ranks"]["straggler"]["found"][0]
-    given = Answer(_holds_up(item), confidence=item["confidence"])
-    if item["phase"] is not None:
-        given.cause = f"Most of the difference is in {PHASES[item['phase']]}."
-    given.action = sentence(item["suggestions"][0].partition(": ")[2])
-    if item["share"] < 1:
-        given.gain = f"A step would run {at_most(1 / (1 - item['share']))}"
-    given.confidence_reason = (
-        doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
-    )
+    slow = msgspec.convert(content["ranks"]["straggler"]["found"][0], Straggler)
+    given = Answer(_holds_up(slow), confidence=slow.confidence)
+    if slow.phase is not None:
+        given.cause = f"Most of the difference is in {PHASES[slow.phase]}."
+    given.action = sentence(slow.suggestions[0].partition(": ")[2])
+    if slow.share < 1:
+        given.gain = f"A step would run {at_most(1 / (1 - slow.share))}"
+    given.confidence_reason = doubts.reason(slow.doubt_facts) or f"it was seen in {format_count(slow.steps, 'step')}"
     shown = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
     given.propose(shown, "shows the ranks side by side")
     return given
 
 
-def _holds_up(item: dict[str, Any]) -> str:
+def _holds_up(slow: Straggler) -> str:
     """Who is slow, and by how much; of one that is slow now and then, in the steps in which it is."""
-    who, share = f"Rank {item['rank']} is a straggler", percent(item["share"])
-    if item["kind"] != "sometimes":
-        longer = f"{format_ns(item['excess_ns'])} ({share}) longer for a step than the other ranks"
+    who, share = f"Rank {slow.rank} is a straggler", percent(slow.share)
+    if slow.kind != "sometimes":
+        longer = f"{format_ns(slow.excess_ns)} ({share}) longer for a step than the other ranks"
         return f"{who}: it takes {longer}, and they wait for it."
-    late, steps = item["held_up_steps"], item["steps"]
-    longer = f"{format_ns(item['excess_ns'] * steps / late)} longer than the other ranks"
+    late = slow.held_up_steps
+    longer = f"{format_ns(slow.excess_ns * slow.steps / late)} longer than the other ranks"
     return (
-        f"{who}: in {late} of {steps} steps it takes on average {longer} ({share} of the time of all steps), and they "
-        "wait for it."
+        f"{who}: in {late} of {slow.steps} steps it takes on average {longer} ({share} of the time of all steps), and "
+        "they wait for it."
     )
 
 
@@ -171,7 +188,9 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
     count = network["ops_per_step"]
     if count is None or count < 2 or not is_eager(mode_of(mode, network["top_ops"])):
         return ""
-    return f"Between operators Python and framework code run: about {count:,.0f} operators are launched per step."
+    stalled = network.get("stalled_share") or 0.0
+    waits = f"; waiting for a core meanwhile, they take another {percent(stalled)} of it" if stalled else ""
+    return f"Python and framework code launch about {count:,.0f} operators per step, one by one{waits}."
 
 
 def _again(content: dict[str, Any], limit: str) -> str:
@@ -212,7 +231,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     op = advised["facts"].get("largest") or advised["facts"].get("op")
     given.place = _place(op)
     in_line = (op or {}).get("site_share") or limit_share
-    if op and limit_share and in_line >= WHOLE * limit_share and str(op["name"]).startswith(COMPILED):
+    if advised["facts"].get("in_function"):
         given.place += ", compiled as a whole (`collect --graph-lines` records the lines in it)"
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
@@ -242,7 +261,9 @@ def _compiled(gain: Gain) -> str:
     """What compiling brings: at least a part of what its gaps cost; how much less its operators take nobody knows."""
     if gain.times is None or gain.low is None or gain.times >= MANY_TIMES:
         return about(gain.times or 1.0)
-    return f"{gain.low:.2f} to {gain.times:.2f} times as fast, or more: compiled operators take less time themselves"
+    return (
+        f"at least {gain.low:.2f} times as fast, likely {gain.times:.2f} or more (compiled operators are faster, too)"
+    )
 
 
 def _place(op: dict[str, Any] | None) -> str:

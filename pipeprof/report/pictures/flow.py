@@ -21,7 +21,7 @@ Row = dict[str, Any]
 MOST_STAGES = 8  # with the training
 MOST_LETTERS = 34  # of a name
 LIMITS = "limits"
-_LIMITS = {SHARED: "most CPU"}  # of no stage the rate limits there: what it computes with is short
+MOST_CPU = "most CPU"  # of no stage the rate limits where cores are short
 _OF_MINDSPORE = frozenset({"EpochCtrlOp"})  # counts epochs: not in the user's script, without work or a queue
 
 
@@ -59,7 +59,8 @@ def stages_of(content: dict[str, Any]) -> list[Stage]:
         return []
     ops, at = found["ops"], _key(found)
     loads = {row["op_id"]: row for row in content["pipeline"]["load"] if _key(row) == at}
-    limits, how = _limiting(content), _LIMITS.get(verdict_in(content).lead.code, LIMITS)
+    shared = verdict_in(content).lead.code in DATA and content["diagnosis"]["rule"] == SHARED
+    limits, how = _limiting(content), MOST_CPU if shared else LIMITS
     own = {op["op_id"] for op in ops if op["op_type"] not in _OF_MINDSPORE}
     names = {op_id: name for op_id, name in stage_names(ops).items() if op_id in own}
     order = [op for op, _, before in below_consumers(ops) if not before and op["op_id"] in names][::-1]

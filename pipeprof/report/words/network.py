@@ -154,7 +154,7 @@ def _of_code(kind: OfType, largest: Operator, site: str) -> tuple[str, str]:
 def _of_type(facts: Facts) -> tuple[str, str]:
     kind = msgspec.convert(facts, OfType)
     largest, share = kind.largest, _share_of_type(kind)
-    if largest and largest.site:
+    if largest and largest.site and not facts.get("in_function"):
         return _of_code(kind, largest, largest.site)
     if kind.count_per_step < MANY:
         called = _identified(largest) if largest and kind.is_alone else f"`{kind.type}`"

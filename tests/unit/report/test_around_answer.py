@@ -17,10 +17,11 @@ RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "c
        "workdir": None, "git": None, "reps": []}  # fmt: skip
 
 
-def answer(part=PART, late=None, **found):
+def answer(part=PART, late=None, pipelines=(), **found):
     account = {"parts": [], "large": [part] if part else [], "leading": part, "slower": late}
     diagnosis = {"process": None, "verdict": "not_measured", "network": None, "data_wait_share": None, **found}
-    return answered({"run": RUN, "diagnosis": diagnosis, "run_account": account})
+    pipeline = {"pipelines": list(pipelines)}
+    return answered({"run": RUN, "diagnosis": diagnosis, "run_account": account, "pipeline": pipeline})
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,14 @@ def test_between_epochs_the_workers_of_a_loader_are_let_live_on_where_that_is_ad
 def test_where_a_part_is_called_is_its_place():
     assert answer(PART | {"site": "/home/me/train.py:31"}).place == "/home/me/train.py:31"
     assert answer().place == ""
+
+
+def test_an_evaluation_in_a_loop_of_ones_own_has_the_line_of_its_data():
+    train, valid = {"role": "train", "site": "train.py:5"}, {"role": "eval", "site": "train.py:9"}
+    evaluation = PART | {"part": "evaluation"}
+    assert answer(evaluation, pipelines=[train, valid]).place == "its data: train.py:9"
+    assert answer(evaluation, pipelines=[train, valid, valid | {"site": "train.py:12"}]).place == ""
+    assert answer(evaluation | {"site": "train.py:40"}, pipelines=[valid]).place == "train.py:40"
 
 
 def test_a_callback_that_mindspore_calls_has_the_line_of_its_class():

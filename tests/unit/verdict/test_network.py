@@ -413,3 +413,38 @@ def test_what_a_damaged_trace_lost_may_be_work_of_a_device_that_seems_idle():
     assert "lost_events" not in {
         doubt["code"] for doubt in diagnose_network(phases(forward=200), damaged=True)["doubts"]
     }
+
+
+def test_of_a_compiled_function_whose_lines_are_not_known_a_type_is_made_cheaper_with_its_gradients():
+    def operator(name, kind, phase, share, site="train.py(54): train_step"):
+        return {"name": name, "type": kind, "phase": phase, "in_shapes": "x", "share": share, "site": site,
+                "site_share": 0.9}  # fmt: skip
+
+    ops = [
+        operator("Gradients/Default/Grad_GeLU/GeLUGrad-op0", "GeLUGrad", "backward", 0.1),
+        operator("Default/GeLU-op0", "GeLU", "forward", 0.1),
+    ]
+    kinds = [
+        {"type": "GeLUGrad", "phase": "backward", "count_per_step": 8, "share": 0.24},
+        {"type": "GeLU", "phase": "forward", "count_per_step": 8, "share": 0.23},
+    ]
+    for first in compute(0.9, kinds, ops)[:2]:
+        assert (first.code, first.share, first.facts["type"]) == ("fewer_of_type", pytest.approx(0.47), "GeLU")
+    assert compute(1.0, kinds, ops)[0].share == pytest.approx(0.47)
+    elsewhere = [op | {"site_share": 0.8} for op in ops]  # one line of several: it is that of the operators
+    assert compute(0.9, kinds, elsewhere)[0].share == 0.8
+
+
+def test_where_python_costs_nearly_as_much_as_the_operators_what_brings_more_comes_first():
+    types = [
+        {"rep": 0, "rank": 0, "type": "MatMul", "phase": "forward", "operators": 1, "count": 40, "steps": 20,
+         "share": 0.24, "all_count": 800}
+    ]  # fmt: skip
+    eager, graph = (
+        diagnose_network(phases(forward=500, optimizer=50), types=types, mode=mode) for mode in ("pynative", "graph")
+    )
+    assert eager["candidates"] == graph["candidates"] == ["compute", "host_gap"]
+    assert (eager["actions"][0]["code"], eager["actions"][0]["share"]) == ("compile_step", pytest.approx(0.45))
+    assert eager["actions"][0] | {"code": "python_out_of_step", "facts": {}} == graph["actions"][0]
+    clear = diagnose_network(phases(forward=600, optimizer=50), types=types, mode="pynative")
+    assert clear["actions"][0]["code"] == "fewer_of_type"
