@@ -34,9 +34,17 @@ def after_change(run: dict[str, Any], *words: str) -> tuple[str, str]:
     if not is_repeatable(run):
         return own(run, *words), "lists the operators" if words[0] == "ops" else "shows who used the CPU"
     if run["git"]:
-        return again(run, ["ab", "--base-ref", "HEAD"]), "once it is changed: compares it with the committed code"
+        return again(run, ["ab", "--base-ref", "HEAD"]), "after the change: compares it with the committed code"
     command = again(run, ["collect", "-o", new_run(run, "-changed")])
-    return command, "once it is changed: records it, for `pipeprof compare`"
+    return command, "after the change: records it again, for `pipeprof compare`"
+
+
+def with_lines(run: dict[str, Any], *words: str) -> tuple[str, str]:
+    """The same command again with the lines of what it compiles; `words` as after_change. With what it does."""
+    if not is_repeatable(run):
+        return after_change(run, *words)
+    command = again(run, ["collect", "--graph-lines", "-o", new_run(run, "-lines")])
+    return command, "records the lines of what is compiled"
 
 
 def on_a_quiet_machine(run: dict[str, Any]) -> tuple[str, str]:

@@ -368,6 +368,14 @@ def _then(content: dict[str, Any], then: int | str | None) -> str:
     return f"{limit_label(content, then)} is {still}the bottleneck"
 
 
+def _of_loop(content: dict[str, Any]) -> float:
+    """The part of the loop's time in which the named stage was busy; less than it could where the loop waits for it."""
+    diagnosis = content["diagnosis"]
+    at = {name: diagnosis.get(name) for name in ("rep", "rank", "pipeline_key", "op_id")}
+    found = [row.get("busy") for row in content["pipeline"]["load"] if at.items() <= row.items()]
+    return next((busy for busy in found if busy is not None), 1.0)
+
+
 def _doubts(diagnosis: dict[str, Any]) -> list[dict[str, Any]]:
     """Doubts that the training limits, which name the operator of this answer, are doubts of the operator instead."""
     shown = []
@@ -409,5 +417,5 @@ def _reason(content: dict[str, Any]) -> str:
             other = f", the next busiest ({runner_up}) {percent(min(1.0, max(0.0, busy - margin)))}"
         mostly = ", mostly waiting" if diagnosis["kind"] in ("wait", "poll") else ""
         how = "had a row under way" if mostly else "was busy"
-        return f"{who} {how} {percent(min(1.0, busy))} of the time{mostly}{other}"
+        return f"{who} {how} {percent(min(1.0, busy, _of_loop(content)))} of the time{mostly}{other}"
     return unopposed(content)

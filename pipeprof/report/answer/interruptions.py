@@ -46,7 +46,7 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
 
 def _evaluated(content: dict[str, Any], part: Mapping[str, Any]) -> str:
     """Where the data of an evaluation in a hand-written loop come from, if all of it does from one line."""
-    rows = content["pipeline"]["pipelines"] if part["part"] == "evaluation" else []
+    rows = content["pipeline"]["pipelines"] if part.get("part") == "evaluation" else []
     sites = {row["site"] or "" for row in rows if row["role"] == "eval"}
     return f"its data: {sites.pop()}" if len(sites) == 1 and "" not in sites else ""
 
@@ -117,7 +117,7 @@ def _cause(call: Mapping[str, Any]) -> str:
 def place(call: Mapping[str, Any]) -> str:
     """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
     site, code = call["site"], call["code"]
-    named = [f"called at `{site}`" if site else "", f"most of its own time at `{code}`" if code else ""]
+    named = [f"called at `{site}`" if site else "", f"mostly at `{code}`" if code else ""]
     return ", ".join(text for text in named if text)
 
 

@@ -58,6 +58,7 @@ ON_DEVICE = {
 }
 STALLED = {"host_gap": "Host-bound: Python and framework code take or hold up {} of the step time."}
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
+UNKNOWN_LINES = ", compiled as a whole: the lines in it were not recorded"
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
@@ -75,7 +76,8 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     if not given.place and (limit in OF_THE_LOOP or _compiles(lead)):
         given.place = content["diagnosis"].get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
-    given.propose(*command.after_change(content["run"], "ops"))
+    follow = command.with_lines if given.place.endswith(UNKNOWN_LINES) else command.after_change
+    given.propose(*follow(content["run"], "ops"))
     return given
 
 
@@ -189,8 +191,8 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
     if count is None or count < 2 or not is_eager(mode_of(mode, network["top_ops"])):
         return ""
     stalled = network.get("stalled_share") or 0.0
-    waits = f"; waiting for a core meanwhile, they take another {percent(stalled)} of it" if stalled else ""
-    return f"Python and framework code launch about {count:,.0f} operators per step, one by one{waits}."
+    waits = f" In {percent(stalled)} of the step, part of the above, they wait for a core." if stalled else ""
+    return f"Python and framework code launch about {count:,.0f} operators per step, one by one.{waits}"
 
 
 def _again(content: dict[str, Any], limit: str) -> str:
@@ -227,12 +229,12 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
         return
     actions, limit_share = network["actions"], network["limit_share"]
     advised = next(item for item in actions if item["code"] == lead.advice.code)
-    given.action = sentence(advised["action"])
-    op = advised["facts"].get("largest") or advised["facts"].get("op")
+    given.action, facts = sentence(advised["action"]), advised["facts"]
+    op = facts.get("largest") or facts.get("op")
     given.place = _place(op)
     in_line = (op or {}).get("site_share") or limit_share
-    if advised["facts"].get("in_function"):
-        given.place += ", compiled as a whole (`collect --graph-lines` records the lines in it)"
+    if facts.get("in_function"):
+        given.place += UNKNOWN_LINES
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
@@ -245,7 +247,9 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     elif gain is not None and gain.times is not None:
         given.gain = f"A step would run {_compiled(gain)}"
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
-    others = [name for name in network["weights"] if name != limit and network["weights"][name] >= LEAST_NEXT]
+    shares = network["weights"] | {"data_wait": (network["shares"] or {}).get("data_wait", 0.0)}
+    others = [name for name in sorted(shares, key=lambda name: -shares[name]) if name != limit]
+    others = [name for name in others if shares[name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
 
@@ -254,7 +258,8 @@ def _halved(most: float) -> str:
     """What it brings to halve a part of the step, beside `most` without the part, which nobody reaches."""
     if most >= MANY_TIMES:
         return f"A step would run {at_most(most)}"
-    return f"If this part took half as long, a step would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
+    part = f"this part ({percent(1 - 1 / most)} of the step)"
+    return f"If {part} took half as long, a step would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
 
 
 def _compiled(gain: Gain) -> str:

@@ -274,7 +274,7 @@ _ADVICE = {
         "(`dataset.cache()`, or arrays in memory)."
     ),
     "checkpoint": "Write checkpoints less often (`CheckpointConfig(save_checkpoint_steps=...)`), or with `async_save`.",
-    "callback": "Call what it does less often, or not in the training's own thread.",
+    "callback": "Let it do its work less often, or in a thread or process of its own.",
     "epoch_gap": "Make one iterator for all epochs, so that the data pipeline is not started anew.",
     "between_steps": (
         "See what runs between two steps: the data loader, evaluation, checkpoints, logging, or a host that comes late."

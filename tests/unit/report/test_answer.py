@@ -490,16 +490,25 @@ def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
     facts = {"utilisation": 0.99, "margin": 0.9, "runner_up": SOURCE}
     found = {"doubt_facts": [], "facts": facts, "op_id": 3, "op_type": "GeneratorOp", "op_name": "Source",
              "rule": "busiest", "kind": kind}  # fmt: skip
-    assert words in _reason({"diagnosis": found})
+    assert words in _reason({"diagnosis": found, "pipeline": {"load": []}})
+
+
+def test_a_stage_in_the_trainings_own_thread_is_busy_while_that_waits_for_it():
+    """Of the fetches it has all, of the loop half: the picture beside says so too."""
+    at = {"rep": 0, "rank": 0, "pipeline_key": "a", "op_id": 3}
+    found = {"doubt_facts": [], "facts": {"utilisation": 1.0, "margin": 0.51, "runner_up": LOOP}, "op_type": "Dataset",
+             "op_name": "Signs", "rule": "busiest", "kind": "cpu", **at}  # fmt: skip
+    load = [at | {"busy": 0.52}, at | {"op_id": 4, "busy": 0.1}]
+    said = "the dataset `Signs` was busy 52 % of the time, the next busiest (the training itself) 49 %"
+    assert _reason({"diagnosis": found, "pipeline": {"load": load}}) == said
 
 
 @pytest.mark.parametrize(("runner_up", "who"), [(LOOP, "the training itself"), (AUGMENT, "the map `augment`")])
 def test_the_next_busiest_is_named_for_it_may_be_the_training(runner_up, who):
     found = {"doubt_facts": [], "facts": {"utilisation": 0.96, "margin": 0.78, "runner_up": runner_up}, "op_id": 3,
              "op_type": "GeneratorOp", "op_name": "Source", "rule": "busiest", "kind": "cpu"}  # fmt: skip
-    assert (
-        _reason({"diagnosis": found}) == f"the source `Source` was busy 96 % of the time, the next busiest ({who}) 18 %"
-    )
+    said = f"the source `Source` was busy 96 % of the time, the next busiest ({who}) 18 %"
+    assert _reason({"diagnosis": found, "pipeline": {"load": []}}) == said
 
 
 @pytest.mark.parametrize(

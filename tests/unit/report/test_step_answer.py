@@ -123,3 +123,17 @@ def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devic
     device = shape.on_device({"op_devices": [{"device": name} for name in devices]})
     network = {"limit": "host_gap", "limit_share": 0.6, "device": None, "stalled_share": 0.0, "slowest_rank": None}
     assert step.limited(network, device=device) == f"Host-bound: during 60 % of the step time {idle}."
+
+
+@pytest.mark.parametrize(
+    ("most", "said"),
+    [
+        (
+            2.0,
+            "If this part (50 % of the step) took half as long, a step would run 1.33 times as fast; at most 2 times",
+        ),
+        (1e6, "A step would run possibly more than 100 times as fast"),
+    ],
+)
+def test_a_bound_stands_beside_what_half_of_the_part_brings(most, said):
+    assert step._halved(most) == said
