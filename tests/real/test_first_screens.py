@@ -25,7 +25,7 @@ CAUSES = {
     "loop_2ms": ("Not input-bound", "no operators were recorded", "record the operators"),
     "apart_batch": ("Input-bound", "The batch `collate`", "waiting", "num_parallel_workers"),
     "2.10-ranks": ("Communication takes", "waiting for another rank", "accumulate gradients"),
-    "2.7-pynative": ("Host-bound", "operators are launched per step", "ms.jit"),
+    "2.7-pynative": ("Host-bound", "operators per step, one by one", "ms.jit"),
     "2.10-graph": ("Input-bound", "The source `Source`", "num_parallel_workers", "only 11 batches"),
 }
 
