@@ -44,7 +44,7 @@ def with_lines(run: dict[str, Any], *words: str) -> tuple[str, str]:
     if not is_repeatable(run):
         return after_change(run, *words)
     command = again(run, ["collect", "--graph-lines", "-o", new_run(run, "-lines")])
-    return command, "records the lines of what is compiled"
+    return command, "records the lines in it, as far as MindSpore knows them"
 
 
 def on_a_quiet_machine(run: dict[str, Any]) -> tuple[str, str]:

@@ -233,7 +233,9 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     op = facts.get("largest") or facts.get("op")
     given.place = _place(op)
     in_line = (op or {}).get("site_share") or limit_share
-    if facts.get("in_function"):
+    if facts.get("in_function") and ": " in op.get(
+        "site", ""
+    ):  # with recorded lines those of gradients name no function
         given.place += UNKNOWN_LINES
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."

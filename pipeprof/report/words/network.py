@@ -130,7 +130,7 @@ def _of_copies(facts: Facts) -> str:
 
 def place_of(site: str) -> str:
     """`model.py:214` of a frame `model.py(214): Net.construct`; of a place that is written otherwise, the same."""
-    return re.sub(r"^(.+?)\((\d+)\): .*$", r"\1:\2", site)
+    return re.sub(r"^(.+?)\((\d+)\)(?:: .*)?$", r"\1:\2", site)
 
 
 def cheaper_by(kind: str | None) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from pipeprof.report.answer import shape, step
 from pipeprof.report.sections.stragglers import straggler_sentences
-from pipeprof.verdict.cause import Cause
+from pipeprof.verdict.cause import Advice, Cause, Gain
 
 MS = 1_000_000
 
@@ -137,3 +137,29 @@ def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devic
 )
 def test_a_bound_stands_beside_what_half_of_the_part_brings(most, said):
     assert step._halved(most) == said
+
+
+@pytest.mark.parametrize(
+    ("site", "place", "lines"),
+    [
+        ("train.py(54): train_step", "train.py:54" + step.UNKNOWN_LINES, True),
+        ("train.py(56)", "train.py:56", False),
+    ],
+)
+def test_of_a_compiled_function_the_next_command_records_lines_unless_they_were(site, place, lines):
+    op = {"name": "MatMul-op0", "type": "MatMul", "phase": "backward", "in_shapes": "x", "share": 0.5, "site": site,
+          "site_share": 0.9}  # fmt: skip
+    facts = {"type": "MatMul", "phase": "other", "count_per_step": 9, "share": 0.5, "largest": op, "in_function": True}
+    network = {
+        "limit": "compute", "limit_share": 0.9, "device": None, "slowest_rank": None, "confidence": "medium",
+        "doubt_facts": [], "steps": 3, "top_types": [], "top_ops": [], "weights": {"compute": 0.9}, "shares": None,
+        "actions": [{"code": "fewer_of_type", "share": 0.5, "facts": facts, "action": "use fewer MatMul"}],
+    }  # fmt: skip
+    run = {"fingerprint": {}, "path": "r", "command": ["python", "t.py"], "workdir": None, "git": None,
+           "source": "collect"}  # fmt: skip
+    diagnosis = {"network": network, "data_wait_share": None, "verdict": "not_measured"}
+    content = {"diagnosis": diagnosis, "run": run, "steps": {"passes": {}}, "op_devices": []}
+    lead = Cause("compute", advice=Advice("fewer_of_type", gain=Gain("bound", high=2.0)))
+    given = step.answer(content, lead)
+    assert given.place == place
+    assert ("--graph-lines" in given.next_command) is lines
