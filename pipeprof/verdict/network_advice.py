@@ -80,7 +80,9 @@ def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, eager: bo
     """
     mine = _of_computing(ops, share)
     kinds = _of_computing(types, share)
-    advice = [_cheaper(kind, mine, share, kinds) for kind in kinds][:2]
+    cheaper = [_cheaper(kind, mine, share, kinds) for kind in kinds]
+    families = [item.facts.get("type") if item.facts.get("in_function") else at for at, item in enumerate(cheaper)]
+    advice = [item for at, item in enumerate(cheaper) if families[at] not in families[:at]][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
     compiled = [Advice("compile_step", None, {"mode_is_known": True})] if eager else []

@@ -72,11 +72,11 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
     mode = content["run"]["fingerprint"].get("mode")
     given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
-    _advise(given, network, lead)
+    lacks_lines = _advise(given, network, lead)
     if not given.place and (limit in OF_THE_LOOP or _compiles(lead)):
         given.place = content["diagnosis"].get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
-    follow = command.with_lines if given.place.endswith(UNKNOWN_LINES) else command.after_change
+    follow = command.with_lines if lacks_lines else command.after_change
     given.propose(*follow(content["run"], "ops"))
     return given
 
@@ -223,20 +223,18 @@ def _data(content: dict[str, Any]) -> str:
     return f" {capital(said)} ({f'the training waits for it {waits}' if said == READY else waits})."
 
 
-def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
-    """The advice of the verdict, and what it brings at most."""
+def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
+    """The advice of the verdict, and what it brings at most; returns whether the lines that it is on are not known."""
     if lead.advice is None:
-        return
+        return False
     actions, limit_share = network["actions"], network["limit_share"]
     advised = next(item for item in actions if item["code"] == lead.advice.code)
     given.action, facts = sentence(advised["action"]), advised["facts"]
     op = facts.get("largest") or facts.get("op")
-    given.place = _place(op)
+    # Of a compiled function: where its lines were recorded, those of gradients name no function.
+    lacks_lines = bool(facts.get("in_function")) and ": " in op.get("site", "")
+    given.place = _place(op) + (UNKNOWN_LINES if lacks_lines else "")
     in_line = (op or {}).get("site_share") or limit_share
-    if facts.get("in_function") and ": " in op.get(
-        "site", ""
-    ):  # with recorded lines those of gradients name no function
-        given.place += UNKNOWN_LINES
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
@@ -254,6 +252,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> None:
     others = [name for name in others if shares[name] >= LEAST_NEXT]
     if others and whole and limit not in ("compile", "other_loader"):
         given.then = f"{PHASES[others[0]]} is the bottleneck"
+    return lacks_lines
 
 
 def _halved(most: float) -> str:

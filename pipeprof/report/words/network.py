@@ -160,7 +160,10 @@ def _of_type(facts: Facts) -> tuple[str, str]:
         called = _identified(largest) if largest and kind.is_alone else f"`{kind.type}`"
         return f"make {called} cheaper{cheaper_by(kind.type)}", share
     how = cheaper_by(kind.type) or ", such as fused ones on larger tensors"
-    return f"use fewer or cheaper {kind.type}{how}", f"{kind.count_per_step:,.0f} {kind.type} per step take {share}"
+    taken = f"{kind.count_per_step:,.0f} {kind.type} per step take {share}"
+    if facts.get("in_function"):
+        taken = f"with their gradients they take {format_ratio(kind.share)} of the step"
+    return f"use fewer or cheaper {kind.type}{how}", taken
 
 
 def _largest(facts: Facts) -> str:

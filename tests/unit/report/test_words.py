@@ -168,6 +168,20 @@ def test_how_operators_of_a_kind_become_cheaper(kind, how):
     assert bool(said) == bool(how)
 
 
+def test_of_a_compiled_function_a_type_is_told_with_its_gradients_and_without_a_count():
+    kind = {
+        "type": "GeLU",
+        "phase": "other",
+        "count_per_step": 8.0,
+        "share": 0.47,
+        "largest": None,
+        "in_function": True,
+    }
+    _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.47, "facts": kind}])
+    assert text.startswith("use fewer or cheaper GeLU (a cheaper activation")
+    assert ": with their gradients they take 47.0 % of the step; " in text
+
+
 def test_copies_are_not_to_be_fused():
     kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
     _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])

@@ -428,8 +428,9 @@ def test_of_a_compiled_function_whose_lines_are_not_known_a_type_is_made_cheaper
         {"type": "GeLUGrad", "phase": "backward", "count_per_step": 8, "share": 0.24},
         {"type": "GeLU", "phase": "forward", "count_per_step": 8, "share": 0.23},
     ]
-    for first in compute(0.9, kinds, ops)[:2]:
-        assert (first.code, first.share, first.facts["type"]) == ("fewer_of_type", pytest.approx(0.47), "GeLU")
+    first, second = compute(0.9, kinds, ops)  # once for both types
+    assert (first.code, first.share, first.facts["type"]) == ("fewer_of_type", pytest.approx(0.47), "GeLU")
+    assert second.code == "fewer_bits"
     assert compute(1.0, kinds, ops)[0].share == pytest.approx(0.47)
     elsewhere = [op | {"site_share": 0.8} for op in ops]  # one line of several: it is that of the operators
     assert compute(0.9, kinds, elsewhere)[0].share == 0.8
