@@ -23,8 +23,9 @@
 --   outside_work_ns  double   ns    the same of steps outside; null when there are none
 --   device_ops       bigint   executions on a device in these steps; null where the source tells none apart
 --   device_op_ns     bigint   ns    their summed time; null where the source tells none apart
---   stalled          double   0..1  of computing operators' own time, what short ones (median of at most 1 ms) took beyond
---                                   three times their median: waiting for a core; null without operators
+--   stalled          double   0..1  of computing operators' own time, what short ones (median of at most 1 ms) took in
+--                                   executions of over three times that, beyond it: waiting for a core; null without
+--                                   operators
 WITH part_name AS (
   SELECT unnest([
     'after', 'backward', 'communication_exposed', 'communication_overlapped', 'communication_tail', 'data_wait',
