@@ -11,6 +11,7 @@ import itertools
 import sys
 import threading
 import weakref
+from collections import deque
 
 from . import delay, gil, instructions, recorder, sizes, where, workers
 
@@ -31,7 +32,9 @@ class Cell:
         self.tree = weakref.ref(tree)
         self.number = tree.number
         self.node = self.part = None
-        self.counter = itertools.count(1)
+        self.counter = itertools.count(1)  # of the calls, and of the times that they were taken
+        self.counted = 0
+        self.more = deque()  # rows that are counted by the batch; other threads than that which takes them add some
         self.rows = 0
         self.every = 1
         self.stages = 1  # that run one after the other in this thread, and share the bound on what is timed
@@ -55,8 +58,7 @@ class Cell:
 
     def count(self, rows, _timed):
         """Count rows: those that are timed, too."""
-        first = next(self.counter)
-        self.counter = itertools.count(first + rows)
+        self.more.append(rows)
 
     def spent(self):
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
@@ -73,22 +75,25 @@ class Cell:
         """Keep the figures of a timed call: ns, what it spent, and the bytes that it was given and made."""
         self.timed.append((wall, *spent, given, made))
 
-    def take(self):
-        """The figures since the last time, or None; decides how many of the next calls are timed."""
+    def take(self, last=False):
+        """The figures since the last time, or None; decides how many of the next calls are timed.
+
+        `last`: none follow, so that calls of which none was timed are told, too.
+        """
         timed, self.timed = self.timed, []
-        count = next(self.counter) - 1
-        self.counter = itertools.count(1)
+        before, self.counted = self.counted, next(self.counter)
+        count = self.counted - before - 1 + sum(self.more.popleft() for _ in range(len(self.more)))
         self.every = workers.stride(count * self.stages)
         count, self.untold = count + self.untold, 0
         if self.batches:  # whole batches are timed: one in four flushes at least, however many rows it has
             self.every, self.batches = min(self.every, FLUSHES * self.batches), 0
-        if not timed:  # they are told with those that follow
+        if not timed and not (last and count):  # they are told with those that follow
             self.untold = count
             return None
         tree = self.tree()
         rows = tree.rows if tree is not None else self.rows
         batches, self.rows = rows - self.rows, rows
-        walls, cpus, waits, reads, given, made = zip(*timed)
+        walls, cpus, waits, reads, given, made = zip(*timed) if timed else ((),) * 6
         return {
             "pipeline": self.number,
             "node": self.node,
@@ -102,8 +107,8 @@ class Cell:
             "read": _sum(reads),
             "given": _sum(given),
             "made": _sum(made),
-            "max": max(walls),
-            "min": min(walls),
+            "max": max(walls, default=None),
+            "min": min(walls, default=None),
         }
 
 
@@ -164,10 +169,11 @@ def flush(number=None):
                 recorder.REC.line(
                     "instructions", t=at, pipeline=cell.number, node=cell.node, part=cell.part, counts=counts
                 )
-            figures = cell.take()
+            last = number is not None or cell.tree() is None
+            figures = cell.take(last)
             if figures is not None:
                 recorder.REC.line("calls", t=at, **figures)
-            if number is not None or cell.tree() is None:
+            if last:
                 _cells.remove(cell)
         delay.forget()
     finally:

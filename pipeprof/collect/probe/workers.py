@@ -140,10 +140,10 @@ class Pool:
         """The slot of the process that has just been forked, or None when it is no worker (the last one cleans up)."""
         return Slot(workers, self.memory, self.forks - 1) if self.forks <= self.count else None
 
-    def take(self):
+    def take(self, last=False):
         """The sums of all workers, the longest and the shortest row since the last time.
 
-        None when no timed row was finished. Decides how many of the next rows are timed.
+        None when no timed row was finished, unless it is the `last` time. Decides how many of the next rows are timed.
         """
         all_figures = [self._figures(index) for index in range(self.count)]
         sums = [
@@ -154,10 +154,11 @@ class Pool:
         self._order(stride(rows - self._rows))
         self._rows = rows
         changed = [figures for figures, before in zip(all_figures, self._before) if figures[1] > before[1]]
-        if not changed:
+        if not changed and not (last and sums[0]):
             return None
         self._before = [figures[:SUMMED] for figures in all_figures]
-        return (*sums, max(figures[SUMMED] for figures in changed), min(figures[SUMMED + 1] for figures in changed))
+        longest = max((figures[SUMMED] for figures in changed), default=None)
+        return (*sums, longest, min((figures[SUMMED + 1] for figures in changed), default=None))
 
     def _order(self, every):
         self._readings += 1
@@ -203,10 +204,10 @@ class Workers:
         """Count a timed call, in the worker."""
         SLOT.add(wall, spent, None, made)
 
-    def take(self):
+    def take(self, last=False):
         """The figures since the last time, or None; says which processes they are of when these have changed."""
         self._tell()
-        figures = self.pool.take() if self.pool is not None else None
+        figures = self.pool.take(last) if self.pool is not None else None
         if figures is None:
             return None
         tree = self.tree()

@@ -66,7 +66,10 @@ def _calls_of_rows(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, 
     for event in sorted(events, key=lambda one: int(one["t"])):
         of_nodes.setdefault((int(event["pipeline"]), int(event["node"])), []).append(event)
     found = []
-    for (number, node), of_node in of_nodes.items():
+    for (number, node), told in of_nodes.items():
+        of_node = _timed(told)
+        if not of_node:
+            continue
         functions = {event.get("part") for event in of_node}
         stretches: list[list[Mapping[str, Any]]] = [[]]
         for event in of_node:
@@ -84,6 +87,20 @@ def _calls_of_rows(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, 
             ]
             found.append((int(stretch[-1]["t"]), number, node, parts))
     return sorted(found, key=lambda item: item[:3])
+
+
+def _timed(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those with times, in order; calls at the end of which none was timed are added to the last ones that were."""
+    found: list[Mapping[str, Any]] = []
+    for event in events:
+        if event["timed"]:
+            found.append(event)
+            continue
+        before = next((at for at, one in enumerate(reversed(found), 1) if one.get("part") == event.get("part")), None)
+        if before is not None:
+            last = found[-before]
+            found[-before] = dict(last) | {name: int(last[name]) + int(event[name]) for name in ("calls", "batches")}
+    return found
 
 
 def _together(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

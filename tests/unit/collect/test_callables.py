@@ -78,12 +78,24 @@ def test_exceptions_pass_and_count(calls):
 @pytest.mark.parametrize(("count", "stride"), [(50, 1), (150, 2), (1_000, 11), (10_000_000, 1597)])
 def test_many_calls_are_sampled(calls, count, stride):
     wrapper, cell = hung(calls)
-    cell.counter = iter(range(count + 1, count + 10))
+    cell.count(count, False)
     cell.take()
     assert cell.every == stride
     for _ in range(3 * stride):
         wrapper(1)
-    assert (len(cell.timed), next(cell.counter)) == (3, 3 * stride + 1)
+    assert (len(cell.timed), cell.take()["calls"]) == (3, count + 3 * stride)
+
+
+def test_calls_at_the_end_of_which_none_was_timed_are_told(calls):
+    wrapper, cell = hung(calls)
+    cell.every = 1_000
+    wrapper(1)
+    assert cell.take() is None
+    cell.every = 1_000
+    wrapper(1)
+    found = cell.take(last=True)
+    assert (found["calls"], found["timed"], found["wall"], found["max"]) == (2, 0, 0, None)
+    assert cell.take(last=True) is None
 
 
 def test_rows_of_a_source_pass_and_are_timed(calls):

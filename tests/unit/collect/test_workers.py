@@ -126,6 +126,17 @@ def test_what_a_killed_worker_counted_stays(started):
     assert started(die).take()["calls"] == 8
 
 
+def test_rows_at_the_end_of_which_none_was_timed_are_told(workers, rec):
+    owner = workers.Workers(Tree())
+    owner.pool = workers.Pool(1)
+    slot = workers.Slot(owner, owner.pool.memory, 0)
+    slot.count(4, False)
+    assert owner.take() is None
+    found = owner.take(last=True)
+    assert (found["calls"], found["timed"], found["max"]) == (4, 0, None)
+    assert owner.take(last=True) is None
+
+
 def test_many_rows_are_sampled_by_the_order_of_the_training(workers, rec):
     owner = workers.Workers(Tree())
     owner.pool = workers.Pool(1)

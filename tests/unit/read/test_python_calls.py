@@ -51,6 +51,13 @@ def test_a_single_function_has_a_row_for_each_stretch_and_its_extremes():
     ]  # fmt: skip
 
 
+def test_calls_at_the_end_of_which_none_was_timed_count_with_those_before():
+    at_the_end = {"timed": 0, "wall": 0, "cpu": 0, "max": None, "min": None}
+    (one,) = rows_of(told(1, calls=20, batches=5), told(2, calls=4, batches=1) | at_the_end)
+    assert (one["rows"], one["batches"], one["avg_ns"], one["max_ns"]) == (24, 6, S, S)
+    assert rows_of(told(1, calls=4) | at_the_end) == []
+
+
 def test_waits_for_the_lock_are_of_the_operator_of_their_node():
     rows = []
     out = SimpleNamespace(add=lambda table, **row: rows.append((table, row)), at=lambda ns: ns - 1)
