@@ -100,6 +100,16 @@ def test_two_optimizers_are_two_updates_of_one_step(recorded):
     assert {row["updates"] for row in recorded("loops.py", "gan").training()} == {2}
 
 
+def test_operators_of_both_networks_of_a_step_have_the_line_that_launched_them(recorded):
+    """Nothing but an update that comes once more shows where such a step began."""
+    rows = recorded("loops.py", "gan_of_fixed_tensors").sql(
+        "SELECT op_info.name, stack.site FROM op JOIN op_info USING (rep, rank, op_id)"
+        " LEFT JOIN stack USING (rep, rank, stack_id) WHERE op.step IS NOT NULL"
+    )
+    assert len(rows) > 20
+    assert [row for row in rows if not row["site"]] == []
+
+
 def test_row_fetched_and_not_used_belongs_to_no_step(recorded):
     fetches = recorded("loops.py", "broken_off_one_row_late").rows("fetch")
     assert len(fetches) == 18

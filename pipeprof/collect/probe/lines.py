@@ -27,6 +27,7 @@ class Lines:
         self._full_at = None
         self._settle = None
         self._hook = None
+        self.is_late = False  # it began when most of its step was over
         self._forks = False
         self._library = os.path.dirname(os.__file__)
         self._own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -36,9 +37,9 @@ class Lines:
         mindspore = sys.modules.get("mindspore")
         return sys.gettrace() is None and mindspore is not None and mindspore.get_context("mode") == 1
 
-    def start(self, settle):
+    def start(self, settle, is_late=False):
         """From now on, in this thread; `settle` waits for what was launched."""
-        self._settle, self._hook = settle, self._called
+        self._settle, self._hook, self.is_late = settle, self._called, is_late
         if not self._forks:
             self._forks = True
             recorder.at_fork(after_in_child=self._forked)
@@ -54,10 +55,11 @@ class Lines:
             self._add(first)
         sys.settrace(self._hook)
 
-    @property
-    def barely_begun(self):
-        """Whether nothing ran yet but the line at which it began."""
-        return self._hook is not None and len(self.rows) < 2  # the first is where it began
+    def begin_again(self):
+        """A whole step begins: what ran before counts for nothing."""
+        self.is_late = False
+        self.rows = [(recorder.now(), number) for _, number in self.rows[-1:]]
+        self._full_at = None
 
     def halt(self):
         """What comes now in this thread runs at its own pace, as one line; returns what `go_on` takes."""

@@ -77,7 +77,7 @@ class Loop(hooks.Loop):
         self.feeding |= self.since
         if unit in self.pending:
             self.closing = self.last
-            self._boundary()
+            self._boundary(at_update=True)
         self.pending.add(unit)
 
     def _unfed(self):
@@ -109,8 +109,11 @@ class Loop(hooks.Loop):
             recorder.REC.mark(kind, 0, 0, 0, now, now)
         windows.WINDOWS.pause()
 
-    def _boundary(self):
+    def _boundary(self, at_update=False):
+        """`at_update`: it was over before, which shows only now that an update is called once more."""
         self.pending.clear()
         self.since.clear()
         self.fetched = False
+        windows.WINDOWS.is_late = at_update
         windows.WINDOWS.step_done()
+        windows.WINDOWS.is_late = False

@@ -64,6 +64,7 @@ class Windows(hooks.Windows):
         self.memory = False
         self.warmup = 0  # first steps of the open window, whose executions are not kept
         self.watched = False  # cells were, in one step of the open window
+        self.is_late = False  # the step that begins has launched most of its operators
 
     def prepare(self):
         """Choose the schedule from the options; find the op recorder. MindSpore has just been imported."""
@@ -146,9 +147,11 @@ class Windows(hooks.Windows):
     def _advance(self, done):
         if self.folder is not None:
             self.settle()
-            if self.auto and self.warmup == 1 and lines.LINES.barely_begun:
-                self.warmup, self.close_at = 2, self.close_at + 1  # a step that had nothing but its update
-            if len(self.ticks) >= self.warmup or not lines.LINES.barely_begun:
+            if self.auto and self.warmup == 1 and lines.LINES.is_late:
+                self.warmup, self.close_at = 2, self.close_at + 1
+            if len(self.ticks) < self.warmup and lines.LINES.is_late:
+                lines.LINES.begin_again()
+            else:
                 lines.LINES.stop()
             operands.OPERANDS.step_done()
             cells.CELLS.stop()
@@ -206,7 +209,7 @@ class Windows(hooks.Windows):
         sections.SECTIONS.open(self.settle)
         self.ticks, self.watched = [recorder.now()], False
         if by_line:
-            lines.LINES.start(self.settle)
+            lines.LINES.start(self.settle, self.is_late)
         self._watch()
 
     def _wants_lines(self):

@@ -258,6 +258,17 @@ def fixed_tensors():
         trainer.step(x, y)
 
 
+@style
+def gan_of_fixed_tensors():
+    parts.pynative()
+    critic, maker = Trainer(), Trainer()
+    x, y = Tensor(np.ones((BATCH, 8), np.float32)), Tensor(np.zeros(BATCH, np.int32))
+    for _ in range(9):
+        mark("train")
+        critic.step(x, y)
+        maker.step(x, y)
+
+
 def use_all(data, use):
     for x, y in data.create_tuple_iterator(num_epochs=1):
         use(x, y)
