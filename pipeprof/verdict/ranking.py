@@ -246,7 +246,10 @@ def _calls(diagnosis: Row, large: Sequence[Row]) -> Iterator[Cause]:
 
 
 def _network(network: Row, waiting: float | None, training: float, *, of_one_mode: bool) -> Iterator[Cause]:
-    """The largest part of the step itself, as it is without what recording adds."""
+    """The largest part of the step itself, as it is without what recording adds.
+
+    `of_one_mode`: nothing bounds what it costs the whole training, and what the advice brings is of steps like those.
+    """
     limit = network.get("limit", NOT_MEASURED)
     if limit == NOT_MEASURED:
         return
@@ -255,7 +258,7 @@ def _network(network: Row, waiting: float | None, training: float, *, of_one_mod
     advice = None
     if action is not None:
         most = share if action["share"] in (None, network["limit_share"]) else action["share"]
-        most = None if limit == OTHER_LOADER or of_one_mode else most
+        most = None if limit == OTHER_LOADER else most
         times = 1 / (1 - most) if share is not None and most is not None and most < 1 else None
         advice = Advice(action["code"], gain=None if times is None else _gain(action["code"], times))
     slow = network["slowest_rank"] or {}

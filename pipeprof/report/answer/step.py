@@ -238,14 +238,13 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
+    step = "a step like those recorded" if lead.of_one_mode else "a step"
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
-    elif lead.of_one_mode:
-        given.gain = "What that brings cannot be told: the few steps that were recorded show one of two lengths"
     elif gain is not None and gain.high is not None:
-        given.gain = _halved(gain.high)
+        given.gain = _halved(gain.high, step)
     elif gain is not None and gain.times is not None:
-        given.gain = f"A step would run {_compiled(gain)}"
+        given.gain = capital(f"{step} would run {_compiled(gain)}")
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     shares = network["weights"] | {"data_wait": (network["shares"] or {}).get("data_wait", 0.0)}
     others = [name for name in sorted(shares, key=lambda name: -shares[name]) if name != limit]
@@ -255,12 +254,12 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     return lacks_lines
 
 
-def _halved(most: float) -> str:
+def _halved(most: float, step: str) -> str:
     """What it brings to halve a part of the step, beside `most` without the part, which nobody reaches."""
     if most >= MANY_TIMES:
-        return f"A step would run {at_most(most)}"
+        return capital(f"{step} would run {at_most(most)}")
     part = f"this part ({percent(1 - 1 / most)} of the step)"
-    return f"If {part} took half as long, a step would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
+    return f"If {part} took half as long, {step} would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
 
 
 def _compiled(gain: Gain) -> str:
