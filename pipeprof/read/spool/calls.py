@@ -93,7 +93,7 @@ def _timed(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Those with times, in order; calls at the end of which none was timed are added to the last ones that were."""
     found: list[Mapping[str, Any]] = []
     for event in events:
-        if event["timed"]:
+        if event.get("timed"):
             found.append(event)
             continue
         before = next((at for at, one in enumerate(reversed(found), 1) if one.get("part") == event.get("part")), None)
