@@ -24,6 +24,8 @@ _CURES = {
     "recompilation": "Give the network inputs of the same shapes, so that no graph is compiled again.",
 }
 
+REPEATED = ("evaluation", "checkpoint", "callback")
+
 
 def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     """Of the part that costs most."""
@@ -38,10 +40,17 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     if lasting:  # its own gain: the first batch of an epoch is waited for within a step
         given.action, given.place = f"{capital(str(lasting.get('action')))}.", lasting.get("place") or ""
     elif share < 1:
-        given.gain = f"The training would run {about(1 / (1 - share))} if this took no time"
+        given.gain = _less(part, share)
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
+
+
+def _less(part: Mapping[str, Any], share: float) -> str:
+    """What it brings without the part, and with half of it, where it is one that can be done less often."""
+    if part["part"] not in REPEATED or part["count"] < 2:
+        return f"The training would run {about(1 / (1 - share))} if this took no time"
+    return f"Half as often, the training would run {about(1 / (1 - share / 2))}; without it {about(1 / (1 - share))}"
 
 
 def _evaluated(content: dict[str, Any], part: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pipeprof.escape import line
 from pipeprof.report.answer import verdict_in
+from pipeprof.report.answer.data import LIBRARIES
 from pipeprof.report.answer.shape import KINDS, judged_pipeline, stage_names
 from pipeprof.report.charts.chart import middle_cut
 from pipeprof.report.sections.block import focus_of, rows_at
@@ -105,7 +106,8 @@ def _stage(op: Row, load: Row, names: dict[int, str], limits: str, following: in
     queue = op["queue"] or {}
     readers = op["consumers"] or [CONSUMER]
     elsewhere = [names[reader] for reader in readers if reader != following and reader in names]
-    place = line(load.get("code") or load.get("site") or "")
+    code = load.get("code") or ""
+    place = line((load.get("site") if LIBRARIES.search(code) else None) or code or load.get("site") or "")
     return Stage(
         names[op["op_id"]], KINDS.get(op["op_type"], line(op["op_type"])), place,
         None if op["inlined"] else op["workers"], load.get("busy"), load.get("work_ns"),

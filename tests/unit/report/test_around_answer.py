@@ -80,6 +80,14 @@ def test_numbers_gain_and_action_follow():
     assert height(lines(given, "r: 64 training steps.", "More: --full.")) <= 20
 
 
+def test_what_can_be_done_less_often_brings_half_of_it_first():
+    given = answer(PART | {"part": "checkpoint", "count": 4})
+    assert given.gain == (
+        "Half as often, the training would run about 1.25 times as fast; without it about 1.67 times as fast"
+    )
+    assert answer(PART | {"part": "checkpoint", "count": 1}).gain.endswith("if this took no time")
+
+
 def test_a_graph_that_is_compiled_once_is_not_advised_to_be_compiled_once():
     again = answer(PART | {"part": "compile_eval", "detail": "Net", "count": 2}).action
     assert "one network object and one batch size" in again

@@ -38,6 +38,14 @@ def test_the_stage_that_the_verdict_names_is_the_one_that_is_marked(late):
     assert limiting.work_ns == content["diagnosis"]["facts"]["work_ns"]
 
 
+def test_the_place_of_a_stage_is_the_users_line_where_a_library_has_its_code(late):
+    source = late["pipeline"]["load"][-1] | {"site": "train.py:5"}
+    for code, place in (("train.py:9", "train.py:9"), ("lib/site-packages/mindspore/dataset/a.py:7", "train.py:5")):
+        late["pipeline"]["load"] = [*late["pipeline"]["load"][:-1], source | {"code": code}]
+        (stage,) = [stage for stage in stages_of(late) if stage.op_id == source["op_id"]]
+        assert stage.place == place
+
+
 def test_the_parts_of_a_step_add_up_and_the_wait_is_marked_where_data_is_late(late):
     bar = bar_of(late)
     assert abs(sum(part.share for part in bar.parts) - 1) < len(bar.parts) * LEAST
