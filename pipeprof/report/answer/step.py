@@ -63,6 +63,7 @@ OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, an
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
 AHEAD_STEPS = 50  # up to here all batches may have been made before: a DataLoader keeps two for each worker process
+RECORDED_STEP = "step like those recorded"  # where steps have two lengths: nothing of it bounds the others
 
 
 def answer(content: dict[str, Any], lead: Cause) -> Answer:
@@ -238,13 +239,14 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     if limit_share and in_line < SPREAD * limit_share:
         given.cause += f" The line below takes {percent(in_line)} of the step, the rest is spread over others."
     gain = lead.advice.gain
-    step = "a step like those recorded" if lead.of_one_mode else "a step"
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
     elif gain is not None and gain.high is not None:
-        given.gain = _halved(gain.high, step)
+        given.gain = _halved(gain.high, of_one_mode=lead.of_one_mode)
     elif gain is not None and gain.times is not None:
-        given.gain = capital(f"{step} would run {_compiled(gain)}")
+        given.gain = f"A step would run {_compiled(gain)}"
+        if lead.of_one_mode:
+            given.gain = f"A {RECORDED_STEP} would run {about(gain.times)}"
     limit, whole = network["limit"], actions[0]["share"] in (None, limit_share)
     shares = network["weights"] | {"data_wait": (network["shares"] or {}).get("data_wait", 0.0)}
     others = [name for name in sorted(shares, key=lambda name: -shares[name]) if name != limit]
@@ -254,12 +256,15 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     return lacks_lines
 
 
-def _halved(most: float, step: str) -> str:
+def _halved(most: float, *, of_one_mode: bool) -> str:
     """What it brings to halve a part of the step, beside `most` without the part, which nobody reaches."""
-    if most >= MANY_TIMES:
-        return capital(f"{step} would run {at_most(most)}")
-    part = f"this part ({percent(1 - 1 / most)} of the step)"
-    return f"If {part} took half as long, {step} would run {faster(2 / (1 + 1 / most))}; at most {times(most)} times"
+    if most >= MANY_TIMES and not of_one_mode:
+        return f"A step would run {at_most(most)}"
+    half = f"If this part ({percent(1 - 1 / most)} of the step) took half as long"
+    brings = f"would run {faster(2 / (1 + 1 / most))}"
+    if of_one_mode:
+        return f"{half}, a {RECORDED_STEP} {brings}"
+    return f"{half}, a step {brings}; at most {times(most)} times"
 
 
 def _compiled(gain: Gain) -> str:

@@ -126,22 +126,16 @@ def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devic
 
 
 @pytest.mark.parametrize(
-    ("most", "of", "said"),
+    ("most", "of_one_mode", "said"),
     [
-        (
-            2.0,
-            "a step",
-            "If this part (50 % of the step) took half as long, a step would run 1.33 times as fast; at most 2 times",
-        ),
-        (
-            1e6,
-            "a step like those recorded",
-            "A step like those recorded would run possibly more than 100 times as fast",
-        ),
+        (2.0, False, "{half}, a step would run 1.33 times as fast; at most 2 times"),
+        (2.0, True, "{half}, a step like those recorded would run 1.33 times as fast"),
+        (1e6, False, "A step would run possibly more than 100 times as fast"),
     ],
 )
-def test_a_bound_stands_beside_what_half_of_the_part_brings(most, of, said):
-    assert step._halved(most, of) == said
+def test_a_bound_stands_beside_what_half_of_the_part_brings(most, of_one_mode, said):
+    half = "If this part (50 % of the step) took half as long"
+    assert step._halved(most, of_one_mode=of_one_mode) == said.format(half=half)
 
 
 @pytest.mark.parametrize(
