@@ -20,7 +20,12 @@ def queries_root() -> Path:
     The source tree's `queries/` wins over a frozen copy: an editable install may have both, and only the first is
     edited. Raises QueryError when there is neither.
     """
-    package = Path(pipeprof.__file__).resolve().parent
+    return _root_beside(str(pipeprof.__file__))
+
+
+@cache
+def _root_beside(file: str) -> Path:
+    package = Path(file).resolve().parent
     source = package.parent / "queries"
     frozen = package / _FROZEN
     if (package.parent / "pyproject.toml").is_file() and source.joinpath(VIEWS).is_dir():
