@@ -27,7 +27,7 @@
 --   training_ns  bigint   ns    with a frame that trains below it
 --   network_ns   bigint   ns    as part of the network
 --   owned_ns     bigint   ns    in Python, as the innermost function that is no library's; no waiting
---   inside       varchar  the function below it that takes most by itself; null when none takes any
+--   inside       varchar  the function below it that takes most, with what a library calls for it; null without one
 --   inside_ns    bigint   ns    of that; null without one
 --   loop_ns      bigint   ns    all looks
 --   looks        bigint   looks that have it
@@ -122,7 +122,11 @@ about AS (
     bool_or(regexp_matches(frame, '^(mindspore/dataset|torch/utils/data)/.*\.__next__$')) AS fetches,
     bool_or(regexp_matches(frame, $waits)) AS waits,
     min(CASE WHEN NOT is_library THEN height END) AS own_height,
-    any_value(CASE WHEN height = 0 THEN name END) AS leaf_name
+    -- The innermost function that a user may know: none of a library's own use.
+    coalesce(
+      arg_min(name, height) FILTER (WHERE NOT is_library OR regexp_matches(name, ': ([^.]+\.)*(__|[^_.][^.]*$)')),
+      any_value(CASE WHEN height = 0 THEN name END)
+    ) AS leaf_name
   FROM judged
   GROUP BY ALL
 ),
@@ -178,7 +182,7 @@ by_inside AS (
     leaf_name AS inside,
     CAST(sum(dur_ns) AS BIGINT) AS inside_ns
   FROM met
-  WHERE NOT is_leaf
+  WHERE NOT is_leaf AND leaf_name <> name
   GROUP BY rep, rank, name, leaf_name
   QUALIFY row_number() OVER (PARTITION BY rep, rank, name ORDER BY inside_ns DESC, inside ASC) = 1
 ),

@@ -138,12 +138,22 @@ def _describe(names, loader):
         loaders.Stage(COLLATE, collate),
         *(loaders.Stage(TRANSFORM, _function(own), key=key) for key, own in reversed(transforms)),
         loaders.Stage(DATASET, loader.dataset),
-        loaders.Stage(SAMPLER, getattr(loader, names.sampler), is_alone=True),
+        loaders.Stage(SAMPLER, _order(getattr(loader, names.sampler)), is_alone=True),
     ]
     batch = getattr(loader.batch_sampler, "batch_size", None)
     settings = {name: getattr(loader, name, None) for name in SETTINGS}
     ahead = count * (loader.prefetch_factor or 0)
     return loaders.Description(loader, stages, count, ahead, describe._integer(batch), settings, composed)
+
+
+def _order(sampler):
+    """What orders the rows: of a sampler that only puts the numbers of another one together, the user's own."""
+    inner = getattr(sampler, "sampler", None)
+    return sampler if inner is None or _is_of_library(inner) or not _is_of_library(sampler) else inner
+
+
+def _is_of_library(thing):
+    return type(thing).__module__.partition(".")[0] in ("mindspore", "torch")
 
 
 def _composed(thing, seen, depth):

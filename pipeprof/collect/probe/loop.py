@@ -75,6 +75,15 @@ class Loop(hooks.Loop):
         if not self.fetched:
             self._unfed()
         self.feeding |= self.since
+        self._follows(unit)
+
+    def before_gradients(self, unit):
+        """Gradients are taken where nothing was fetched and no optimizer was called: they may be updates by hand."""
+        self._unfed()
+        self._follows(unit)
+
+    def _follows(self, unit):
+        """Update of what was updated since the last step ended: that one is over."""
         if unit in self.pending:
             self.closing = self.last
             self._boundary(at_update=True)

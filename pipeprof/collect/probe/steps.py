@@ -279,6 +279,37 @@ def _install_gradient(pynative):
 
     new_graph.__wrapped__ = original
     pynative.new_graph = new_graph
+    if hasattr(pynative, "grad"):
+        pynative.grad = _with_gradients(pynative.grad)
+
+
+def _with_gradients(original):
+    """The backward pass: all that tells of a training that updates by hand and fetches nothing."""
+
+    def grad(self, *args, **kwargs):
+        number = recorder.guarded("gradient", _gradients_of, args)
+        begin = recorder.guarded("gradient", recorder.now)
+        result = original(self, *args, **kwargs)
+        if number is not None:
+            recorder.guarded("gradient", _taken, number, begin)
+        return result
+
+    grad.__wrapped__ = original
+    return grad
+
+
+def _gradients_of(args):
+    """The number of whose gradients are taken; None where something else tells of the training."""
+    if recorder.REC.off or LOOP.model or LOOP.inside or LOOP.fetched or LOOP.updates_seen or not args:
+        return None
+    number, _ = _unit_of(args[0], GRADIENT, trains.identity, _always)
+    LOOP.before_gradients(number)
+    return number
+
+
+def _taken(number, begin):
+    recorder.REC.mark(recorder.GRADIENTS, 0, number, 0, begin, recorder.now())
+    LOOP.after_update(number)
 
 
 def _install_jit(jit):

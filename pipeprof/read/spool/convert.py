@@ -22,12 +22,12 @@ from pipeprof.read.spool.call_sites import CallSites, Frames, by_line, told_apar
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import SpoolNotes, content
 from pipeprof.read.spool.live import last_of
-from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.marks import Kind, Marks
 from pipeprof.read.spool.process import Process, facts, failure_of, is_of, load_processes
 from pipeprof.read.spool.spans import add_cell_blocks, add_syncs
 from pipeprof.read.spool.step_rows import EVAL, TRAIN, WARMUP, StepRows
 from pipeprof.read.spool.step_table import add_fetches, add_steps
-from pipeprof.read.spool.steps import READS, ROWS, Steps, find_steps, has_trained, leave_out
+from pipeprof.read.spool.steps import BY_HAND, READS, ROWS, Steps, find_steps, has_trained, leave_out
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.read.tables.writer import tables_of
@@ -207,7 +207,8 @@ def _add_process(
         is_named=points["bp"] is not None,
     )
     apart = spans.undisturbed(process, recognised.steps, structures)
-    add_steps(out, recognised.steps, called_first(process.marks), recorded.windows, at, tree, apart, ends)
+    calls = called_first(process.marks if recognised.evidence != BY_HAND else Marks.of([]))  # what leads to them is no sign
+    add_steps(out, recognised.steps, calls, recorded.windows, at, tree, apart, ends)
     passes = {int(event["number"]): event for event in process.all("pass")}
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     add_fetches(process, out, tree, recognised.steps, first)

@@ -244,7 +244,7 @@ _EVENTS = {
     "spacing": _event({"number": Id, "ms": Annotated[int, msgspec.Meta(ge=1, lt=1 << 40)]}),
     # Timed calls of the user's Python in an operator, ns.
     "calls": _event(
-        {"pipeline": Id, "node": Id, "calls": Count, "timed": Calls, "wall": Count, "cpu": Count, "batches": At},
+        {"pipeline": Id, "node": Id, "calls": Count, "timed": Count, "wall": Count, "cpu": Count, "batches": At},
         {"part": Id} | dict.fromkeys(("delay", "read", "given", "made", "max", "min"), Count | None),
     ),
     "workers": _event({"pipeline": Id, "node": Id | None, "pids": list[Id]}),  # processes of an operator

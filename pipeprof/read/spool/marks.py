@@ -28,8 +28,8 @@ class Kind:
 
     FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
     EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
-    SYNC = 16
-    ALL = range(1, 17)
+    SYNC, GRADIENTS = 16, 17
+    ALL = range(1, 18)
 
 
 class Mark(NamedTuple):

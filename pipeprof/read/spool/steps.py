@@ -1,7 +1,7 @@
 """Where steps begin and end, from a process's marks. Pure: marks in, steps out.
 
 Order of evidence: steps that the program names; callbacks of Model; optimizer updates (or graph calls that hold one);
-rows of the iterator. A step ends where the next one asks for its batch; callbacks belong to the step they follow.
+rows of the iterator; gradients that are taken, of a program that updates by hand. A step ends where the next one asks for its batch; callbacks belong to the step they follow.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pipeprof.read.source.numbers import Bools, Ints
 
 EVALUATION = 2  # flag of a part: `Model.eval` as a whole
+BY_HAND = "gradients"  # evidence: gradients alone; a step is over when it has them, and the update begins the next one
 ROWS, READS = "rows", "reads"  # evidence: batches alone; READS where no network was seen at work
 _COUNTED = {
     "train_step_callbacks": Kind.TRAIN_STEP, "updates": Kind.UPDATE, "eval_step_callbacks": Kind.EVAL_STEP,
-    "named_steps": Kind.STEP,
+    "named_steps": Kind.STEP, "gradients": Kind.GRADIENTS,
 }  # fmt: skip
 
 
@@ -42,7 +43,16 @@ class Steps:
 
 def has_trained(marks: Iterable[Mark]) -> bool:
     """Whether a process was seen to train, not only to read rows."""
-    return Marks.of(marks).has(Kind.UPDATE, Kind.TRAIN_STEP, Kind.STEP)
+    return _with_updates(Marks.of(marks)).has(Kind.UPDATE, Kind.TRAIN_STEP, Kind.STEP)
+
+
+def _with_updates(marks: Marks) -> Marks:
+    """Gradients as updates where nothing else tells of steps."""
+    if not marks.has(Kind.GRADIENTS) or marks.has(Kind.STEP, Kind.TRAIN_STEP, Kind.UPDATE) or marks.rows.any():
+        return marks
+    records = marks.records.copy()
+    records["kind"][marks.among(Kind.GRADIENTS)] = Kind.UPDATE
+    return Marks(records)
 
 
 def find_steps(
@@ -54,11 +64,12 @@ def find_steps(
     same pipeline again play the same role. `beside_training`: another process of the command trains, so that one which
     only reads rows evaluates.
     """
-    marks = Marks.of(marks)
+    given = Marks.of(marks)
+    marks = _with_updates(given)
     unseen = marks.among(Kind.FETCH) & np.isin(marks.subject, list(hidden))
     own = np.flatnonzero(~unseen)
     if marks.has(Kind.STEP):
-        return Steps(_named_steps(marks, own), "named", _counts(marks[own]))
+        return Steps(_named_steps(marks, own), "named", _counts(given[own]))
     inside = _depth(marks, (Kind.TRAIN_BEGIN, Kind.EVAL_BEGIN), (Kind.TRAIN_END, Kind.EVAL_END)) > 0
     inside |= marks.among(Kind.TRAIN_BEGIN, Kind.EVAL_BEGIN)
     steps = _model_steps(marks, own[inside[own]])
@@ -69,7 +80,7 @@ def find_steps(
     of_loop = loop_steps(loop, roles, keys).among(marks, at)
     evaluations = sorted((mark.begin, mark.end) for mark in loop.only(Kind.PART) if mark.flag == EVALUATION)
     leave_out(of_loop, evaluations, loop, among=of_loop.kind != EVAL)
-    evidence = _evidence(steps, of_loop, marks[own])
+    evidence = BY_HAND if marks is not given else _evidence(steps, of_loop, marks[own])
     steps = joined([steps, of_loop], marks)
     steps = steps.take(np.lexsort((steps.end, steps.start)))
     if beside_training and evidence in (ROWS, READS):
@@ -77,7 +88,7 @@ def find_steps(
     _mark_warmup(steps, marks.only(Kind.COMPILE))
     looked_at = [number for number, role in roles.items() if role == LOOK]
     looks = list(loop[loop.rows & np.isin(loop.subject, looked_at)])
-    return Steps(steps, evidence, _counts(marks[own]), looks)
+    return Steps(steps, evidence, _counts(given[own]), looks)
 
 
 _LATER = (1 << 63) - 1

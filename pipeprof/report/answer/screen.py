@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 WIDTH, MOST_LINES = 80, 20
 LABEL = 12
 _TOGETHER = {"--": 2}  # words behind it that stay with it: the program and its script; behind an option its value
-ROOM = (5, 4, 3, 2)  # lines of a labelled text at most: as many as fit
+WHOLE = 20
+# Lines of a labelled text at most, of a second cause, and of what to do and what it brings: the first that fit.
+ROOM = ((5, 5, WHOLE), (4, 4, WHOLE), (3, 3, WHOLE), (2, 2, WHOLE), (2, 1, WHOLE), (3, 3, 3), (2, 2, 2))
 
 
 def labelled(answer: Answer) -> list[tuple[str, str]]:
@@ -59,10 +61,11 @@ def _next(command: str, purpose: str) -> list[str]:
     return ["", f"Next ({purpose}):", *command_lines(command)] if command else []
 
 
-def _screen(answer: Answer, tail: list[str], room: int, following: list[str]) -> list[str]:
+def _screen(answer: Answer, tail: list[str], room: tuple[int, int, int], following: list[str]) -> list[str]:
     """All lines, with as many blank ones as there is place for. `room`: lines of each labelled text at most."""
-    shown = _wrap(answer.sentence)
-    body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
+    shown, (others, also, advice) = _wrap(answer.sentence), room
+    most = {"Also": also, "Do": advice, "Gain": advice}
+    body = [line for label, text in labelled(answer) for line in _labelled(label, text, most.get(label, others))]
     free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
     if answer.extra and free > 1:
         body += ["", f"{answer.extra_title}:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]

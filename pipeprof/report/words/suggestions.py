@@ -8,7 +8,7 @@ from typing import Any
 from pipeprof.report.answer.shape import TRAINING, apart, expected, op_label
 from pipeprof.report.words import joined, speedup
 from pipeprof.units import format_bytes, format_count, format_ns
-from pipeprof.verdict.loader import STAGES
+from pipeprof.verdict.loader import ORDER, STAGES
 
 Facts = Mapping[str, Any]
 
@@ -202,10 +202,12 @@ def _keep_rows(facts: Facts) -> tuple[str, str]:
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
-    op = facts["op"]
+    op, what = facts["op"], f"the rows of {op_label(facts['op'])}"
     if op.get("op_type") in STAGES:
         ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
-    return f"make the rows of {op_label(op)} cheaper", ways
+    if op.get("op_type") in ("Collate", ORDER):  # makes no rows
+        what = op_label(op)
+    return f"make {what} cheaper", ways
 
 
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:

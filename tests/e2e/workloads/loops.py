@@ -259,6 +259,18 @@ def fixed_tensors():
 
 
 @style
+def update_of_fixed_tensors_by_hand():
+    parts.pynative()
+    trainer = Trainer()
+    x, y = Tensor(np.ones((BATCH, 8), np.float32)), Tensor(np.zeros(BATCH, np.int32))
+    for _ in range(9):
+        mark("train")
+        _, gradients = trainer.gradients(x, y)
+        for parameter, gradient in zip(trainer.optimizer.parameters, gradients, strict=True):
+            ops.assign_sub(parameter, gradient)
+
+
+@style
 def gan_of_fixed_tensors():
     parts.pynative()
     critic, maker = Trainer(), Trainer()

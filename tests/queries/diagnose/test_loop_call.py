@@ -21,6 +21,8 @@ FRAMES = [
     (12, 0, "torch/optim/sgd.py(3): SGD.step"),
     (13, 14, "train.py(30): Rows.__getitem__"),
     (14, 0, "torch/utils/data/dataloader.py(3): _BaseDataLoaderIter.__next__"),
+    (15, 2, "lib/numpy/sort.py(9): _wrapfunc"),
+    (16, 1, "train.py(40): _own"),
 ]
 PARAMS = {
     "training": "^mindspore/(ops/composite|nn/optim)/", "network": "^mindspore/ops/composite/",
@@ -68,6 +70,13 @@ def test_lines_callers_and_what_is_inside(rows):
     found = rows((10, 30, 2), (50, 20, 1), (90, 5, 8), give="frame frame_ns caller inside inside_ns")
     assert found["train.py: Log.step"] == ("train.py(9): Log.step", 20, MAIN, "lib/numpy/sort.py: sort", 30)
     assert found["train.py: main"] == (MAIN, None, None, "lib/numpy/sort.py: sort", 30)
+
+
+def test_what_is_inside_is_a_function_that_the_user_may_know(rows):
+    found = rows((10, 30, 15), (50, 20, 16), give="inside inside_ns")
+    assert found["train.py: Log.step"] == ("lib/numpy/sort.py: sort", 30)
+    assert found["lib/numpy/sort.py: sort"] == (None, None)
+    assert rows((50, 20, 16), give="inside")["train.py: Log.step"] == ("train.py: _own",)
 
 
 def test_what_the_network_runs_and_what_waits_for_it(rows):

@@ -86,6 +86,17 @@ def test_transforms_are_stages_in_their_order_wherever_the_dataset_has_them(fetc
     ]  # fmt: skip
 
 
+def test_a_sampler_of_the_users_is_named_and_not_what_makes_batches_of_its_numbers(probe):
+    order = probe.dataloader._order
+    batched = type("BatchSampler", (), {"__module__": "torch.utils.data.sampler"})()
+    batched.sampler = random = type("RandomSampler", (), {"__module__": "torch.utils.data.sampler"})()
+    assert order(batched) is batched
+    batched.sampler = own = type("WeightedSampler", (), {"__module__": "train"})()
+    assert order(batched) is own
+    own.sampler = random
+    assert order(own) is own
+
+
 def test_a_class_of_the_programs_own_that_composes_is_left_alone(fetch):
     own = type("Compose", (Compose,), {"__module__": "train"})(double)
     take, feed = fetch(Rows(own))

@@ -288,6 +288,22 @@ def test_a_row_left_by_a_loop_that_broke_off_is_not_part_of_the_next_epoch(rec):
     assert [len(step.fetches) for step in found.steps] == [1, 1, 1, 1]
 
 
+def test_gradients_are_steps_where_nothing_else_tells_of_any(rec):
+    for _ in range(3):
+        rec.add(Kind.CALL, flag=3).add(Kind.GRADIENTS, subject=5)
+        rec.now += 20  # the update by hand
+    found = rec.steps()
+    assert (found.evidence, found.counts) == ("gradients", {"gradients": 3})
+    assert times(found) == [(0, 20), (20, 60), (60, 100)]
+    assert times(rec.fetch().update().steps()) == [(120, 140)]
+
+
+def test_gradients_of_two_networks_in_turn_are_one_step(rec):
+    for _ in range(3):
+        rec.add(Kind.GRADIENTS, subject=5).add(Kind.GRADIENTS, subject=6)
+    assert times(rec.steps()) == [(0, 20), (20, 40), (40, 60)]
+
+
 def test_rows_fetched_by_another_thread_count_as_rows(rec):
     for _ in range(2):
         rec.fetch(flag=OTHER_THREAD).update()

@@ -455,6 +455,16 @@ def test_whatever_is_said_fits_the_screen():
     assert "  pipeprof report r" in shown
 
 
+def test_a_second_cause_gives_way_before_what_to_do_and_what_it_brings():
+    long = "a sentence of some words " * 6
+    answer = Answer(long[:70], long, "train.py:1", long + "done", long + "brought", "", "low", long, "pipeprof x", "tries it")
+    answer.also = long + "also"
+    shown = "\n".join(lines(answer, "state of some words " * 7, "more of some words " * 5))
+    assert "done" in shown
+    assert "brought." in shown
+    assert "also" not in shown
+
+
 def test_a_mean_that_the_median_hides_stands_beside_it():
     row = {"kind": "train", "rep": 0, "rank": 0, "steps": 86, "median_ns": 3.58e6, "mean_ns": 49e6}
     assert measured({"steps": {"summary": [row]}}) == "86 training steps, median 3.58 ms, mean 49.0 ms"
