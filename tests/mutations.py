@@ -144,6 +144,8 @@ MORE_EVENTS = [
     {"e": "workers_ended", "number": 0, "took": 1_000_000},
     {"e": "calls", "pipeline": 0, "node": 1, "part": 0, "calls": 8, "timed": 2, "wall": 800, "cpu": 70, "batches": 2,
      "delay": 5, "max": 500, "min": 300, "read": 9, "given": 4, "made": 4},
+    {"e": "calls", "pipeline": 0, "node": 1, "part": 0, "calls": 2, "timed": 0, "wall": 0, "cpu": 0, "batches": 1,
+     "delay": 0, "max": None, "min": None, "read": 0, "given": 0, "made": 0},
     {"e": "service", "pipeline": 0, "ops": [["MapOp", "1", "5.5", "/", "/", "8", "1.5"]]},
     {"e": "workers", "pipeline": 0, "node": 1, "pids": [77, 78]},
     {"e": "gil", "held": 0.25, "probes": 9, "waiting": [[0, 1, 0.5]]},

@@ -28,6 +28,7 @@ LOOP_SHARE = 0.20  # of the loop: from here on a call of its own thread is named
 WHOLE = 0.80  # of the loop: a function that has so much of it holds the loop
 MIXED = 0.05  # of a function's time, with what trains below it: more, and it is the loop's own
 ERRORS = 2  # standard errors of a share, by which it may be larger: a bound comes from that
+LAUNCHES = 0.10  # of a function's waits for the network: it launches less, and waits for what others launched
 LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
@@ -125,7 +126,7 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
     itself, null when none does), `where` (outside | network | loop), `share` of the loop, `most_share` (what that may
-    be by chance), its `wait_share` for the network, the function `inside` it that takes most by itself with
+    be by chance), its `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes most by itself with
     `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that trains, and of one
     of the network, only Python of its own counts: the rest is what the training is for.
     """
@@ -165,12 +166,16 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     if taken - waits < LOOP_SHARE * loop or looks < LEAST_LOOKS:
         return None
     inside = row.inside if where == OUTSIDE and row.inside and (row.inside_ns or 0) >= HOT * total else None
+    waits_beside = row.launch_ns < LAUNCHES * waits  # for what others launched, which takes its time in any case
+    if waits_beside:
+        inside = inside if (row.inside_ns or 0) < waits else None
+        taken, looks = taken - waits, round(looks * (taken - waits) / taken)
     share = taken / loop
     every = looks / share  # looks in all
     most = min(1.0, share + ERRORS * sqrt(share * (1 - share) / every))
     return {
         "name": row.name.rpartition(": ")[2], "where": where, "share": share, "most_share": most,
-        "wait_share": waits / loop,
+        "wait_share": waits / loop, "waits_beside": waits_beside,
         "site": None if where == LOOP else _place_of(row.caller),
         "code": None if row.frame_ns is None else _place_of(row.frame),
         "inside": inside,

@@ -24,6 +24,7 @@
 --   self_ns      bigint   ns    in itself, and in what is written in C
 --   frame_ns     bigint   ns    of that, at the line that takes most of it; null when it takes none
 --   wait_ns      bigint   ns    in calls that wait for the network
+--   launch_ns    bigint   ns    in Python of the framework that does not wait
 --   training_ns  bigint   ns    with a frame that trains below it
 --   network_ns   bigint   ns    as part of the network
 --   owned_ns     bigint   ns    in Python, as the innermost function that is no library's; no waiting
@@ -146,7 +147,7 @@ met AS (
     rep, rank, judged.leaf_id, judged.name, judged.frame, judged.caller, judged.is_library, judged.height, judged.depth,
     seen.dur_ns, seen.looks, about.leaf_name,
     judged.height = 0 AS is_leaf,
-    about.waits,
+    about.waits, about.in_framework,
     coalesce(judged.height > about.training_height, FALSE) AS trains,
     coalesce(judged.height < about.network_height, FALSE) AS in_network,
     coalesce(judged.height = about.own_height AND NOT (about.in_framework OR about.waits), FALSE) AS owns
@@ -195,6 +196,7 @@ summed AS (
     any_value(is_library) AS is_library,
     CAST(sum(CASE WHEN is_leaf THEN dur_ns ELSE 0 END) AS BIGINT) AS self_ns,
     CAST(sum(CASE WHEN waits THEN dur_ns ELSE 0 END) AS BIGINT) AS wait_ns,
+    CAST(sum(CASE WHEN in_framework AND NOT waits THEN dur_ns ELSE 0 END) AS BIGINT) AS launch_ns,
     CAST(sum(CASE WHEN trains THEN dur_ns ELSE 0 END) AS BIGINT) AS training_ns,
     CAST(sum(CASE WHEN in_network THEN dur_ns ELSE 0 END) AS BIGINT) AS network_ns,
     CAST(sum(CASE WHEN owns THEN dur_ns ELSE 0 END) AS BIGINT) AS owned_ns,
@@ -205,7 +207,7 @@ summed AS (
 
 SELECT
   rep, rank, summed.total_ns, summed.depth, name, by_frame.frame, by_caller.caller, summed.is_library, summed.self_ns,
-  by_frame.frame_ns, summed.wait_ns, summed.training_ns, summed.network_ns, summed.owned_ns, by_inside.inside,
+  by_frame.frame_ns, summed.wait_ns, summed.launch_ns, summed.training_ns, summed.network_ns, summed.owned_ns, by_inside.inside,
   by_inside.inside_ns, whole.loop_ns, summed.looks, hiding.hides_ops
 FROM summed
 INNER JOIN whole USING (rep, rank)

@@ -62,6 +62,7 @@ def test_all_batches_are_fetches_and_all_rows_are_counted_where_they_are_made(ev
     assert rows[0] in (24, 28)  # the fetch that finds a stream at its end asked for four more
     assert rows[1] == 24
     assert 24 in [rows[number] for number in apart]
+    assert not [message for message in every_way.warned().values() if "damaged" in message]
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, *STATEFUL])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer import command, doubts, shape
 from pipeprof.report.answer.shape import Answer, about, at_most, capital
 from pipeprof.report.words import network, training
+from pipeprof.report.words.training import LEAST_WAIT
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.account import contention_in
 from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
@@ -119,7 +120,11 @@ def _sentence(call: Mapping[str, Any]) -> str:
 def _cause(call: Mapping[str, Any]) -> str:
     name = (call["inside"] or "").rpartition(": ")[2]
     inside = f"{percent(call['inside_share'])} of the loop is in `{name}`." if name else ""
-    waits = f"{percent(call['wait_share'])} is waiting for the network." if call["wait_share"] >= 0.01 else ""
+    waits = ""
+    if call["wait_share"] >= LEAST_WAIT:
+        waits = f"{percent(call['wait_share'])} is waiting for the network."
+        if call.get("waits_beside"):
+            waits = f"For another {percent(call['wait_share'])} it waits for the network, which takes that time in any case."
     return " ".join(text for text in (inside, waits) if text)
 
 

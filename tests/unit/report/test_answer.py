@@ -457,7 +457,9 @@ def test_whatever_is_said_fits_the_screen():
 
 def test_a_second_cause_gives_way_before_what_to_do_and_what_it_brings():
     long = "a sentence of some words " * 6
-    answer = Answer(long[:70], long, "train.py:1", long + "done", long + "brought", "", "low", long, "pipeprof x", "tries it")
+    answer = Answer(
+        long[:70], long, "train.py:1", long + "done", long + "brought", "", "low", long, "pipeprof x", "tries it"
+    )
     answer.also = long + "also"
     shown = "\n".join(lines(answer, "state of some words " * 7, "more of some words " * 5))
     assert "done" in shown
