@@ -126,9 +126,10 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
     itself, null when none does), `where` (outside | network | loop), `share` of the loop, `most_share` (what that may
-    be by chance), its `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes most by itself with
-    `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that trains, and of one
-    of the network, only Python of its own counts: the rest is what the training is for.
+    be by chance), its `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function
+    `inside` it that takes most by itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another
+    one. Of a function that trains, and of one of the network, only Python of its own counts: the rest is what the
+    training is for.
     """
     found: list[dict[str, Any]] = []
     callers = {(row.rep, row.rank, row.name): row.caller for row in rows}

@@ -207,8 +207,8 @@ summed AS (
 
 SELECT
   rep, rank, summed.total_ns, summed.depth, name, by_frame.frame, by_caller.caller, summed.is_library, summed.self_ns,
-  by_frame.frame_ns, summed.wait_ns, summed.launch_ns, summed.training_ns, summed.network_ns, summed.owned_ns, by_inside.inside,
-  by_inside.inside_ns, whole.loop_ns, summed.looks, hiding.hides_ops
+  by_frame.frame_ns, summed.wait_ns, summed.launch_ns, summed.training_ns, summed.network_ns, summed.owned_ns,
+  by_inside.inside, by_inside.inside_ns, whole.loop_ns, summed.looks, hiding.hides_ops
 FROM summed
 INNER JOIN whole USING (rep, rank)
 INNER JOIN hiding USING (rep, rank)

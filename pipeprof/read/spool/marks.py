@@ -62,12 +62,12 @@ class Marks(Sequence[Mark]):
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """Of each; as the other columns it is made when it is asked for."""
-        return np.ascontiguousarray(self.records["kind"])
+        return self._bytes("kind")
 
     @cached_property
     def flag(self) -> NDArray[np.uint8]:
         """What a flag means depends on the kind."""
-        return np.ascontiguousarray(self.records["flag"])
+        return self._bytes("flag")
 
     @cached_property
     def subject(self) -> Ints:
@@ -88,6 +88,15 @@ class Marks(Sequence[Mark]):
     def number(self) -> Ints:
         """The numbers; few ask for them."""
         return self._int64("number")
+
+    def _bytes(self, name: str) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(self.records[name])
+
+    def of_kind(self, kind: int, chosen: Bools) -> Marks:
+        """The same marks, where the chosen ones are of another kind."""
+        records = self.records.copy()
+        records["kind"][chosen] = kind
+        return Marks(records)
 
     def _int64(self, name: str) -> Ints:
         column: Ints = self.records[name].astype(np.int64)

@@ -1,7 +1,8 @@
 """Where steps begin and end, from a process's marks. Pure: marks in, steps out.
 
 Order of evidence: steps that the program names; callbacks of Model; optimizer updates (or graph calls that hold one);
-rows of the iterator; gradients that are taken, of a program that updates by hand. A step ends where the next one asks for its batch; callbacks belong to the step they follow.
+rows of the iterator; gradients that are taken, of a program that updates by hand. A step ends where the next one asks
+for its batch; callbacks belong to the step they follow.
 """
 
 from __future__ import annotations
@@ -50,9 +51,7 @@ def _with_updates(marks: Marks) -> Marks:
     """Gradients as updates where nothing else tells of steps."""
     if not marks.has(Kind.GRADIENTS) or marks.has(Kind.STEP, Kind.TRAIN_STEP, Kind.UPDATE) or marks.rows.any():
         return marks
-    records = marks.records.copy()
-    records["kind"][marks.among(Kind.GRADIENTS)] = Kind.UPDATE
-    return Marks(records)
+    return marks.of_kind(Kind.UPDATE, marks.among(Kind.GRADIENTS))
 
 
 def find_steps(

@@ -41,15 +41,15 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     if lasting:  # its own gain: the first batch of an epoch is waited for within a step
         given.action, given.place = f"{capital(str(lasting.get('action')))}.", lasting.get("place") or ""
     elif share < 1:
-        given.gain = _less(part, share)
+        given.gain = _less(share, can_be_rarer=part["part"] in REPEATED and part["count"] > 1)
     given.confidence_reason = "it was timed from its beginning to its end"
     given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
 
 
-def _less(part: Mapping[str, Any], share: float) -> str:
+def _less(share: float, *, can_be_rarer: bool) -> str:
     """What it brings without the part, and with half of it, where it is one that can be done less often."""
-    if part["part"] not in REPEATED or part["count"] < 2:
+    if not can_be_rarer:
         return f"The training would run {about(1 / (1 - share))} if this took no time"
     return f"Half as often, the training would run {about(1 / (1 - share / 2))}; without it {about(1 / (1 - share))}"
 
@@ -109,23 +109,26 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
 
 
 def _sentence(call: Mapping[str, Any]) -> str:
-    share = percent(call["share"])
+    share, name = percent(call["share"]), call["name"]
     if call["where"] == LOOP:
-        return f"Python in the loop of `{call['name']}` itself takes {share} of the training loop."
+        return f"Python in the loop of `{name}` itself takes {share} of the training loop."
     if call["where"] == NETWORK:
-        return f"Python of `{call['name']}`, which the network runs, takes {share} of the training loop."
-    return f"The call of `{call['name']}` takes {share} of the training loop."
+        return f"Python of `{name}`, which the network runs, takes {share} of the training loop."
+    return f"The call of `{name}` takes {share} of the training loop."
 
 
 def _cause(call: Mapping[str, Any]) -> str:
     name = (call["inside"] or "").rpartition(": ")[2]
     inside = f"{percent(call['inside_share'])} of the loop is in `{name}`." if name else ""
-    waits = ""
-    if call["wait_share"] >= LEAST_WAIT:
-        waits = f"{percent(call['wait_share'])} is waiting for the network."
-        if call.get("waits_beside"):
-            waits = f"For another {percent(call['wait_share'])} it waits for the network, which takes that time in any case."
-    return " ".join(text for text in (inside, waits) if text)
+    return " ".join(text for text in (inside, _waits(call["wait_share"], beside=call["waits_beside"])) if text)
+
+
+def _waits(share: float, *, beside: bool) -> str:
+    if share < LEAST_WAIT:
+        return ""
+    if beside:
+        return f"For another {percent(share)} it waits for the network, which takes that time in any case."
+    return f"{percent(share)} is waiting for the network."
 
 
 def place(call: Mapping[str, Any]) -> str:

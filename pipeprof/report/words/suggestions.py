@@ -202,12 +202,11 @@ def _keep_rows(facts: Facts) -> tuple[str, str]:
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
-    op, what = facts["op"], f"the rows of {op_label(facts['op'])}"
+    op = facts["op"]
     if op.get("op_type") in STAGES:
         ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
-    if op.get("op_type") in ("Collate", ORDER):  # makes no rows
-        what = op_label(op)
-    return f"make {what} cheaper", ways
+    makes_rows = op.get("op_type") not in ("Collate", ORDER)
+    return f"make {'the rows of ' if makes_rows else ''}{op_label(op)} cheaper", ways
 
 
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:
