@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 HOT = 0.50  # of the loading: two calls that do not lie in each other cannot both have more
 COVERED = 0.50  # of the waits: where less of them is known, what is known explains nothing
+MOST_OF_CALL = 0.80  # of a call: the function of the user's in it that takes so much is named beside it
 LOOP_SHARE = 0.20  # of the loop: from here on a call of its own thread is named
 WHOLE = 0.80  # of the loop: a function that has so much of it holds the loop
 MIXED = 0.05  # of a function's time, with what trains below it: more, and it is the loop's own
@@ -125,18 +126,23 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
     """The calls in the training's own thread that take LOOP_SHARE of the loop or more, the largest first.
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
-    itself, null when none does), `where` (outside | network | loop), `share` of the loop, `most_share` (what that may
-    be by chance), its `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function
-    `inside` it that takes most by itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another
-    one. Of a function that trains, and of one of the network, only Python of its own counts: the rest is what the
-    training is for.
+    itself or lies in `mostly`, a function of the user's in it that takes nearly all of it; null when none does),
+    `where` (outside | network | loop), `share` of the loop, `most_share` (what that may be by chance), its `wait_share`
+    for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes most by
+    itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that trains,
+    and of one of the network, only Python of its own counts: the rest is what the training is for.
     """
     found: list[dict[str, Any]] = []
+    whole: list[int] = []  # ns of each that was found
     callers = {(row.rep, row.rank, row.name): row.caller for row in rows}
     for row in sorted(rows, key=lambda row: (-row.total_ns / row.loop_ns, row.depth, row.name)):
         call = None if row.name.startswith(_FRAMEWORKS) or _may_be_operators(row) else _loop_call(row)
-        if call is not None and not any(_lies_in(row, one, callers) for one in found):
+        within = next((at for at, one in enumerate(found) if _lies_in(row, one, callers)), None)
+        if within is not None and not row.is_library and row.total_ns >= MOST_OF_CALL * whole[within]:
+            found[within].update(mostly=row.name.rpartition(": ")[2], code=_place_of(row.frame))
+        if call is not None and within is None:
             found.append(call | {"rep": row.rep, "key": row.name})
+            whole.append(row.total_ns)
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for call in sorted(found, key=lambda call: -call["share"]):
         best.setdefault((call.pop("key"), call["where"]), {name: call[name] for name in call if name != "rep"})
@@ -145,7 +151,10 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
 
 def loop_site(rows: Sequence[LoopCall]) -> str | None:
     """file:line where the training loop is: in the innermost function of the user's that nearly all looks have."""
-    whole = [row for row in rows if not row.is_library and row.total_ns >= WHOLE * row.loop_ns]
+    whole = [
+        row for row in rows
+        if not row.is_library and row.total_ns >= WHOLE * row.loop_ns and (row.training_ns or row.caller is None)
+    ]  # fmt: skip
     return _place_of(max(whole, key=lambda row: row.depth).frame) if whole else None
 
 
@@ -158,7 +167,8 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     """The call that a function is, where it takes enough of the loop."""
     total, loop = row.total_ns, row.loop_ns
     where, taken, waits = OUTSIDE, total, row.wait_ns
-    holds_loop = row.caller is None or total > (1 - MIXED) * loop  # of a call nothing would be left that trains
+    trains = row.training_ns > 0
+    holds_loop = row.caller is None or (trains and total > (1 - MIXED) * loop)  # of a call nothing would be left
     if holds_loop or row.training_ns > MIXED * total:
         where, taken, waits = LOOP, row.owned_ns, 0
     elif row.network_ns > total / 2:
@@ -179,7 +189,7 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
         "wait_share": waits / loop, "waits_beside": waits_beside,
         "site": None if where == LOOP else _place_of(row.caller),
         "code": None if row.frame_ns is None else _place_of(row.frame),
-        "inside": inside,
+        "inside": inside, "mostly": None,
         "inside_share": None if inside is None or row.inside_ns is None else row.inside_ns / loop,
         "looks": looks, "rank": row.rank, "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",
     }  # fmt: skip

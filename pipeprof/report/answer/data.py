@@ -16,6 +16,7 @@ from pipeprof.report.answer.shape import (
     expected,
     has_several_ranks,
     limit_label,
+    mostly_in,
     numbered,
     of_call,
     unopposed,
@@ -206,10 +207,8 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
     facts = diagnosis["facts"] or {}
     who = capital(_label(diagnosis))
     if diagnosis["op_type"] == ITERABLE:
-        return (
-            f"The batches come from {_label(diagnosis)}. How long the loop waited for them was sampled; how they are "
-            "made was not recorded."
-        )
+        how = mostly_in(diagnosis, diagnosis["op_name"]) or "How they are made was not recorded."
+        return f"The batches come from {_label(diagnosis)}. How long the loop waited for them was sampled. {how}"
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"

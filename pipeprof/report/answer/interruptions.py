@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, shape
-from pipeprof.report.answer.shape import Answer, about, at_most, capital
+from pipeprof.report.answer.shape import Answer, about, at_most, capital, mostly_of
 from pipeprof.report.words import network, training
 from pipeprof.report.words.training import LEAST_WAIT
 from pipeprof.units import format_count, format_ns, percent
@@ -109,10 +109,10 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
 
 
 def _sentence(call: Mapping[str, Any]) -> str:
-    share, name = percent(call["share"]), call["name"]
-    if call["where"] == LOOP:
+    share, name, where = percent(call["share"]), call["name"], call["where"]
+    if where == LOOP:
         return f"Python in the loop of `{name}` itself takes {share} of the training loop."
-    if call["where"] == NETWORK:
+    if where == NETWORK:
         return f"Python of `{name}`, which the network runs, takes {share} of the training loop."
     return f"The call of `{name}` takes {share} of the training loop."
 
@@ -120,6 +120,7 @@ def _sentence(call: Mapping[str, Any]) -> str:
 def _cause(call: Mapping[str, Any]) -> str:
     name = (call["inside"] or "").rpartition(": ")[2]
     inside = f"{percent(call['inside_share'])} of the loop is in `{name}`." if name else ""
+    inside = inside or mostly_of(call)
     return " ".join(text for text in (inside, _waits(call["wait_share"], beside=call["waits_beside"])) if text)
 
 

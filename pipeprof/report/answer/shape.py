@@ -227,6 +227,18 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     return f"{counted}{several} {format_ns(step_ns)}{mean}"
 
 
+def mostly_in(diagnosis: Mapping[str, Any], name: str) -> str:
+    """`mostly_of` the call of that name, if the loop was seen in one."""
+    calls: Sequence[Mapping[str, Any]] = diagnosis.get("loop_calls", ())
+    return next((mostly_of(call) for call in calls if call.get("name") == name), "")
+
+
+def mostly_of(call: Mapping[str, Any]) -> str:
+    """The function of the user's in which nearly all of a call goes; empty where that is not one."""
+    name, code = call.get("mostly"), call.get("code")
+    return f"Nearly all of it is in `{name}`{f' (`{code}`)' if code else ''}." if name else ""
+
+
 def unopposed(content: dict[str, Any]) -> str:
     """The reason of a confidence without a doubt: `nothing measured in 64 training steps contradicts it`."""
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]

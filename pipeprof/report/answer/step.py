@@ -242,7 +242,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     if lead.few is not None:
         given.gain = capital(unknown_gain(lead.few))
     elif gain is not None and gain.high is not None:
-        given.gain = _halved(gain.high, of_one_mode=lead.of_one_mode)
+        given.gain = _halved(gain.high, _part(facts), of_one_mode=lead.of_one_mode)
     elif gain is not None and gain.times is not None:
         given.gain = f"A step would run {_compiled(gain)}"
         if lead.of_one_mode:
@@ -256,11 +256,19 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
     return lacks_lines
 
 
-def _halved(most: float, *, of_one_mode: bool) -> str:
+def _part(facts: dict[str, Any]) -> str:
+    """What the advice makes cheaper."""
+    site = ((facts.get("largest") or facts.get("op") or {}).get("site") or "").partition(": ")[0]
+    if facts.get("in_function"):
+        return f"all {facts.get('type')} with their gradients"
+    return f"what `{site.rpartition('/')[2]}` computes" if site else "this part"
+
+
+def _halved(most: float, part: str, *, of_one_mode: bool) -> str:
     """What it brings to halve a part of the step, beside `most` without the part, which nobody reaches."""
     if most >= MANY_TIMES and not of_one_mode:
         return f"A step would run {at_most(most)}"
-    half = f"If this part ({percent(1 - 1 / most)} of the step) took half as long"
+    half = f"If {part} ({percent(1 - 1 / most)} of the step) took half as long"
     brings = f"would run {faster(2 / (1 + 1 / most))}"
     if of_one_mode:
         return f"{half}, a {RECORDED_STEP} {brings}"

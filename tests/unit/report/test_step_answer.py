@@ -135,7 +135,13 @@ def test_where_operators_ran_on_a_device_alone_nothing_is_said_of_the_host(devic
 )
 def test_a_bound_stands_beside_what_half_of_the_part_brings(most, of_one_mode, said):
     half = "If this part (50 % of the step) took half as long"
-    assert step._halved(most, of_one_mode=of_one_mode) == said.format(half=half)
+    assert step._halved(most, step._part({}), of_one_mode=of_one_mode) == said.format(half=half)
+
+
+def test_the_part_that_gets_cheaper_is_named():
+    op = {"site": "/home/me/train.py:12: Net.construct"}
+    assert step._part({"largest": op}) == "what `train.py:12` computes"
+    assert step._part({"largest": op, "in_function": True, "type": "Conv2D"}) == "all Conv2D with their gradients"
 
 
 @pytest.mark.parametrize(

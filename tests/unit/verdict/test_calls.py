@@ -176,13 +176,13 @@ def test_the_outermost_function_that_trains_nothing_is_named_and_none_that_it_ca
     )
     assert found(MAIN, step, inner) == [("Profiler.step", OUTSIDE, 0.6)]
     call = loop_calls([MAIN, step, inner])[0]
-    assert (call["site"], call["code"], call["inside"]) == ("train.py:25", None, inner["name"])
+    assert (call["site"], call["code"], call["inside"]) == ("train.py:25", "train.py:3", inner["name"])
     assert call["most_share"] == pytest.approx(0.6 + 2 * (0.6 * 0.4 / 1000) ** 0.5)
     assert found(MAIN, step, seen("log", 250, 2)) == [("Profiler.step", OUTSIDE, 0.6), ("log", OUTSIDE, 0.25)]
 
 
 def test_the_loop_is_in_the_innermost_function_that_nearly_all_looks_have():
-    inner = seen("train", 800, 2, frame="train.py(57): train")
+    inner = seen("train", 800, 2, frame="train.py(57): train", training_ns=500)
     library = seen("Model.train", 1000, 3, is_library=True)
     assert loop_site([MAIN, inner, seen("forward", 790, 4), library]) == "train.py:57"
     assert loop_site([MAIN]) == "train.py:1"
@@ -230,6 +230,25 @@ def test_waiting_for_what_others_launched_is_no_part_of_a_call():
     assert call["most_share"] < 0.5
     (call,) = loop_calls([MAIN, log | {"launch_ns": 61}])
     assert (call["share"], call["waits_beside"]) == (0.9, False)
+
+
+def test_the_function_in_which_nearly_all_of_a_call_goes_is_named_beside_it():
+    """Seen: batches of a loop's own iterable, "how they are made was not recorded", all of it in one function below."""
+    rows = [
+        MAIN,
+        seen("batches", 900, 1),
+        seen("log_mel", 850, 2, "train.py(3): batches"),
+        seen("other", 300, 2, "train.py(3): batches"),
+    ]
+    (call,) = loop_calls(rows)
+    assert (call["name"], call["mostly"]) == ("batches", "log_mel")
+    (call,) = loop_calls([*rows[:2], *rows[3:]])
+    assert call["mostly"] is None
+
+
+def test_a_function_below_which_nothing_trains_does_not_hold_the_loop():
+    (call,) = loop_calls([MAIN, seen("log_mel", 970, 2)])
+    assert (call["name"], call["where"]) == ("log_mel", OUTSIDE)
 
 
 def test_few_looks_name_no_call():
