@@ -14,6 +14,7 @@ from pipeprof.report.answer.shape import (
     at_most,
     capital,
     expected,
+    faster,
     has_several_ranks,
     limit_label,
     mostly_in,
@@ -347,9 +348,9 @@ def _without_wait(diagnosis: dict[str, Any], times: float, most: float) -> str:
     if diagnosis["verdict"] == "balanced":  # of its CPU only the part that the training waits for is known
         return f"{times:.2f} to {most:.2f} times as fast, if {_label(diagnosis)} took no time"
     waiting = f"{about(times)} without the wait for data"
-    if times >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
+    if most >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
         return waiting
-    return f"{waiting}, {at_most(most).removesuffix(' as fast')}"
+    return f"{waiting}, up to {faster(most).removesuffix(' as fast')} where the steps get shorter, too"
 
 
 def _estimated(diagnosis: dict[str, Any], times: float) -> str:
