@@ -4,7 +4,7 @@ python lab/advice/measure.py            all of them, some 45 minutes
 python lab/advice/measure.py 03 15      these
 
 Each is recorded once; then both forms run in turn, without a recorder, twice. The trainings print the seconds of their loop.
-`trainings.tar.xz` holds them: `tNN.py` as written, `advised/tNN.py` with what version 5cc114570 advised, and what
+`trainings.tar.xz` holds them: `tNN.py` as written, `advised/tNN.py` with what version b496284e5 advised, and what
 their author takes for the limit of each (`kinds.txt`).
 """
 
