@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, interruptions, shape
@@ -212,6 +212,7 @@ def _cause(diagnosis: dict[str, Any], for_what: str) -> str:
         return f"The batches come from {_label(diagnosis)}. How long the loop waited for them was sampled. {how}"
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
+    many = " in the training's own process" if _is_in_loop(diagnosis) else many
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
     stall = "" if facts.get("max_row_ns") is None else f", up to {format_ns(facts['max_row_ns'])} for a row"
     what = {
@@ -350,7 +351,7 @@ def _without_wait(diagnosis: dict[str, Any], times: float, most: float) -> str:
     waiting = f"{about(times)} without the wait for data"
     if most >= MANY_TIMES or (diagnosis["rule"] != "gil" and most > FAR * times):
         return waiting
-    return f"{waiting}, up to {faster(most).removesuffix(' as fast')} where the steps get shorter, too"
+    return f"{waiting}, up to {faster(most).removesuffix(' as fast')} if it no longer slows the steps either"
 
 
 def _estimated(diagnosis: dict[str, Any], times: float) -> str:
@@ -390,6 +391,12 @@ def _doubts(diagnosis: dict[str, Any]) -> list[dict[str, Any]]:
     return shown
 
 
+def _is_in_loop(diagnosis: Mapping[str, Any]) -> bool:
+    """Whether the training makes the batches of its DataLoader itself."""
+    advice: Sequence[Mapping[str, Any]] = diagnosis.get("suggestions", ())
+    return any(item.get("code") == "loader_workers" and item.get("old") == 0 for item in advice)
+
+
 def _told_apart(doubt: dict[str, Any], name: str | None) -> dict[str, Any]:
     """A doubt whose operator has the name of the one that the answer is of, with its number."""
     op = doubt.get("op")
@@ -410,6 +417,8 @@ def _reason(content: dict[str, Any]) -> str:
                 f"{who} used {facts['cores']:.2f} cores in Python, and the lock was held "
                 f"{percent(facts['gil_share'])} of the time"
             )
+        if _is_in_loop(diagnosis):
+            return f"the training makes its batches itself, and the time of {who} was measured there"
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
         other = ""
         if margin > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, shape
-from pipeprof.report.answer.shape import Answer, about, at_most, capital, mostly_of
+from pipeprof.report.answer.shape import Answer, about, at_most, capital, mostly_of, times
 from pipeprof.report.words import network, training
 from pipeprof.report.words.training import LEAST_WAIT
 from pipeprof.units import format_count, format_ns, percent
@@ -25,6 +25,7 @@ _CURES = {
     "recompilation": "Give the network inputs of the same shapes, so that no graph is compiled again.",
 }
 
+FAR = 5.0  # times as fast: from here on a share of looks says no number that is likely
 REPEATED = ("evaluation", "checkpoint", "callback")
 
 
@@ -102,10 +103,16 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given.place = place(call)
     given.action = _ACTIONS.get(call["where"], _ACTION)
     if lead.most is not None:
-        given.gain = f"The training would run {at_most(lead.most)} without it"
-    given.confidence_reason = f"it was seen in {format_count(call['looks'], 'look')} at what Python does"
+        given.gain = f"The training would run {_without(lead.share or 0.0, lead.most)}"
+    given.confidence_reason = f"it was seen in {format_count(call['looks'], 'sample')} of the Python stack"
     given.propose(command.own(content["run"], "report", "--full"), "shows everything")
     return given
+
+
+def _without(share: float, most: float) -> str:
+    """About what its share of the loop says, and at most what it may be by chance."""
+    likely = 1 / (1 - share) if share < 1 else most
+    return f"{at_most(most)} without it" if most >= FAR else f"{about(likely)} without it, at most {times(most)} times"
 
 
 def _sentence(call: Mapping[str, Any]) -> str:
@@ -135,8 +142,8 @@ def _waits(share: float, *, beside: bool) -> str:
 def place(call: Mapping[str, Any]) -> str:
     """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
     site, code = call["site"], call["code"]
-    named = [f"called at `{site}`" if site else "", f"mostly at `{code}`" if code else ""]
-    return ", ".join(text for text in named if text)
+    named = [f"called at `{site}`" if site else "", f"most of its time is spent at `{code}`" if code else ""]
+    return "; ".join(text for text in named if text)
 
 
 SUMMARY = "mindspore/train/summary/"

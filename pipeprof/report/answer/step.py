@@ -58,7 +58,7 @@ ON_DEVICE = {
 }
 STALLED = {"host_gap": "Host-bound: Python and framework code take or hold up {} of the step time."}
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
-UNKNOWN_LINES = ", compiled as a whole: the lines in it were not recorded"
+UNKNOWN_LINES = ", a function that was compiled as a whole: which of its lines was not recorded"
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
 LEAST_NEXT = 0.01  # of the step: a smaller part is no next bottleneck
@@ -192,7 +192,7 @@ def _launches(network: dict[str, Any], mode: str | None) -> str:
     if count is None or count < 2 or not is_eager(mode_of(mode, network["top_ops"])):
         return ""
     stalled = network.get("stalled_share") or 0.0
-    waits = f" In {percent(stalled)} of the step, part of the above, they wait for a core." if stalled else ""
+    waits = f" For {percent(stalled)} of the step (part of the above) they wait for a free core." if stalled else ""
     return f"Python and framework code launch about {count:,.0f} operators per step, one by one.{waits}"
 
 
@@ -258,7 +258,7 @@ def _advise(given: Answer, network: dict[str, Any], lead: Cause) -> bool:
 
 def _part(facts: dict[str, Any]) -> str:
     """What the advice makes cheaper."""
-    site = ((facts.get("largest") or facts.get("op") or {}).get("site") or "").partition(": ")[0]
+    site = place_of((facts.get("largest") or facts.get("op") or {}).get("site") or "")
     if facts.get("in_function"):
         return f"all {facts.get('type')} with their gradients"
     return f"what `{site.rpartition('/')[2]}` computes" if site else "this part"

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 INSIDE = 0.14  # of the bar: a part as wide as this has its share written in it
 HEIGHT = 34  # px of the bar
-_BUSY = "A bar is as long as its stage is busy, from the source to the training."
-_BUSIER = " One that is busier need not limit: a thread counts as busy while it waits for the interpreter's lock."
+_BUSY = "The length of a bar is the share of the time in which the stage is busy, from the source to the training."
+_BUSIER = (
+    " The busiest one is not always the one that limits: a thread counts as busy while it waits for the interpreter's "
+    "lock."
+)
 
 
 def picture_of(content: dict[str, Any], *, linked: bool = False) -> list[str]:

@@ -163,7 +163,7 @@ def _of_type(facts: Facts) -> tuple[str, str]:
     taken = f"{kind.count_per_step:,.0f} {kind.type} per step take {share}"
     if facts.get("in_function"):
         taken = f"with their gradients they take {format_ratio(kind.share)} of the step"
-    return f"use fewer or cheaper {kind.type}{how}", taken
+    return f"use fewer or cheaper {kind.type} operators{how}", taken
 
 
 def _largest(facts: Facts) -> str:

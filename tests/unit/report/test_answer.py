@@ -667,3 +667,12 @@ def test_operators_without_steps_say_how_much_the_device_works_and_what_takes_mo
     assert "--step" in answer.action
     given["op_busy"][1]["busy_share"] = MOSTLY_BUSY
     assert "works" not in answered(given).cause
+
+
+def test_of_a_loader_without_workers_no_worker_is_said():
+    """Seen: "(1 worker)" beside "make the batches in 1 worker process"."""
+    facts = {"work_ns": 8e7, "workers": 1}
+    found = {**AUGMENT, "kind": "cpu", "rule": "utilisation", "verdict": "input_bound", "facts": facts}
+    alone = {**found, "op_name": "augment", "suggestions": [{"code": "loader_workers", "old": 0}]}
+    assert "per batch in the training's own process, computing" in _cause(alone, "")
+    assert "worker" in _cause({**alone, "suggestions": [{"code": "loader_workers", "old": 1}]}, "")

@@ -3,6 +3,7 @@
 import pytest
 from run_verdicts import answered
 
+from pipeprof.report.answer import interruptions
 from pipeprof.report.answer.screen import height, lines
 from pipeprof.report.sections.run import whole_run_section
 from pipeprof.report.words import training
@@ -121,3 +122,8 @@ def test_the_section_lists_the_parts_in_order_and_their_sum():
     assert section.notes[0].startswith(
         "Checkpoints: 20.0 % of the run (5 times, 4.00 s in all, 800 ms on average). Write"
     )
+
+
+def test_a_call_brings_about_its_share_and_at_most_what_chance_may_hide():
+    assert interruptions._without(0.39, 1.83) == "about 1.64 times as fast without it, at most 1.83 times"
+    assert interruptions._without(0.96, 67.6) == "at most 67.6 times as fast without it"

@@ -139,7 +139,7 @@ def test_a_bound_stands_beside_what_half_of_the_part_brings(most, of_one_mode, s
 
 
 def test_the_part_that_gets_cheaper_is_named():
-    op = {"site": "/home/me/train.py:12: Net.construct"}
+    op = {"site": "/home/me/train.py(12): Net.construct"}
     assert step._part({"largest": op}) == "what `train.py:12` computes"
     assert step._part({"largest": op, "in_function": True, "type": "Conv2D"}) == "all Conv2D with their gradients"
 

@@ -180,7 +180,7 @@ def test_of_a_compiled_function_a_type_is_told_with_its_gradients_and_without_a_
         "in_function": True,
     }
     _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.47, "facts": kind}])
-    assert text.startswith("use fewer or cheaper GeLU (a cheaper activation")
+    assert text.startswith("use fewer or cheaper GeLU operators (a cheaper activation")
     assert ": with their gradients they take 47.0 % of the step; " in text
 
 
