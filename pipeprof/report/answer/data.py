@@ -24,7 +24,7 @@ from pipeprof.report.answer.shape import (
     with_kind,
 )
 from pipeprof.report.words import training
-from pipeprof.report.words.training import LEAST_WAIT, data_in_time, data_wait
+from pipeprof.report.words.training import LEAST_WAIT, LITTLE_WAIT, data_in_time, data_wait
 from pipeprof.report.words.verdict import unknown_gain
 from pipeprof.units import format_ns, percent
 from pipeprof.verdict.calls import OWN, STORAGE, WORKERS
@@ -158,9 +158,9 @@ def _by_queues(diagnosis: dict[str, Any]) -> str:
 
 def _by_waiting(content: dict[str, Any]) -> str:
     diagnosis = content["diagnosis"]
-    waits = data_wait(diagnosis)
+    waits, share = data_wait(diagnosis), diagnosis["data_wait_share"]
     if diagnosis["verdict"] == "consumer_bound":
-        only = "only " if diagnosis["data_wait_share"] >= LEAST_WAIT else ""
+        only = "only " if share >= LEAST_WAIT else ""
         said = f"the training waits for data {only}{waits}."
         if training.only_reads(content["run"]):
             return f"Not input-bound: {said}"
@@ -175,7 +175,10 @@ def _by_waiting(content: dict[str, Any]) -> str:
             f"need the interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
     if diagnosis["rule"] == "shared_cpu":
-        return f"{_short_of_cpu(diagnosis)} The training waits for data {waits}{who}."
+        waiting = f"The training waits for data {waits}{who}"
+        if share < LITTLE_WAIT:
+            waiting = f"The data is ready in time (the training waits for it {waits}{who})"
+        return f"{_short_of_cpu(diagnosis)} {waiting}."
     return (
         "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
         f"{waits}{who}."
@@ -194,12 +197,12 @@ def _short_of_cpu(diagnosis: dict[str, Any]) -> str:
         )
     if facts["pipeline_share"] >= MUCH_OF_CPU:
         return (
-            f"Short of CPU: no core stays idle, and the data pipeline takes {part} of the job's CPU, which slows the "
-            "training down."
+            f"Short of CPU: no core stays idle, and the data pipeline takes {part} of the job's CPU from the "
+            "training, whose steps are slower for that."
         )
     return (
-        f"Short of CPU: no core stays idle. The network takes most of it; the data pipeline takes {part} of the job's "
-        f"CPU, which slows the training down by an estimated {percent(facts['freed'] - 1)}."
+        f"Short of CPU: no core stays idle. The network takes most of the CPU; the data pipeline takes {part} of the "
+        f"job's, which makes the steps slower by an estimated {percent(facts['freed'] - 1)}."
     )
 
 
