@@ -286,13 +286,21 @@ def _install_gradient(pynative):
 def _with_gradients(original):
     """The backward pass: all that tells of a training that updates by hand and fetches nothing."""
 
+    def take(number, *args, **kwargs):
+        windows.WINDOWS.hand_over()
+        begin = _now()
+        result = original(*args, **kwargs)
+        recorder.guarded("gradient", _taken, number, begin)
+        windows.WINDOWS.hand_over()
+        return result
+
     def grad(self, *args, **kwargs):
         number = recorder.guarded("gradient", _gradients_of, args)
-        begin = recorder.guarded("gradient", recorder.now)
-        result = original(self, *args, **kwargs)
-        if number is not None:
-            recorder.guarded("gradient", _taken, number, begin)
-        return result
+        try:
+            return original(self, *args, **kwargs) if number is None else take(number, self, *args, **kwargs)
+        except BaseException as error:
+            recorder.unseen(error)
+            raise
 
     grad.__wrapped__ = original
     return grad

@@ -84,6 +84,48 @@ def test_the_thread_that_updates_is_the_one_that_trains(probe, rec):
     assert probe.steps.LOOP.thread == trains
 
 
+def pynative(probe):
+    """An executor of PyNative whose gradient functions are hooked."""
+
+    class Executor:
+        def new_graph(self, what):
+            pass
+
+        def grad(self, what):
+            return what()
+
+    probe.steps._install_gradient(Executor)
+    return Executor()
+
+
+def test_gradients_end_steps_where_nothing_is_fetched_and_no_optimizer_is_called(probe, rec, counted, told):
+    steps, executor = [], pynative(probe)
+    counted.step_done = lambda: steps.append("step")
+    for _ in range(3):
+        executor.new_graph(int)
+        assert executor.grad(int) == 0
+    assert len(steps) == 3  # the first shows to be over when the second begins
+    assert [event["flag"] for event in told("unit")] == [probe.steps.GRADIENT]
+    probe.steps.LOOP.updates_seen = True
+    executor.grad(float)
+    assert len(told("unit")) == 1
+
+
+def test_what_was_kept_of_the_training_is_raised_where_gradients_are_taken(probe, rec, counted, own_frames):
+    def fail():
+        raise KeyError("of the training")
+
+    executor = pynative(probe)
+    counted.hand_over = fail
+    with pytest.raises(KeyError):
+        executor.grad(int)
+    counted.hand_over = lambda: None
+    with pytest.raises(ZeroDivisionError) as raised:
+        executor.grad(lambda: 1 / 0)
+    seen, most = own_frames(raised)
+    assert seen <= most
+
+
 @pytest.mark.parametrize("trees", [(0, 1), (0, 0, 0), (0, 1, 1)], ids=["two data sets", "accumulation", "both"])
 def test_batches_that_lead_to_updates_end_none(probe, counted, trees):
     loop = probe.loop.Loop()
