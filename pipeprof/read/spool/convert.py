@@ -207,9 +207,8 @@ def _add_process(
         is_named=points["bp"] is not None,
     )
     apart = spans.undisturbed(process, recognised.steps, structures)
-    calls = called_first(
-        process.marks if recognised.evidence != BY_HAND else Marks.of([])
-    )  # what leads to them is no sign
+    # An update by hand lies in front of the next step's calls, as the wait for an unknown loader would.
+    calls = called_first(Marks.of([]) if recognised.evidence == BY_HAND else process.marks)
     add_steps(out, recognised.steps, calls, recorded.windows, at, tree, apart, ends)
     passes = {int(event["number"]): event for event in process.all("pass")}
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))

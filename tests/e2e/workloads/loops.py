@@ -258,6 +258,12 @@ def fixed_tensors():
         trainer.step(x, y)
 
 
+def step_by_hand(trainer, x, y):
+    _, gradients = trainer.gradients(x, y)
+    for parameter, gradient in zip(trainer.optimizer.parameters, gradients, strict=True):
+        ops.assign_sub(parameter, gradient)
+
+
 @style
 def update_of_fixed_tensors_by_hand():
     parts.pynative()
@@ -265,9 +271,7 @@ def update_of_fixed_tensors_by_hand():
     x, y = Tensor(np.ones((BATCH, 8), np.float32)), Tensor(np.zeros(BATCH, np.int32))
     for _ in range(9):
         mark("train")
-        _, gradients = trainer.gradients(x, y)
-        for parameter, gradient in zip(trainer.optimizer.parameters, gradients, strict=True):
-            ops.assign_sub(parameter, gradient)
+        step_by_hand(trainer, x, y)
 
 
 @style
@@ -378,9 +382,7 @@ def update_by_hand():
     trainer = Trainer()
     for x, y in rows(7).create_tuple_iterator(num_epochs=1):
         mark("train")
-        _, gradients = trainer.gradients(x, y)
-        for parameter, gradient in zip(trainer.optimizer.parameters, gradients, strict=True):
-            ops.assign_sub(parameter, gradient)
+        step_by_hand(trainer, x, y)
 
 
 @style
