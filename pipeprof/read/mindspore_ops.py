@@ -33,7 +33,8 @@ _COLLECTIVE_NAME = re.compile(r"(?:hcom_|.*/)?([A-Za-z]+)")
 class Execution:
     """One execution: full operator name, start (ns since the epoch), duration (ns), type and input shapes as text.
 
-    `type` and `shapes` are None where the launch list has no such line.
+    `type` and `shapes` are None where the launch list has no such line. What only PyTorch tells: the time without what
+    it called, the phase, the number that a forward operator shares with what takes its gradient, and the operations.
     """
 
     name: str
@@ -41,6 +42,10 @@ class Execution:
     dur_ns: int
     type: str | None = None
     shapes: str | None = None
+    self_ns: int | None = None
+    phase: str | None = None
+    sequence: int | None = None
+    flops: int | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 COMPUTING = ("forward", "backward", "other")  # phases
+COMPILERS = {"pynative": "ms.jit", "eager": "torch.compile"}  # by the mode in which Python launches each operator
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
@@ -69,14 +70,14 @@ def _advice_on(limit: str, diagnosis: Row, comm: Sequence[CommSummary], mode: st
     if limit == "host_gap":
         return host_gap(share, mode_of(mode, ops), diagnosis["device"])
     eager = diagnosis["device"] is None and launched_by_python(mode, ops)
-    computing = compute(share, diagnosis["top_types"], ops, eager=eager)
+    computing = compute(share, diagnosis["top_types"], ops, compiler=COMPILERS.get(mode or "") if eager else None)
     return [Advice("make_batches_seen")] if limit == "other_loader" else computing
 
 
-def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, eager: bool = False) -> list[Advice]:
+def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, compiler: str | None = None) -> list[Advice]:
     """Advice for a step that consists of operators: types before single ones.
 
-    `eager`: Python launches each of them on a CPU, which may be most of a short one's time.
+    `compiler`: Python launches each of them on a CPU, which may be most of a short one's time, and this compiles them.
     """
     mine = _of_computing(ops, share)
     kinds = _of_computing(types, share)
@@ -85,7 +86,7 @@ def compute(share: float, types: Sequence[Row], ops: Sequence[Row], *, eager: bo
     advice = [item for at, item in enumerate(cheaper) if families[at] not in families[:at]][:2]
     single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
     advice += [Advice("cheaper_operator", op["share"], {"op": _named(op)}) for op in single[: 2 - len(advice)]]
-    compiled = [Advice("compile_step", None, {"mode_is_known": True})] if eager else []
+    compiled = [Advice("compile_step", None, {"compiler": compiler})] if compiler else []
     return [*advice, Advice("fewer_bits", None, {"share": share}), *compiled]
 
 
@@ -170,7 +171,7 @@ def host_gap(share: float, mode: str | None, device: Row | None = None) -> list[
         return idle_device(share, device)
     if not is_eager(mode):
         return [Advice("python_out_of_step", share), Advice("larger_batch")]
-    first = Advice("compile_step", share, {"mode_is_known": bool(mode)})
+    first = Advice("compile_step", share, {"compiler": COMPILERS.get(mode or "")})
     return [first, Advice("python_out_of_step"), Advice("larger_batch")]
 
 
@@ -198,7 +199,7 @@ def launched_by_python(mode: str | None, ops: Sequence[Row]) -> bool:
 
 def is_eager(mode: str | None) -> bool:
     """Whether Python launches each operator; taken to do so where the mode was not recorded."""
-    return mode is None or "pynative" in mode.lower()
+    return mode is None or mode in COMPILERS
 
 
 def idle_device(share: float, device: Row) -> list[Advice]:

@@ -23,6 +23,7 @@ HOOKS = {
     "torchdata.stateful_dataloader.stateful_dataloader": ("dataloader", "install_stateful"),
     "torch.autograd": ("optimizers", "install_backward"),
     "torch.optim.optimizer": ("optimizers", "install"),
+    "torch.autograd.profiler": ("profiler_guard", "install_torch"),
     "mindspore.common.tensor": ("syncs", "install_tensor"),
     "mindspore.hal.stream": ("syncs", "install_stream"),
     "mindspore.runtime.stream": ("syncs", "install_stream"),

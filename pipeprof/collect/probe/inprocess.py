@@ -6,7 +6,22 @@ before the first and after the last, a recorder that is off stands in, so that e
 
 import sys
 
-from . import around, dataset, forks, graphs, hooks, imports, loop, operands, recorder, sections, steps, syncs, windows
+from . import (
+    around,
+    dataset,
+    forks,
+    graphs,
+    hooks,
+    imports,
+    loop,
+    operands,
+    recorder,
+    sections,
+    steps,
+    syncs,
+    torch_ops,
+    windows,
+)
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -56,14 +71,14 @@ class OwnWindows(windows.Windows):
         self.named = False
         self.warming = False  # the program says when its warm-up is over
 
-    def prepare(self):
+    def prepare(self, find=None, begun=0):
         """As in a recorded command; with `hand`, one window."""
         options = recorder.REC.options
         self.warming = bool(options.get("warming"))
         operands.OPERANDS.done = False  # each recording has its own calls
         if options.get("ops") == BY_HAND:
             options["schedule"] = {"active": ENDLESS, "repeat": 1}
-        super().prepare()
+        super().prepare(find, begun)
 
     def step_done(self):
         """A step as the hooks see it: counts only while the program names none."""
@@ -138,6 +153,8 @@ def begin(root, options):
         _tell_of_mindspore(rec)
         dataset.retell()
         windows.WINDOWS.prepare()
+    elif "torch" in sys.modules:
+        recorder.guarded("window", torch_ops.prepare_own)
 
 
 def _tell_of_mindspore(rec):

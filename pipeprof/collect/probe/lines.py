@@ -1,4 +1,4 @@
-"""From which lines of the program each operator of a PyNative step is launched: one step is run line by line.
+"""From which lines of the program each operator of an eager step is launched: one step is run line by line.
 
 Those of the modules of MindSpore's that the program calls (`nn.Conv2d`) are lines as well.
 
@@ -32,10 +32,15 @@ class Lines:
         self._library = os.path.dirname(os.__file__)
         self._own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
-    def possible(self):
-        """Whether a step can be run line by line: nobody else watches lines, and Python launches the operators."""
+    def possible(self, is_eager=None):
+        """Whether a step can be run line by line: nobody else watches lines, and Python launches the operators.
+
+        `is_eager` says that of another library than MindSpore.
+        """
         mindspore = sys.modules.get("mindspore")
-        return sys.gettrace() is None and mindspore is not None and mindspore.get_context("mode") == 1
+        if is_eager is None:
+            return sys.gettrace() is None and mindspore is not None and mindspore.get_context("mode") == 1
+        return sys.gettrace() is None and is_eager()
 
     def start(self, settle, is_late=False):
         """From now on, in this thread; `settle` waits for what was launched."""
@@ -168,11 +173,11 @@ class Lines:
         return self._is_own(code) or where.is_module(code)
 
     def _is_own(self, code):
-        """Whether code is the program's: neither MindSpore's nor Python's own, nor the probe's."""
+        """Whether code is the program's: neither the library's that trains nor Python's own, nor the probe's."""
         name = code.co_filename
         is_own = self._files.get(name)
         if is_own is None:
-            inside = (where.package_folder() + os.sep, self._own)
+            inside = (*where.folders(), self._own)
             library = name.startswith(self._library) and "site-packages" not in name
             is_own = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
         return is_own

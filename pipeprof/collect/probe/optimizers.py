@@ -7,7 +7,7 @@ that it gets a hook of ours. What is compiled calls the original alone, so that 
 import functools
 import sys
 
-from . import recorder, sections, steps, trains, workers
+from . import recorder, sections, steps, torch_ops, trains, workers
 
 HOOKED = "_pipeprof_hook"
 
@@ -92,4 +92,5 @@ def _updates(optimizer):
     """An optimizer always updates. What the training runs on is told with the first one."""
     device = next((one.device.type for group in optimizer.param_groups for one in group["params"]), None)
     steps.tell_torch_context(device)
+    recorder.guarded("window", torch_ops.prepare, device)
     return True

@@ -7,7 +7,7 @@ trains, its code says (`trains`).
 import functools
 import sys
 
-from . import around, cures, graphs, hooks, loop, recorder, sections, trains, windows
+from . import around, cures, graphs, hooks, loop, recorder, sections, torch_ops, trains, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 ENDS = {recorder.TRAIN_BEGIN: recorder.TRAIN_END, recorder.EVAL_BEGIN: recorder.EVAL_END}
@@ -206,12 +206,13 @@ def tell_context():
 
 
 def tell_torch_context(device):
-    """The same of a training with PyTorch, by the type of its device; there is one mode."""
+    """The same of a training with PyTorch, by the type of its device."""
     if "torch" not in _told:
         _told.add("torch")
         numpy = sys.modules.get("numpy")
         target = None if device is None else device.upper()
-        recorder.REC.event("context", device_target=target, numpy=getattr(numpy, "__version__", None))
+        mode = "eager" if torch_ops.is_eager() else "compiled"
+        recorder.REC.event("context", device_target=target, mode=mode, numpy=getattr(numpy, "__version__", None))
 
 
 def _model_event(kind):

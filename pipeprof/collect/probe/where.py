@@ -46,7 +46,7 @@ def package_folder():
 
 def is_module(code):
     """Whether code is the `construct` of a module of MindSpore's, such as `nn.Conv2d`."""
-    return code.co_name == "construct" and code.co_filename.startswith(package_folder() + os.sep)
+    return code.co_name == "construct" and code.co_filename.startswith(folders())
 
 
 def short(path):

@@ -1,6 +1,6 @@
-"""Operator executions, in windows of steps, through MindSpore's own op recorder.
+"""Operator executions, in windows of steps, through the op recorder that MindSpore has, or the profiler of PyTorch.
 
-There is one op recorder per process, so no window is taken once the script uses a profiler itself. A window opens and
+There is one of them per process, so no window is taken once the script uses a profiler itself. A window opens and
 closes between two steps, after everything launched before has finished, so that every execution lies in its step.
 
 Waiting for what was launched can raise an error of the training's own, which MindSpore then forgets. It is kept, and
@@ -18,8 +18,9 @@ MAX_EXECUTIONS = 20_000  # of one window
 MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each for ever
 FIRST_STEPS = 3
 ALL_STEPS, ALL_SHARE = 100, 4  # of each window of `--ops all`: so many, or that part of all steps before, if it is more
+EXECUTION_BYTES = (("cpu_op_execute_timestamp", 33), ("torch-", 400))  # by how the file's name begins
 NEVER = 1 << 62
-LEFT_TO_USER = "the script uses mindspore.profiler itself: op windows were left to it"
+LEFT_TO_USER = "the script uses %s itself: op windows were left to it"
 USERS_PROFILES = [0]  # of the script's own that go on
 
 
@@ -46,6 +47,7 @@ class Windows(hooks.Windows):
         self.stepping = hooks.COUNTED
         self.error = None  # of the training, met while we waited for it
         self.profiler = None
+        self.is_forbidden = False
         self.schedule = None
         self.auto = False
         self.all = False
@@ -66,27 +68,28 @@ class Windows(hooks.Windows):
         self.watched = False  # cells were, in one step of the open window
         self.is_late = False  # the step that begins has launched most of its operators
 
-    def prepare(self):
-        """Choose the schedule from the options; find the op recorder. MindSpore has just been imported."""
+    def prepare(self, find=None, begun=0):
+        """Choose the schedule from the options; find the op recorder, that of MindSpore unless another one is given.
+
+        `begun`: steps that have begun, which no window has.
+        """
         rec = recorder.REC
         mode = rec.options.get("ops", "window")
-        if mode == "off":
+        if mode == "off" or self.is_forbidden:
             return
-        if "start" in os.environ.get("MS_PROFILER_OPTIONS", ""):
+        if find is None and "start" in os.environ.get("MS_PROFILER_OPTIONS", ""):
             self.forbid("MS_PROFILER_OPTIONS is set: op windows were left to the script's own profiler")
             return
         if USERS_PROFILES[0]:
-            self.forbid(LEFT_TO_USER)
+            self.forbid(LEFT_TO_USER % "a profiler")
             return
         try:
-            import mindspore._c_expression as expression
-
-            target = "CPU"
-            self.profiler = expression.Profiler.get_instance(target)
+            self.profiler = (find or _of_mindspore)()
             for name in ("init", "step_profiling_enable", "enable_op_time", "stop"):
                 getattr(self.profiler, name)
         except Exception:
-            rec.warn("ops_off", "this MindSpore has no op recorder that pipeprof knows: no operator times")
+            which = "MindSpore" if find is None else "PyTorch"
+            rec.warn("ops_off", "this %s has no op recorder that pipeprof knows: no operator times" % which)
             self.profiler = None
             return
         self.memory = bool(rec.options.get("memory", True)) and hasattr(self.profiler, "enable_profile_memory")
@@ -97,7 +100,8 @@ class Windows(hooks.Windows):
             self.schedule, self.all = Schedule(active=ALL_STEPS), True
         else:
             self.auto = True
-        self.open_at = 1 if self.auto else self.schedule.next_window(0)
+        first = 1 if self.auto else self.schedule.next_window(self.done)
+        self.open_at = max(first, self.done + begun)
         if self.open_at == 0:
             self._guarded(self._open)
 
@@ -105,6 +109,7 @@ class Windows(hooks.Windows):
         """The script uses the profiler itself: close ours now and take no more."""
         if self.folder is not None:
             self._close()
+        self.is_forbidden = True
         self.profiler, self.open_at, self.close_at = None, NEVER, NEVER
         recorder.REC.warn("ops_left_to_user", why)
 
@@ -186,7 +191,7 @@ class Windows(hooks.Windows):
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         files.mkdir(folder)
-        by_line = self._wants_lines() and lines.LINES.possible()
+        by_line = self._wants_lines() and lines.LINES.possible(getattr(self.profiler, "may_run_by_line", None))
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
@@ -290,13 +295,21 @@ class Windows(hooks.Windows):
             raise error
 
 
+def _of_mindspore():
+    import mindspore._c_expression as expression
+
+    target = "CPU"
+    return expression.Profiler.get_instance(target)
+
+
 def _executions(folder):
-    """Number of executions in a window, from the size of its file (33 bytes each), without reading it."""
-    size = 0
+    """About how many executions a window has, from the size of its files, without reading them."""
+    count = 0
     for name in files.listdir(folder):
-        if name.startswith("cpu_op_execute_timestamp"):
-            size += os.path.getsize(os.path.join(folder, name))
-    return size // 33
+        for begin, size in EXECUTION_BYTES:
+            if name.startswith(begin):
+                count += os.path.getsize(os.path.join(folder, name)) // size
+    return count
 
 
 def use(used):

@@ -70,13 +70,16 @@ class CallSites:
         self._calls = _CompiledCalls(process) if _is_pynative(process) else None
         for event in process.all("lines"):
             members, lines = _by_line(event, led)
-            passes = _passes(process, members)
+            numbered = _numbered_gradients(members)
+            for at, forward_at in numbered.items():
+                lines[at] = lines[forward_at]
+            passes = [] if numbered else _passes(process, members)
             for forward, backward in passes:
                 owners = forward_of([members[at] for at in forward], [members[at] for at in backward])
                 for at, owner in zip(backward, owners, strict=True):
                     if owner is not None:  # else the line that takes the gradients
                         lines[at] = lines[forward[owner]]
-            gradients = {at for _, backward in passes for at in backward}
+            gradients = set(numbered) or {at for _, backward in passes for at in backward}
             for at, (execution, frames) in enumerate(zip(members, lines, strict=True)):
                 self._launched[execution.start_ns] = frames
                 phase = _BACKWARD if at in gradients else _OTHERS
@@ -136,6 +139,24 @@ def _by_line(event: Mapping[str, Any], led: Sequence[Execution]) -> tuple[list[E
             members.append(execution)
             lines.append(_frames(event, number))
     return members, lines
+
+
+def _numbered_gradients(members: Sequence[Execution]) -> dict[int, int]:
+    """The index of its forward operator for each gradient, where both have the same number, as in PyTorch.
+
+    What needs no gradient has the number of what comes next that does: the last one with a number is meant.
+    """
+    forward: dict[int, int] = {}
+    owners: dict[int, int] = {}
+    for at, execution in enumerate(members):
+        number = execution.sequence
+        if number is None or number < 0:
+            continue
+        if execution.phase != "backward":
+            forward[number] = at
+        elif number in forward:
+            owners[at] = forward[number]
+    return owners
 
 
 def _passes(process: Process, members: Sequence[Execution]) -> list[tuple[list[int], list[int]]]:

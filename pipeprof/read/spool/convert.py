@@ -299,11 +299,12 @@ def _add_operators(
             collectives.append((item, step, collective))
     start = np.array([item.execution.start_ns for item in placed], np.int64) - out.zero
     dur = np.array([item.execution.dur_ns for item in placed], np.int64)
+    own = [item.execution.dur_ns if item.execution.self_ns is None else item.execution.self_ns for item in placed]
     taken = filled(memory)
     step_of = np.array(steps, np.int64)
     out.add_block(
         "op", len(placed), op_id=np.array(op_ids, np.int64), step=(step_of, step_of >= 0), start_ns=start, dur_ns=dur,
-        self_ns=dur, track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=taken,
+        self_ns=np.array(own, np.int64), track=(np.zeros(len(placed), np.int8), ("CPU",)), memory_bytes=taken,
         self_memory_bytes=taken,
     )  # fmt: skip
     for item, step, collective in collectives:

@@ -198,6 +198,9 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
     checksums.forget(run, reps)
 
 
+_MODES = {"0": "graph", "1": "pynative", "eager": "eager", "compiled": "compiled"}  # of MindSpore by its numbers
+
+
 def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
     """Fill in what only the recorded processes knew, and what is missing."""
     manifest = run.manifest
@@ -209,7 +212,7 @@ def _describe(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> N
                 "python": process.about.get("python"),
                 **versions,
                 "device": context.get("device_target"),
-                "mode": {"0": "graph", "1": "pynative"}.get(str(context.get("mode"))),
+                "mode": _MODES.get(str(context.get("mode"))),
                 "numpy": context.get("numpy"),
             }
             manifest.fingerprint.update({name: value for name, value in facts.items() if value is not None})

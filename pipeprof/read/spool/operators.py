@@ -22,6 +22,7 @@ from pipeprof.read.spool.marks import Mark, Marks
 from pipeprof.read.spool.process import LATEST, Process
 from pipeprof.read.spool.sections import Structure, last_update
 from pipeprof.read.spool.step_rows import EVAL, Step, StepRows
+from pipeprof.read.spool.torch_window import read_windows
 
 UPDATES = frozenset({
     "Adam", "AdamWeightDecay", "AdamNoUpdateParam", "AdamW", "FusedAdam", "FusedAdamWeightDecay", "FusedSparseAdam",
@@ -104,12 +105,17 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     offset = int(event["monotonic"]) - int(event["realtime"])
     try:
         executions, pool = read_folder(folder, skip_until[1] - offset)
+        of_torch = read_windows(folder)
     except SourceError as error:
         return str(error)
     for execution in executions:
         start = execution.start_ns + offset
         destination = recorded.executions if start >= skip_until[0] else recorded.led
         destination.append(Execution(execution.name, start, execution.dur_ns, execution.type, execution.shapes))
+    for execution in of_torch:
+        start = execution.start_ns + offset
+        destination = recorded.executions if start >= skip_until[0] else recorded.led
+        destination.append(replace(execution, start_ns=start))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""
@@ -136,8 +142,8 @@ def place(
     for index, members in by_step.items():
         step = steps[index] if index is not None else None
         if index is not None and index in structures:
-            at = structures[index].at  # of the section in which an execution started, but for communication
-            phases = ["communication" if graph_collective(op_type(one.name)) else at(one.start_ns) for one in members]
+            at = structures[index].at  # of the section in which an execution started, but for what is certain
+            phases = [_certain_phase(one) or at(one.start_ns) for one in members]
         else:
             phases = _phases(members, step, None if step is None else last_update(step, updates))
         names = _instance_names(members, is_step=index is not None)
@@ -145,6 +151,12 @@ def place(
             Placed(execution, index, phase, name) for execution, phase, name in zip(members, phases, names, strict=True)
         )
     return sorted(placed, key=lambda item: item.execution.start_ns)
+
+
+def _certain_phase(execution: Execution) -> str | None:
+    """That of communication, and what PyTorch tells."""
+    is_collective = execution.phase is None and graph_collective(op_type(execution.name))
+    return "communication" if is_collective else execution.phase
 
 
 class _StepAt:
@@ -168,7 +180,7 @@ def _phases(members: Sequence[Execution], step: Step | None, updated: int | None
 
     There, what PyNative launched behind the last update (which was over at `updated`) is `after`.
     """
-    fixed = [_fixed_phase(execution) for execution in members]
+    fixed = [execution.phase or _fixed_phase(execution) for execution in members]
     if step is not None and step.kind == "eval":
         return [phase or "forward" for phase in fixed]
     if any(execution.name.startswith("Gradients/") for execution in members):

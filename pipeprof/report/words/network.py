@@ -196,9 +196,13 @@ def _grows(facts: Facts) -> str:
     return f"`{facts['name']}` grows by {format_ns(facts['slope_ns'])} per step ({slope}): {cause}"
 
 
+COMPILERS = {"ms.jit": "ms.jit (a `Model`: with `set_context(mode=GRAPH_MODE)`)"}
+
+
 def _compile_step(facts: Facts) -> str:
-    condition, how = "", "ms.jit (a `Model`: with `set_context(mode=GRAPH_MODE)`)"
-    if not facts["mode_is_known"]:
+    compiler = facts["compiler"]
+    condition, how = "", COMPILERS.get(compiler, compiler)
+    if how is None:
         condition, how = "if Python launches each operator (PyNative or eager mode): ", "ms.jit or torch.compile"
     return (
         f"{condition}compile the whole step, gradients and optimizer included, with {how}, so that Python no longer "

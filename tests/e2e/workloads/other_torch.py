@@ -1,4 +1,4 @@
-"""A script where torchvision was compiled for another torch than the one here: `python other_torch.py SCRIPT WORDS`.
+"""A script where torchvision may be compiled for another torch than the one here: `python other_torch.py SCRIPT WORDS`.
 
 A build of torch for CPUs is small, and there is none of torchvision: half of its operators are missing, and importing it
 fails where nobody says that they exist.
@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import runpy
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 
 
 def own_operators():
-    """Names of the operators that torchvision expects; kept as long as what is returned."""
+    """Names of the operators that torchvision expects, where it cannot give them; kept as long as what is returned."""
+    spec = find_spec("torchvision")
+    for compiled in Path(spec.origin).parent.glob("_C*.so") if spec else ():
+        try:
+            torch.ops.load_library(compiled)
+        except OSError:
+            continue
+        return None
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):

@@ -18,7 +18,7 @@ NAME = "_pipeprof_probe"
 MODULES = (
     "files", "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
     "lines", "live", "stacks", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader", "hooks",
-    "marks", "around", "where",
+    "marks", "around", "where", "torch_ops",
 )  # fmt: skip
 
 

@@ -178,3 +178,17 @@ def test_calls_of_cells_become_spans_in_the_cells_around_them():
     outer, text = frames[rows[2]["stack_id"]]
     assert (text, frames[outer][1]) == ("m.py(5): ReLU.construct", "n.py(2): Net.construct")
     assert rows[1]["stack_id"] == rows[0]["stack_id"]
+
+
+def test_a_gradient_of_pytorch_has_the_line_of_the_last_operator_with_its_number():
+    """What needs no gradient, such as an operator of a dataset, has the number of the next one that does."""
+    led = [
+        Execution("aten::sqrt", 12, 1, phase="data", sequence=7),
+        Execution("aten::conv2d", 32, 9, sequence=7),
+        Execution("aten::convolution_backward", 60, 5, phase="backward", sequence=7),
+        Execution("torch::autograd::AccumulateGrad", 70, 5, phase="backward", sequence=99),
+    ]
+    later = [Placed(one, 0, one.phase or "forward", one.name) for one in led]
+    assert [frames[0] for frames in CallSites(process(LINES), led).of(later)] == [
+        "t.py(3): step", "t.py(4): step", "t.py(4): step", "t.py(9): main",
+    ]  # fmt: skip

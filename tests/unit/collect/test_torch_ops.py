@@ -1,0 +1,118 @@
+"""The op recorder of PyTorch: one profiler at a time, quiet, still while a process is forked, and on the CPU alone."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+
+class Profile:
+    """Stands in for `torch.profiler.profile`: how it was made and what became of it."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, **_options):
+        self.said = ["made"]
+        self.level = None
+        Profile.made.append(self)
+
+    def start(self):
+        self.said.append("start")
+
+    def stop(self):
+        self.said.append("stop")
+
+    def export_chrome_trace(self, path):
+        Path(path).write_text(json.dumps({"traceEvents": []}))
+
+
+@pytest.fixture
+def torch(probe, rec, monkeypatch):
+    monkeypatch.setattr(Profile, "made", [])
+    module = SimpleNamespace(profile=Profile, ProfilerActivity=SimpleNamespace(CPU=0))
+    monkeypatch.setitem(sys.modules, "torch.profiler", module)
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
+    hooks = {}
+    monkeypatch.setattr(probe.recorder, "at_fork", lambda **calls: hooks.update(calls))
+    monkeypatch.setattr(probe.recorder, "at_exit", lambda _call: None)
+    return SimpleNamespace(forks=hooks, module=module)
+
+
+def stepped(probe, count):
+    for _ in range(count):
+        probe.windows.WINDOWS.step_done()
+
+
+def test_windows_begin_with_the_step_behind_the_first_update(probe, rec, torch, told):
+    rec.options["schedule"] = {"active": 2, "repeat": 1}
+    probe.torch_ops.prepare("cpu")
+    assert Profile.made == []
+    stepped(probe, 4)
+    (made,) = Profile.made
+    assert made.said == ["made", "start", "stop"]
+    assert [len(event["ticks"]) for event in told("window")] == [3]
+    assert Path(rec.folder, "window-1", "torch-1.json").exists()
+
+
+def test_where_a_device_computes_no_window_is_taken_and_that_is_said(probe, rec, torch, told):
+    probe.torch_ops.prepare("cuda")
+    rec.open()
+    stepped(probe, 4)
+    assert Profile.made == []
+    assert [event["code"] for event in told("warning")] == ["ops_off"]
+
+
+def test_it_stands_still_while_a_process_is_forked_and_the_child_has_none(probe, rec, torch):
+    probe.torch_ops.prepare("cpu")
+    stepped(probe, 1)
+    torch.forks["before"]()
+    assert Profile.made[0].said == ["made", "start", "stop"]
+    torch.forks["after_in_parent"]()
+    assert Profile.made[1].said == ["made", "start"]
+    assert [path.name for path in Path(rec.folder, "window-1").iterdir()] == ["torch-1.json"]
+    torch.forks["after_in_child"]()
+    probe.windows.WINDOWS.pause()
+    assert Profile.made[1].said == ["made", "start"]
+
+
+def test_kineto_is_told_to_be_quiet_and_the_programs_own_environment_is_as_it_was(probe, rec, torch, monkeypatch):
+    levels = []
+    monkeypatch.delenv("KINETO_LOG_LEVEL", raising=False)
+    monkeypatch.setattr(probe.torch_ops.os, "putenv", lambda name, value: levels.append((name, value)))
+    monkeypatch.setattr(probe.torch_ops.os, "unsetenv", levels.append)
+    probe.torch_ops.prepare("cpu")
+    stepped(probe, 1)
+    assert levels == [("KINETO_LOG_LEVEL", "99"), "KINETO_LOG_LEVEL"]
+    assert "KINETO_LOG_LEVEL" not in os.environ
+
+
+def test_the_programs_own_profiler_ends_the_window_and_there_is_no_other(probe, rec, torch, told):
+    class Own:
+        def _prepare_trace(self):
+            pass
+
+        def __exit__(self, *_error):
+            pass
+
+    probe.profiler_guard.install_torch(SimpleNamespace(profile=Own))
+    probe.torch_ops.prepare("cpu")
+    stepped(probe, 1)
+    own = Own()
+    own._prepare_trace()
+    assert Profile.made[0].said == ["made", "start", "stop"]
+    assert probe.windows.USERS_PROFILES == [1]
+    own.__exit__(None, None, None)
+    assert probe.windows.USERS_PROFILES == [0]
+    stepped(probe, 60)
+    assert len(Profile.made) == 1
+    assert [event["code"] for event in told("warning")] == ["ops_left_to_user"]
+
+
+def test_what_was_compiled_is_not_run_line_by_line(probe, torch, monkeypatch):
+    assert probe.torch_ops.is_eager()
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", SimpleNamespace(counters={"frames": {"total": 1}}))
+    assert not probe.torch_ops.is_eager()
