@@ -196,10 +196,16 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
 
 
 def _may_be_operators(row: LoopCall) -> bool:
-    """Whether most of a function's time may be that of operators which it launches, without a frame that says so."""
+    """Whether most of a function's time may be that of operators which it launches, without a frame that says so.
+
+    Where the recorded operators have lines, these say it of a function that does not train.
+    """
     of_library = row.inside is not None and re.match(LIBRARY, row.inside.replace(": ", "(0): ", 1)) is not None
     known = (row.inside_ns or 0) if of_library else 0
-    return row.hides_ops and (row.training_ns > MIXED * row.total_ns or known < HOT * row.total_ns)
+    trains = row.training_ns > MIXED * row.total_ns
+    if row.op_ns is None:
+        return trains or known < HOT * row.total_ns
+    return row.op_ns >= HOT * row.total_ns or (row.op_ns > 0 and trains)
 
 
 def _lies_in(row: LoopCall, call: Mapping[str, Any], callers: Mapping[tuple[int, int, str], str | None]) -> bool:

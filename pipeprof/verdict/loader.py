@@ -23,7 +23,7 @@ HANDED_NS = 2e6  # at most, that the loop takes to get a batch from another proc
 JUST = 0.85  # of what workers could make, from which on they only just keep up
 STARTED_NS = (10e6, 60e6)  # that a worker takes to be started and ended, where none was: 10 to 25 ms were seen
 DEEPER = 4  # times as many batches ahead, where rare stalls limit
-KEPT_NS = 5e6  # at most, that an epoch takes to begin whose workers live already: 1 to 3 ms were seen
+KEPT_NS = 5e6  # at most, that an epoch takes to begin whose workers live already, beside its first batch: 1 to 3 ms
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def gain(loop: Loop, change: Change) -> Gain:
     if change.persistent and wanted:
         basis.append(because("starts_saved", restart_ns=loop.restart_ns, batches=loop.epoch_batches))
     most, likely, least = (time + start for time, start in zip(times, reversed(starts), strict=True))
-    margin = MARGIN if change.prefetch is not None else 0.0
+    margin = MARGIN if change.prefetch is not None or change.persistent else 0.0
     low, ratio, high = (one / other for one, other in zip(before, (most, likely, least), strict=True))
     return Gain(low * (1 - margin), ratio, high * (1 + margin), limit, tuple(basis))
 
@@ -171,7 +171,8 @@ def _starts(loop: Loop, now: int, wanted: int, *, persistent: bool) -> tuple[flo
     if loop.restart_ns is None or not loop.epoch_batches or not wanted:
         return 0.0, 0.0, 0.0
     if persistent:
-        return 0.0, KEPT_NS / 2 / loop.epoch_batches, KEPT_NS / loop.epoch_batches
+        made = sum(stage.work_ns or 0.0 for stage in loop.stages if stage.chained)  # the first batch may be waited for
+        return 0.0, KEPT_NS / 2 / loop.epoch_batches, (KEPT_NS + made) / loop.epoch_batches
     if wanted == now:
         return (loop.restart_ns / loop.epoch_batches,) * 3
     if now:

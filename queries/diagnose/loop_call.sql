@@ -4,7 +4,7 @@
 -- the stack, once each. The time of a fetch of a batch is the data pipeline's, and that of a checkpoint and of an
 -- evaluation is told as a whole: neither is a function's.
 --
--- Reads: stack, stack_sample, train_step
+-- Reads: op?, op_info?, stack, stack_sample, train_step
 -- Ranks: apart
 -- Takes:
 --   $least     double   of the loop, 0 to 1: functions that take less are left out
@@ -32,7 +32,7 @@
 --   inside_ns    bigint   ns    of that; null without one
 --   loop_ns      bigint   ns    all looks
 --   looks        bigint   looks that have it
---   hides_ops    boolean  operators of the framework leave no frame: time in a function itself may be theirs
+--   op_ns        bigint   ns    of operators that leave no frame, launched in it or below; null when not known
 WITH RECURSIVE bound AS (
   SELECT
     rep, rank,
@@ -141,6 +141,50 @@ hiding AS (
   GROUP BY ALL
 ),
 
+launched AS (
+  SELECT
+    rep, rank, op_info.stack_id,
+    sum(coalesce(op.self_ns, op.dur_ns)) AS own_ns
+  FROM op
+  INNER JOIN train_step USING (rep, rank, step)
+  INNER JOIN op_info USING (rep, rank, op_id)
+  WHERE op_info.stack_id IS NOT NULL
+  GROUP BY ALL
+),
+
+stepped AS (
+  SELECT
+    rep, rank,
+    sum(train_step.end_ns - train_step.start_ns) AS step_ns
+  FROM train_step
+  SEMI JOIN op USING (rep, rank, step)
+  SEMI JOIN launched USING (rep, rank)
+  GROUP BY ALL
+),
+
+launching AS (
+  SELECT
+    rep, rank, launched.stack_id AS leaf_id, stack.parent_id, launched.own_ns,
+    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name
+  FROM launched
+  INNER JOIN stack USING (rep, rank, stack_id)
+  UNION ALL
+  SELECT
+    launching.rep, launching.rank, launching.leaf_id, stack.parent_id, launching.own_ns,
+    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name
+  FROM launching
+  INNER JOIN stack
+    ON launching.rep = stack.rep AND launching.rank = stack.rank AND launching.parent_id = stack.stack_id
+),
+
+by_function AS (
+  SELECT
+    rep, rank, name,
+    sum(own_ns) AS own_ns
+  FROM (SELECT DISTINCT rep, rank, leaf_id, name, own_ns FROM launching) AS once
+  GROUP BY ALL
+),
+
 -- Each function once in a stack, at its innermost call.
 met AS (
   SELECT
@@ -208,12 +252,18 @@ summed AS (
 SELECT
   rep, rank, summed.total_ns, summed.depth, name, by_frame.frame, by_caller.caller, summed.is_library, summed.self_ns,
   by_frame.frame_ns, summed.wait_ns, summed.launch_ns, summed.training_ns, summed.network_ns, summed.owned_ns,
-  by_inside.inside, by_inside.inside_ns, whole.loop_ns, summed.looks, hiding.hides_ops
+  by_inside.inside, by_inside.inside_ns, whole.loop_ns, summed.looks,
+  CASE
+    WHEN NOT hiding.hides_ops THEN 0
+    ELSE CAST(coalesce(by_function.own_ns, 0) / stepped.step_ns * whole.loop_ns AS BIGINT)
+  END AS op_ns
 FROM summed
 INNER JOIN whole USING (rep, rank)
 INNER JOIN hiding USING (rep, rank)
 INNER JOIN by_frame USING (rep, rank, name)
 INNER JOIN by_caller USING (rep, rank, name)
 LEFT JOIN by_inside USING (rep, rank, name)
+LEFT JOIN stepped USING (rep, rank)
+LEFT JOIN by_function USING (rep, rank, name)
 WHERE summed.total_ns >= $least * whole.loop_ns
 ORDER BY rep, rank, summed.total_ns, summed.depth, name

@@ -109,9 +109,8 @@ def prepare_own():
 
 
 def _has_device():
-    import torch
-
-    return torch.cuda.is_available()
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_available()
 
 
 def _recorder():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import recorder_at_work
 from pipeprof.read.spool.step_rows import EVAL, KINDS, StepRows
 from pipeprof.read.spool.steps import EVALUATION, Steps
@@ -27,8 +27,8 @@ QUEUED = 64  # batches: more than the queues of a pipeline hold by MindSpore's d
 REST_OF_EPOCH = "rest_of_epoch"  # the pipeline works off what the loop does not take
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
-    "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4, "profiling": 4,
-    "dataset_build": 3, "import": 3, "look": 3, "first_steps": 2, "training": 2,
+    "recompile": 8, "compile_eval": 8, "compile": 8, "checkpoint": 7, "evaluation": 6, "callback": 5, "profiling": 5,
+    "dataset_build": 4, "import": 4, "look": 4, "epoch_gap": 3, "first_steps": 2, "training": 2,
 }  # fmt: skip
 
 
@@ -107,6 +107,7 @@ def _stretches(members: Sequence[tuple[Process, Steps]], zero: int, end: int) ->
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
         stretches += _between(process.all("calls"), steps, started, free)
+        stretches += _starts_of_workers(process, steps)
         evaluations = _evaluations(process)
         of_steps = list(_of_steps(steps))
         if evaluations:  # the steps of one that was recorded as a whole are no evaluation of their own
@@ -139,6 +140,27 @@ def _between(calls: Iterable[Mapping[str, Any]], steps: StepRows, started: int, 
     until = min(last, _worked_off(calls, steps, int(training[-1])))
     yield Stretch(int(end[-1]), until, "ending", cause=REST_OF_EPOCH)
     yield Stretch(until, last, "ending")
+
+
+def _starts_of_workers(process: Process, steps: StepRows) -> Iterator[Stretch]:
+    """What the first batch of an epoch is waited for while the workers of its loader start anew.
+
+    Of the first wait, what the longest of the others does not take: so long a batch takes to be made.
+    """
+    anew = {
+        int(event["number"])
+        for event in process.all("iterator")
+        if event.get("iteration") and (event.get("settings") or {}).get("num_workers")
+        and not event["settings"].get("persistent_workers")
+    }  # fmt: skip
+    waits: dict[int, list[Mark]] = defaultdict(list)
+    for index in np.flatnonzero(steps.kind != EVAL).tolist() if anew else ():
+        for fetch in steps[index].fetches:
+            if fetch.subject in anew:
+                waits[fetch.subject].append(fetch)
+    for first, *others in waits.values():
+        usual = max((fetch.end - fetch.begin for fetch in others), default=first.end - first.begin)
+        yield Stretch(first.begin, max(first.begin, first.end - usual), "epoch_gap", times=0)
 
 
 def _worked_off(calls: Iterable[Mapping[str, Any]], steps: StepRows, index: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts, shape
-from pipeprof.report.answer.shape import Answer, about, at_most, capital, mostly_of, times
+from pipeprof.report.answer.shape import Answer, about, at_most, capital, expected, mostly_of, times
 from pipeprof.report.words import network, training
 from pipeprof.report.words.training import LEAST_WAIT
 from pipeprof.units import format_count, format_ns, percent
@@ -39,8 +39,10 @@ def of_part(content: dict[str, Any], _cause: Cause) -> Answer:
     given.place = (place(calls[0]) if calls else "") or part.get("site", "") or _evaluated(content, part)
     given.action = training.advice(part)
     lasting = _lasting(content, part)
-    if lasting:  # its own gain: the first batch of an epoch is waited for within a step
+    if lasting:
         given.action, given.place = f"{capital(str(lasting.get('action')))}.", lasting.get("place") or ""
+        gains = (lasting.get(name) for name in ("gain", "gain_low", "gain_high"))
+        given.gain = f"The training would run {expected(*gains)}"
     elif share < 1:
         given.gain = _less(share, can_be_rarer=part["part"] in REPEATED and part["count"] > 1)
     given.confidence_reason = "it was timed from its beginning to its end"

@@ -199,12 +199,18 @@ def _keep_rows(facts: Facts) -> tuple[str, str]:
     return f"keep {kept}, from the second epoch on", ""
 
 
+LIBRARIES_OWN = ("default_collate", "default_convert")  # functions that collate, which nobody can make cheaper
+
+
 def _cheaper_rows(facts: Facts) -> tuple[str, str]:
     """Of Python that computes: in a dataset of MindSpore, or in a stage of a DataLoader."""
     ways = "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
     op = facts["op"]
     if op.get("op_type") in STAGES:
         ways = "a faster algorithm, operations of a library in place of Python, or work that is done ahead of time"
+    if op.get("op_type") == "Collate" and op.get("name") in LIBRARIES_OWN:
+        action = "have the dataset hand out whole batches (`batch_size=None`, with a sampler of batches)"
+        return action, f"then {op_label(op)} has no rows to put together"
     makes_rows = op.get("op_type") not in ("Collate", ORDER)
     return f"make {'the rows of ' if makes_rows else ''}{op_label(op)} cheaper", ways
 

@@ -448,5 +448,7 @@ def test_an_epoch_starts_the_workers_of_a_loader_anew_and_ends_them(look):
     assert look(text, tables | {"pipeline": rows, "fetch": fetches}) == [("a", 50.0 * MS, 40.0)]
     alone = tables | {"pipeline": [row | {"closing_ns": None} for row in rows], "fetch": fetches}
     assert look(text, alone) == [("a", 30.0 * MS, 40.0)]
+    late = [row | {"wait_ns": 500 * MS if row["pipeline_id"] and not row["fetch"] else 10 * MS} for row in fetches]
+    assert look(text, tables | {"pipeline": rows, "fetch": late}) == [("a", (50.0 + 490) * MS, 40.0)]
     for one in (first, first | {"iteration": None}):  # workers that live on, and a dataset of MindSpore's
         assert look(text, tables | {"pipeline": [one]}) == []

@@ -96,6 +96,32 @@ def test_a_run_from_its_launch_to_its_end():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("settings", "gap"),
+    [
+        ({"num_workers": 2}, 40),
+        ({"num_workers": 2, "persistent_workers": True}, 10),
+        ({"num_workers": 0}, 10),
+        (None, 10),
+    ],
+)
+def test_what_the_first_batch_waits_for_workers_that_start_anew_lies_between_epochs(settings, gap):
+    """Of its 35 the longest other wait, 5, is the batch's own; the first epoch starts its workers once."""
+    waits = [(0, 50, 60), (0, 60, 61), (1, 80, 115), (1, 120, 125)]
+    fetches = [Mark(Kind.FETCH, 0, subject, 0, begin, end) for subject, begin, end in waits]
+    ends = [(60, 0), (70, 0), (120, 1), (130, 1)]
+    steps = [Step("train", fetch.begin, end, epoch) for fetch, (end, epoch) in zip(fetches, ends, strict=True)]
+    for step, fetch in zip(steps, fetches, strict=True):
+        step.fetches.append(fetch)
+    events = [
+        {"e": "iterator", "t": 1, "number": number, "begin": at, "end": at, "iteration": number, "settings": settings}
+        for number, at in ((0, 40), (1, 75))
+    ]
+    found = parts((process(fetches, *events), steps))
+    assert found["epoch_gap", None, None] == (1, 70, gap)
+    assert found["training", None, None][2] == 70 - (gap - 10)
+
+
 def test_looks_at_samples_are_a_part_of_what_is_before_the_steps():
     looks = [Mark(Kind.FETCH, 0, number, 0, begin, begin + 4) for number, begin in ((7, 30), (8, 40))]
     found = parts((process(), [Step("train", 60, 70, 0)]), looks=looks)

@@ -156,7 +156,7 @@ def seen(function, total, depth, caller="train.py(3): main", **more):
     row = {
         "rep": 0, "rank": 0, "total_ns": total, "depth": depth, "name": f"train.py: {function}",
         "frame": f"train.py({depth}): {function}", "caller": caller, "is_library": False, "self_ns": total,
-        "frame_ns": total, "wait_ns": 0, "launch_ns": total, "training_ns": 0, "network_ns": 0, "owned_ns": total, "hides_ops": False, "inside": None,
+        "frame_ns": total, "wait_ns": 0, "launch_ns": total, "training_ns": 0, "network_ns": 0, "owned_ns": total, "op_ns": 0, "inside": None,
         "inside_ns": None, "loop_ns": 1000, "looks": total,
     }  # fmt: skip
     return row | more
@@ -213,11 +213,18 @@ def test_the_function_that_holds_the_loop_is_no_call_whatever_little_of_what_tra
 
 
 def test_where_operators_leave_no_frame_only_time_in_a_library_is_a_call_of_the_programs():
-    log = seen("log", 500, 2) | {"hides_ops": True}
-    assert found(MAIN | {"owned_ns": 300, "hides_ops": True}) == []
+    log = seen("log", 500, 2) | {"op_ns": None}
+    assert found(MAIN | {"owned_ns": 300, "op_ns": None}) == []
     assert found(log) == found(log | {"inside": "train.py: loss", "inside_ns": 500}) == []
     assert found(log | {"inside": "json/encoder.py: encode", "inside_ns": 249}) == []
     assert found(log | {"inside": "json/encoder.py: encode", "inside_ns": 250}) == [("log", OUTSIDE, 0.5)]
+
+
+def test_where_the_operators_have_lines_these_say_what_is_python():
+    log = seen("log", 500, 2)
+    assert found(log | {"op_ns": 249}) == [("log", OUTSIDE, 0.5)]
+    assert found(log | {"op_ns": 250}) == []
+    assert found(MAIN | {"owned_ns": 300, "op_ns": 1}) == []
 
 
 def test_waiting_for_what_others_launched_is_no_part_of_a_call():
