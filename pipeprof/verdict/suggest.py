@@ -24,6 +24,7 @@ from pipeprof.verdict.capacity import (
 )
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.facts import ITERABLE
+from pipeprof.verdict.loader import ORDER
 from pipeprof.verdict.options import (
     ONE_THREAD,
     in_cpp,
@@ -367,13 +368,17 @@ def _shortest(row: JudgedStage, row_ms: float) -> dict[str, Any]:
 
 
 def _loader(row: JudgedStage, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
-    """More worker processes for all chained stages, which may live on from epoch to epoch; then a cheaper stage."""
+    """More worker processes for all chained stages, which may live on from epoch to epoch; then a cheaper stage.
+
+    No worker runs the stage that orders the rows: only a cheaper one helps there.
+    """
     now = loop.loader_workers
     more = _best(row, loop, lambda change: (change.workers or 0) > now, "workers")
     both = _best(row, loop, lambda change: (change.workers or 0) > now, "workers", "persistent")
     if more is not None and both is not None and both.expected >= WORTH * more.expected:
         more = both
-    if more is not None and more.may_pay and not (kind == "cpu" and loop.has_no_core):
+    runs_in_workers = row.op_type != ORDER
+    if more is not None and runs_in_workers and more.may_pay and not (kind == "cpu" and loop.has_no_core):
         wanted = more.changes[0].workers
         not_when = {"code": "cores_busy"} if kind == "cpu" else {"code": "fewer_cpus", "cpus": wanted}
         yield _of_loader("loader_workers", row, more, loop, not_when)

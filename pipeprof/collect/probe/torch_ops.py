@@ -23,10 +23,12 @@ class TorchOps:
     """PyTorch's profiler, by the names that MindSpore's op recorder has.
 
     It stands still while a process is forked: a worker that inherited it would record for ever. Each stretch is a file.
+    `shapes`: whether those of inputs are recorded, which more than doubles what an execution costs.
     """
 
     def __init__(self, profiler):
         self._profiler = profiler
+        self.shapes = True
         self._running = None
         self._folder = ""
         self._files = 0
@@ -64,7 +66,9 @@ class TorchOps:
         if quiet:
             os.putenv(LOG_LEVEL, QUIET)  # Kineto reads it when it is first used; Python's own `os.environ` stays
         try:
-            running = self._profiler.profile(activities=[self._profiler.ProfilerActivity.CPU], record_shapes=True)
+            running = self._profiler.profile(
+                activities=[self._profiler.ProfilerActivity.CPU], record_shapes=self.shapes
+            )
             running.start()
             self._running = running
         finally:

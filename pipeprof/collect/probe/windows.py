@@ -17,6 +17,8 @@ COST_PER_EXECUTION_NS = 6_000
 MAX_EXECUTIONS = 20_000  # of one window
 MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each for ever
 FIRST_STEPS = 3
+MOST_FIRST = 120_000  # executions of the first window of PyTorch, which has fewer steps where these have more
+MOST_SHAPED = 10_000  # executions of its steps: of more the shapes are not recorded
 ALL_STEPS, ALL_SHARE = 100, 4  # of each window of `--ops all`: so many, or that part of all steps before, if it is more
 EXECUTION_BYTES = (("cpu_op_execute_timestamp", 33), ("torch-", 400))  # by how the file's name begins
 NEVER = 1 << 62
@@ -65,6 +67,7 @@ class Windows(hooks.Windows):
         self.active = FIRST_STEPS
         self.memory = False
         self.warmup = 0  # first steps of the open window, whose executions are not kept
+        self.counting = False  # the open window is a warm-up alone, after which it is known how many a step has
         self.watched = False  # cells were, in one step of the open window
         self.is_late = False  # the step that begins has launched most of its operators
 
@@ -194,6 +197,10 @@ class Windows(hooks.Windows):
         by_line = self._wants_lines() and lines.LINES.possible(getattr(self.profiler, "may_run_by_line", None))
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
+        if hasattr(self.profiler, "shapes"):
+            self.counting = by_line and self.auto
+            active = 0 if self.counting else active
+            self.profiler.shapes = not self.counting and self.per_step <= MOST_SHAPED
         self.close_at = self.done + warmup + active
         self.began = recorder.now()
         self.profiler.init(folder)
@@ -271,6 +278,11 @@ class Windows(hooks.Windows):
             self.schedule = Schedule(skip_first=self.done, active=max(ALL_STEPS, self.done // ALL_SHARE))
         if not self.auto:
             self.open_at = self.schedule.next_window(self.done)
+            return
+        if self.counting:
+            self.counting = False
+            self.active = max(1, min(FIRST_STEPS, MOST_FIRST // self.per_step))
+            self.open_at, self.not_before = self.done, 0
             return
         cost = executions * COST_PER_EXECUTION_NS + stop_ns * 2
         length = self.ticks[-1] - self.ticks[0]

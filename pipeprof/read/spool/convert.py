@@ -185,7 +185,7 @@ def _add_process(
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     looks = [look for event in process.all("looks") for look in event["samples"]]
     process.marks = with_sampled_fetches(process.marks, looks)
-    hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
+    hidden = [number for number, event in process.by_number("iterator").items() if event.get("hidden")]
     recognised = find_steps(process.marks, hidden, pipelines.pipeline_keys(process), beside_training=trains)
     given_up = [] if recognised.evidence == "named" else _given_up(process)
     leave_out(recognised.steps, sorted([*operators.recorder_at_work(process), *given_up]), process.marks)
@@ -210,7 +210,7 @@ def _add_process(
     # An update by hand lies in front of the next step's calls, as the wait for an unknown loader would.
     calls = called_first(Marks.of([]) if recognised.evidence == BY_HAND else process.marks)
     add_steps(out, recognised.steps, calls, recorded.windows, at, tree, apart, ends)
-    passes = {int(event["number"]): event for event in process.all("pass")}
+    passes = process.by_number("pass")
     _tell_passes(manifest, out, sections.repeated_passes(structures, passes))
     add_fetches(process, out, tree, recognised.steps, first)
     amounts = Amounts(process, placed)

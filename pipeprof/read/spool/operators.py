@@ -67,8 +67,8 @@ def recorder_at_work(process: Process) -> list[tuple[int, int]]:
 def load_windows(process: Process) -> Recorded:
     """Executions of all complete windows without their warm-up steps, and of the script's own profile."""
     recorded = Recorded([], [], [], [])
-    opened = {int(event["number"]): event for event in process.all("window_open")}
-    closed = {int(event["number"]): event for event in process.all("window")}
+    opened = process.by_number("window_open")
+    closed = process.by_number("window")
     for number, event in opened.items():
         if number not in closed:
             recorded.windows.append((int(event["begin"]), process.last_ns))

@@ -61,7 +61,7 @@ class Pipeline:
 
 def pipeline_keys(process: Process) -> dict[int, str]:
     """Pipeline key per iterator number: equal for the same operators, names and creation site."""
-    return {int(event["number"]): _key(event) for event in process.all("iterator")}
+    return {number: _key(event) for number, event in process.by_number("iterator").items()}
 
 
 def add_pipelines(

@@ -47,6 +47,10 @@ class Process:
         """Events of one name, in order."""
         return [event for event in self.events if event["e"] == name]
 
+    def by_number(self, name: str) -> dict[int, dict[str, Any]]:
+        """Events of one name by their number; the last of a number counts."""
+        return {int(event["number"]): event for event in self.all(name)}
+
     def first(self, name: str) -> dict[str, Any] | None:
         """The first event of one name."""
         return next((event for event in self.events if event["e"] == name), None)

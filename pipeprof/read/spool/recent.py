@@ -89,7 +89,7 @@ def pace(folder: Path) -> Pace | None:
     marks = newest_marks(folder, MOST_MARKS)
     notes = SpoolNotes()
     process = Process(folder, {}, marks, events_of(folder, notes))
-    hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
+    hidden = [number for number, event in process.by_number("iterator").items() if event.get("hidden")]
     steps = find_steps(_with_begin(marks), hidden, pipeline_keys(process)).steps
     recent = _pace([step for step in steps if step.kind in ("train", "warmup")][1:])
     return None if recent is None else replace(recent, **_progress(process, marks))

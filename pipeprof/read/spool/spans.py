@@ -94,7 +94,7 @@ _UNKNOWN: Mapping[str, Any] = {}
 
 def add_syncs(process: Process, steps: Iterable[Step], out: RankRows, first_step: int) -> None:
     """One row per step, call and line; a call belongs to the step that it began in, or to none."""
-    sites = {int(event["number"]): event for event in process.all("sync_site")}
+    sites = process.by_number("sync_site")
     steps = StepRows.of(steps)
     begins, ends = steps.start.data, steps.end.data
     waits: dict[tuple[int | None, int], list[int]] = {}

@@ -147,12 +147,7 @@ def _starts_of_workers(process: Process, steps: StepRows) -> Iterator[Stretch]:
 
     Of the first wait, what the longest of the others does not take: so long a batch takes to be made.
     """
-    anew = {
-        int(event["number"])
-        for event in process.all("iterator")
-        if event.get("iteration") and (event.get("settings") or {}).get("num_workers")
-        and not event["settings"].get("persistent_workers")
-    }  # fmt: skip
+    anew = {number for number, event in process.by_number("iterator").items() if _starts_anew(event)}
     waits: dict[int, list[Mark]] = defaultdict(list)
     for index in np.flatnonzero(steps.kind != EVAL).tolist() if anew else ():
         for fetch in steps[index].fetches:
@@ -161,6 +156,12 @@ def _starts_of_workers(process: Process, steps: StepRows) -> Iterator[Stretch]:
     for first, *others in waits.values():
         usual = max((fetch.end - fetch.begin for fetch in others), default=first.end - first.begin)
         yield Stretch(first.begin, max(first.begin, first.end - usual), "epoch_gap", times=0)
+
+
+def _starts_anew(iterator: Mapping[str, Any]) -> bool:
+    """Whether an iterator of a later epoch starts workers of its own."""
+    settings = iterator.get("settings") or {}
+    return bool(iterator.get("iteration") and settings.get("num_workers") and not settings.get("persistent_workers"))
 
 
 def _worked_off(calls: Iterable[Mapping[str, Any]], steps: StepRows, index: int) -> int:
@@ -217,7 +218,7 @@ def timed_parts(process: Process) -> list[Stretch]:
 
 def _callbacks(process: Process) -> Iterator[Stretch]:
     """Callbacks and checkpoints; what a callback does around one is of the only line that writes them."""
-    classes, sites = {int(one["number"]): one for one in process.all("callback")}, _sites(process)
+    classes, sites = process.by_number("callback"), _sites(process)
     marks = [mark for mark in process.marks.only(Kind.PART) if mark.flag != EVALUATION]
     writing = {sites.get(mark.subject) for mark in marks if mark.flag != CALLBACK}
     site = writing.pop() if len(writing) == 1 else None

@@ -15,9 +15,11 @@ class Profile:
 
     made: ClassVar[list] = []
 
-    def __init__(self, **_options):
+    size = 2
+
+    def __init__(self, **options):
         self.said = ["made"]
-        self.level = None
+        self.shapes = options["record_shapes"]
         Profile.made.append(self)
 
     def start(self):
@@ -27,7 +29,7 @@ class Profile:
         self.said.append("stop")
 
     def export_chrome_trace(self, path):
-        Path(path).write_text(json.dumps({"traceEvents": []}))
+        Path(path).write_text(json.dumps({"traceEvents": []}).ljust(Profile.size))
 
 
 @pytest.fixture
@@ -37,9 +39,11 @@ def torch(probe, rec, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.profiler", module)
     monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
     hooks = {}
-    monkeypatch.setattr(probe.recorder, "at_fork", lambda **calls: hooks.update(calls))
+    monkeypatch.setattr(probe.recorder, "at_fork", lambda **calls: [hooks.setdefault(*one) for one in calls.items()])
     monkeypatch.setattr(probe.recorder, "at_exit", lambda _call: None)
-    return SimpleNamespace(forks=hooks, module=module)
+    yield SimpleNamespace(forks=hooks, module=module)
+    probe.windows.WINDOWS.pause()  # no line is watched any more
+    sys.settrace(None)
 
 
 def stepped(probe, count):
@@ -56,6 +60,30 @@ def test_windows_begin_with_the_step_behind_the_first_update(probe, rec, torch, 
     assert made.said == ["made", "start", "stop"]
     assert [len(event["ticks"]) for event in told("window")] == [3]
     assert Path(rec.folder, "window-1", "torch-1.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "steps", "shapes"),
+    [
+        (2, 3, True),
+        (400 * 9_000, 3, True),
+        (400 * 30_000, 3, False),
+        (400 * 50_000, 2, False),
+        (400 * 200_000, 1, False),
+    ],
+)
+def test_the_step_that_runs_by_line_says_how_many_executions_a_step_has(
+    probe, rec, torch, told, monkeypatch, size, steps, shapes
+):
+    """What it launches is only counted: of steps with very many fewer are recorded, without shapes."""
+    monkeypatch.setattr(Profile, "size", size)
+    probe.torch_ops.prepare("cpu")
+    stepped(probe, 2)
+    counted, first = Profile.made
+    assert (counted.shapes, counted.said) == (False, ["made", "start", "stop"])
+    stepped(probe, 4)
+    assert (first.shapes, first.said) == (shapes, ["made", "start", "stop"])
+    assert [(event["warmup"], len(event["ticks"]) - 1) for event in told("window")] == [(1, 1), (0, steps)]
 
 
 def test_where_a_device_computes_no_window_is_taken_and_that_is_said(probe, rec, torch, told):

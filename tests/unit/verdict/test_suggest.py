@@ -417,6 +417,13 @@ def test_a_loader_gets_workers_at_the_line_that_makes_it_with_their_gain():
     assert "num_workers=4" in worded(first.as_dict())["action"]
 
 
+def test_a_sampler_is_to_become_cheaper_since_no_worker_runs_it():
+    facts = {"loop_rate": 1e3 / 105, "consumer_rate": 40.0, "idle_share": 0.9}
+    rows = loader_stage(1, "Sampler", 22.0, **facts), loader_stage(2, "Dataset", 28.0, **facts)
+    assert [item.code for item in advise(*rows)] == ["cheaper_waits", "bound"]
+    assert "loader_workers" in [item.code for item in advise(*reversed(rows))]
+
+
 def test_workers_that_are_started_anew_for_a_short_epoch_live_on():
     facts = {"loop_rate": 40.0, "consumer_rate": 40.0, "restart_ns": 50e6, "epoch_batches": 10.0, "idle_share": 0.9}
     rows = loader_stage(1, "Dataset", 50.0, 2, **facts), loader_stage(2, "Sampler", 1e4, **facts)
