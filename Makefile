@@ -77,7 +77,7 @@ test-real: $(TEST)  ## trainings with mindcv, mindyolo, mindone and of MindSpore
 test-torch: $(TEST)  ## trainings with the newest torch, and operator tables against it, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,test,torch]" "$(TORCH)"
 	$(TESTS) tests/oracles/test_kineto_stacks.py tests/oracles/test_torch_flops.py -k "live or torch_flops"
-	$(TESTS) tests/e2e/test_dataloader.py -k torch
+	$(TESTS) tests/e2e/test_dataloader.py tests/e2e/test_torch_ops.py -k torch
 
 test-duckdb: $(TEST)  # SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
 	for version in $(DUCKDBS); do \

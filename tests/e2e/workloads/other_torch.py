@@ -20,7 +20,7 @@ def own_operators():
     for compiled in Path(spec.origin).parent.glob("_C*.so") if spec else ():
         try:
             torch.ops.load_library(compiled)
-        except OSError:
+        except (OSError, RuntimeError):
             continue
         return None
     library = torch.library.Library("torchvision", "FRAGMENT")

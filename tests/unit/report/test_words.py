@@ -94,6 +94,8 @@ def test_a_suggestion_is_an_action_its_reason_and_its_gain():
 def test_an_action_that_says_nothing_without_its_reason_has_it():
     assert said("cheaper_rows")["action"].startswith("make the rows of `decode` cheaper: a faster algorithm")
     assert "in C++" not in said("cheaper_operations")["action"]
+    own = said("cheaper_rows", op=OP | {"op_type": "Collate", "name": "default_collate"})["action"]
+    assert own.startswith("have the dataset hand out whole batches (`batch_size=None`")
     sampler = said("cheaper_rows", op=OP | {"op_type": "Sampler"})["action"]
     assert sampler.startswith("make `decode` cheaper: a faster algorithm, operations of a library")
 
