@@ -255,7 +255,7 @@ SELECT
   by_inside.inside, by_inside.inside_ns, whole.loop_ns, summed.looks,
   CASE
     WHEN NOT hiding.hides_ops THEN 0
-    ELSE CAST(coalesce(by_function.own_ns, 0) / stepped.step_ns * whole.loop_ns AS BIGINT)
+    ELSE CAST(floor(coalesce(by_function.own_ns, 0) / nullif(stepped.step_ns, 0) * whole.loop_ns) AS BIGINT)
   END AS op_ns
 FROM summed
 INNER JOIN whole USING (rep, rank)
