@@ -60,7 +60,7 @@ NESTED = "a profile() inside another one, or under `pipeprof collect`, writes no
 
 
 class profile(Results):  # noqa: N801 - the name that users of other profilers know
-    """Records the MindSpore code of its block into a run; with a schedule, the active steps of each cycle into one.
+    """Records MindSpore or PyTorch code of its block into a run; with a schedule, the active steps of a cycle into one.
 
     out             where the run goes; a folder for runs `cycle-0`, `cycle-1`, ... with a schedule. A new name in the
                     working directory when not given. A second use of the same object adds `-2`, `-3`, ...

@@ -47,6 +47,11 @@ class Execution:
     sequence: int | None = None
     flops: int | None = None
 
+    @property
+    def is_of_torch(self) -> bool:
+        """Whether PyTorch executed it, whose types and shapes are not those of MindSpore."""
+        return self.self_ns is not None
+
 
 @dataclass(frozen=True)
 class PoolSample:

@@ -165,16 +165,19 @@ stepped AS (
 launching AS (
   SELECT
     rep, rank, launched.stack_id AS leaf_id, stack.parent_id, launched.own_ns,
-    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name
+    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name,
+    0 AS height
   FROM launched
   INNER JOIN stack USING (rep, rank, stack_id)
   UNION ALL
   SELECT
     launching.rep, launching.rank, launching.leaf_id, stack.parent_id, launching.own_ns,
-    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name
+    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name,
+    launching.height + 1 AS height
   FROM launching
   INNER JOIN stack
     ON launching.rep = stack.rep AND launching.rank = stack.rank AND launching.parent_id = stack.stack_id
+  WHERE launching.height < 1000
 ),
 
 by_function AS (

@@ -37,10 +37,12 @@ class Lines:
 
         `is_eager` says that of another library than MindSpore.
         """
+        if sys.gettrace() is not None:
+            return False
+        if is_eager is not None:
+            return is_eager()
         mindspore = sys.modules.get("mindspore")
-        if is_eager is None:
-            return sys.gettrace() is None and mindspore is not None and mindspore.get_context("mode") == 1
-        return sys.gettrace() is None and is_eager()
+        return mindspore is not None and mindspore.get_context("mode") == 1
 
     def start(self, settle, is_late=False):
         """From now on, in this thread; `settle` waits for what was launched."""

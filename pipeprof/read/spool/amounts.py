@@ -53,7 +53,7 @@ class Amounts:
 
     def of(self, item: Placed) -> tuple[int | None, int | None]:
         """Operations and bytes of one execution; None for what cannot be told."""
-        if item.execution.flops is not None:
+        if item.execution.is_of_torch:
             return item.execution.flops, None
         key = (item.name, item.execution.shapes)
         if key not in self._amounts:
@@ -63,7 +63,7 @@ class Amounts:
 
     def shapes_of(self, item: Placed) -> tuple[str | None, str | None]:
         """Shapes of inputs and outputs: of inputs as the launch list has them, else as Python called the operator."""
-        call = self._call(item)
+        call = None if item.execution.is_of_torch else self._call(item)
         inputs, outputs = ("", "") if call is None else (_text(call.inputs), _text(call.outputs))
         return item.execution.shapes if item.execution.shapes is not None else inputs or None, outputs or None
 

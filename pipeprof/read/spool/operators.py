@@ -105,17 +105,15 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     offset = int(event["monotonic"]) - int(event["realtime"])
     try:
         executions, pool = read_folder(folder, skip_until[1] - offset)
-        of_torch = read_windows(folder)
+        of_torch = read_windows(folder, offset)
     except SourceError as error:
         return str(error)
     for execution in executions:
         start = execution.start_ns + offset
         destination = recorded.executions if start >= skip_until[0] else recorded.led
         destination.append(Execution(execution.name, start, execution.dur_ns, execution.type, execution.shapes))
-    for execution in of_torch:
-        start = execution.start_ns + offset
-        destination = recorded.executions if start >= skip_until[0] else recorded.led
-        destination.append(replace(execution, start_ns=start))
+    recorded.executions += (one for one in of_torch if one.start_ns >= skip_until[0])
+    recorded.led += (one for one in of_torch if one.start_ns < skip_until[0])
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""

@@ -23,23 +23,23 @@ _OPERATOR, _RANGE = "cpu_op", "user_annotation"
 _UPDATE = "Optimizer.step#"
 
 
-def read_windows(folder: Path) -> list[Execution]:
-    """Executions in order of start, ns since the epoch; none where the folder has no such trace.
+def read_windows(folder: Path, offset: int = 0) -> list[Execution]:
+    """Executions in order of start, ns since the epoch and `offset`; none where the folder has no such trace.
 
     Raises SourceError for a damaged one.
     """
     found: list[Execution] = []
     for path in sorted(folder.glob(TRACES)):
-        found += _executions(path)
+        found += _executions(path, offset)
     return sorted(found, key=lambda execution: execution.start_ns)
 
 
-def _executions(path: Path) -> Iterator[Execution]:
+def _executions(path: Path, offset: int) -> Iterator[Execution]:
     trace = Trace(path)
     events = [event for batch in trace.batches() for event in batch.events]
     if trace.damage:
         raise SourceError(f"`{path}` is damaged: {trace.damage[0]}", "record again")
-    base, calls = trace.header.base_ns, []
+    base, calls = trace.header.base_ns + offset, []
     for event in events:
         start, lasted = raw_ns(bytes(event.ts), "us"), raw_ns(bytes(event.dur), "us")
         if event.ph == "X" and event.cat in (_OPERATOR, _RANGE) and start is not None and lasted is not None:
