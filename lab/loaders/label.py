@@ -26,11 +26,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from quiet import BusyError, Neighbours, wait_until_quiet
-from training import CASES
+from training import CASES, SlowSampler
 
 HERE = Path(__file__).parent
-STAGES = ("Dataset", "Collate", "Sampler")
-ITERABLE = ("Dataset", "Collate")
+STAGES = ("Dataset", "Collate")
 ROUNDS, LEAST, STEADY = 2, 1.10, 1 / 3
 QUIET_CORES = 0.3  # of other programs, over all runs of a training
 LIMIT_S = 300
@@ -78,8 +77,9 @@ def recorded(name: str) -> dict[str, object]:
 def label(name: str) -> dict[str, object]:
     """Everything that is measured of a training."""
     kind, beside = CASES[name.partition("/")[0]], Neighbours()
-    arms = {"plain": (), **{stage: ("--cached", stage) for stage in (ITERABLE if kind.iterable else STAGES)}}
-    arms["all"] = ("--cached", *(ITERABLE if kind.iterable else STAGES))
+    arms = {"plain": (), **{stage: ("--cached", stage) for stage in STAGES}}
+    if kind is SlowSampler:  # the others order their rows once, before the first step
+        arms["Sampler"] = ("--cached", "Sampler")
     if kind.workers:
         arms["start-up"] = ("--persistent",)
     rates: dict[str, list[float]] = {arm: [] for arm in arms}
@@ -99,7 +99,7 @@ def label(name: str) -> dict[str, object]:
 def limit_of(rates: dict[str, list[float]]) -> tuple[str, dict[str, float]]:
     """What limits by the interventions, and what each brings."""
     plain = statistics.median(rates["plain"])
-    gains = {arm: statistics.median(values) / plain for arm, values in rates.items() if arm not in ("plain", "all")}
+    gains = {arm: statistics.median(values) / plain for arm, values in rates.items() if arm != "plain"}
     best = max(gains, key=lambda arm: gains[arm])
     return (best if gains[best] >= LEAST else "training"), gains
 

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import time
 import wave
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -74,28 +75,51 @@ class ImageFolder(Kind):
 
 
 class Parquet(Kind):
+    """Hugging Face's datasets over a Parquet file, with a transform of its own."""
+
     def prepare(self) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = {f"c{number}": np.arange(4096, dtype=np.float32) for number in range(16)}
         pq.write_table(pa.table(columns), self.folder / "rows.parquet", row_group_size=512)
+        self.table = self.opened()
+
+    def opened(self):
+        import datasets
+
+        datasets.disable_progress_bars()
+        table = datasets.Dataset.from_parquet(str(self.folder / "rows.parquet"), cache_dir=str(self.folder))
+        return table.with_transform(self.decoded)
+
+    def decoded(self, batch: dict[str, list[float]]) -> dict[str, list[np.ndarray]]:
+        columns = np.stack([np.asarray(column, np.float32) for column in batch.values()], 1)
+        return {
+            "x": [
+                np.resize(np.sort(np.outer(row, np.arange(2000, dtype=np.float32)), 1)[:, :4].reshape(-1), 64)
+                for row in columns
+            ]
+        }
 
     def row(self, index: int) -> np.ndarray:
-        import pyarrow.parquet as pq
-
-        group = pq.ParquetFile(self.folder / "rows.parquet").read_row_group(index % 8)
-        return np.resize(np.stack([column.to_numpy()[:4] for column in group.columns]).reshape(-1), 64)
+        return self.table[index % 4096]["x"]
 
 
 class Tokenizer(Kind):
-    text = "the slow stage of a loader is named with its line and what it would buy " * 12
+    """Byte pairs by the tokenizers library, learned in place."""
+
+    text = "the slow stage of a loader is named with its line and what it would buy " * 60
+
+    def prepare(self) -> None:
+        from tokenizers import Tokenizer as Trained
+        from tokenizers import models, pre_tokenizers, trainers
+
+        self.trained = Trained(models.BPE())
+        self.trained.pre_tokenizer = pre_tokenizers.Whitespace()
+        self.trained.train_from_iterator([self.text], trainers.BpeTrainer(vocab_size=80, show_progress=False))
 
     def row(self, _index: int) -> np.ndarray:
-        known: dict[str, int] = {}
-        for _ in range(12):
-            words = [known.setdefault(word[:k], len(known)) for word in self.text.split() for k in range(1, len(word))]
-        return np.resize(np.array(words, np.float32), 64)
+        return np.resize(np.array(self.trained.encode(self.text).ids, np.float32), 64)
 
 
 class Audio(Kind):
@@ -164,6 +188,42 @@ class SleepStorageApart(SleepStorage):
     workers = 1
 
 
+class RateLimited(Kind):
+    """Files of a storage that gives so many bytes a second to all that read it together."""
+
+    workers, bytes_per_s = 2, 8e6
+
+    def prepare(self) -> None:
+        (self.folder / "shard").write_bytes(bytes(64_000))
+        (self.folder / "free").write_text("0")
+
+    def row(self, index: int) -> np.ndarray:
+        import fcntl
+
+        with (self.folder / "free").open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            free = max(float(file.read()), time.monotonic()) + 64_000 / self.bytes_per_s
+            file.seek(0)
+            file.write(repr(free))
+            file.truncate()
+        time.sleep(max(0.0, free - time.monotonic()))
+        return np.frombuffer((self.folder / "shard").read_bytes()[:64], np.uint8).astype(np.float32) + index % 7
+
+
+class GilThreads(Kind):
+    """A row is made by four threads, whose Python keeps each other waiting."""
+
+    def prepare(self) -> None:
+        self.threads = ThreadPoolExecutor(4)
+
+    def row(self, index: int) -> np.ndarray:
+        parts = list(self.threads.map(self.part, range(index, index + 4)))
+        return np.resize(np.array(parts, np.float32), 64)
+
+    def part(self, number: int) -> float:
+        return sum(k * number % 7 for k in range(12_000)) % 7
+
+
 class UnevenRows(Kind):
     workers = 2
 
@@ -213,7 +273,7 @@ CASES = {
     kind.__name__: kind
     for kind in (
         ImageFolder, Parquet, Tokenizer, Audio, VideoFrames, TarShards, HeavyCollate, HeavyCollateApart, SleepStorage,
-        SleepStorageApart, UnevenRows, TooManyWorkers, SlowFirstEpoch, ShortEpochs, SlowSampler, SlowNetwork,
+        SleepStorageApart, RateLimited, GilThreads, UnevenRows, TooManyWorkers, SlowFirstEpoch, ShortEpochs, SlowSampler, SlowNetwork,
     )
 }  # fmt: skip
 
