@@ -1,7 +1,6 @@
 -- What an epoch of a training takes to start the workers of its loader, and to end them.
 --
--- The first batch is waited for while they start, and while it is made, which takes as long as the longest other wait. What
--- a loop asks for while it starts the iterator is in that wait.
+-- The first batch is waited for while they start, and while it is made, which takes as long as the longest other wait.
 --
 -- Of loaders that the training iterates again and that do not keep their workers.
 --
@@ -15,7 +14,6 @@
 WITH first_wait AS (
   SELECT
     rep, rank, pipeline_id,
-    min(start_ns) AS asked_ns,
     greatest(0, arg_min(wait_ns, "fetch") - max(wait_ns) FILTER (WHERE "fetch" > 0)) AS longer_ns
   FROM "fetch"
   GROUP BY ALL
@@ -24,9 +22,7 @@ WITH first_wait AS (
 SELECT
   rep, rank, pipeline_window.pipeline_key,
   avg(
-    least(pipeline.ready_ns, greatest(pipeline.created_ns, coalesce(first_wait.asked_ns, pipeline.ready_ns)))
-    - pipeline.created_ns
-    + coalesce(first_wait.longer_ns, 0) + coalesce(pipeline.closing_ns, 0)
+    pipeline.ready_ns - pipeline.created_ns + coalesce(first_wait.longer_ns, 0) + coalesce(pipeline.closing_ns, 0)
   ) FILTER (WHERE pipeline.iteration > 0) AS restart_ns,
   avg(pipeline_window.batches) AS epoch_batches
 FROM pipeline_window

@@ -13,7 +13,6 @@ import weakref
 from . import callables, dataset, digest, lines, recorder, sizes, steps, weights, workers
 
 KEPT = 256  # batches whose readiness is kept until it is written
-AT_ONCE_NS = 1_000_000  # between the start of an iterator and its first fetch, where a loop does nothing else
 
 WORKER = None  # type: tuple[Feed, dict[str, workers.Slot]] | None  # of this process, when it is one of a loader's
 _starting = threading.local()
@@ -78,7 +77,6 @@ class Feed:
         self.weights = None
         self.forks = 0
         self.is_closed = False
-        self.begun = self.started = 0  # when the loop asked for this iterator, and when it had it
         main = threading.current_thread() is threading.main_thread()
         self.other_thread = 0 if main else recorder.OTHER_THREAD
         self.cells = {}
@@ -119,11 +117,6 @@ class Feed:
         """Set the row after which a batch is weighed."""
         self.weigh_at = weigh_at
 
-    def asked(self, now):
-        """When the loop began to wait for a batch that it asks for now: a `for` starts the iterator on its way to it."""
-        begun, self.begun = self.begun, 0
-        return begun if begun and now - self.started < AT_ONCE_NS else now
-
     def begun_again(self):
         """The loop goes through it once more."""
         if self.digest is not None:
@@ -156,14 +149,14 @@ def with_feed(original, describe, kept, made):
     """
 
     def __iter__(self):
-        feed, again, begin = None, None, 0
+        feed, begin = None, 0
         try:
             _starting.depth = getattr(_starting, "depth", 0) + 1
-            begin = recorder.now()
             again = None if recorder.REC.off else kept(self)
             if again is not None:
                 again.begun_again()
             elif not recorder.REC.off:
+                begin = recorder.now()
                 _prepare()
                 feed = _starting.feed = Feed(describe(self))
         except Exception:
@@ -181,9 +174,6 @@ def with_feed(original, describe, kept, made):
                 _tell(feed, begin, _iterations.get(self, 0))
                 _iterations[self] = _iterations.get(self, 0) + 1
                 _started(feed, made(iterator))
-            of_loop = again if feed is None else feed
-            if of_loop is not None and not _starting.depth:
-                of_loop.begun, of_loop.started = begin, recorder.now()
         except Exception:
             recorder.REC.failed("loader")
         return iterator
@@ -242,7 +232,7 @@ def with_fetches(original, feed_of, ready):
         flag, halted = recorder.FAILED, recorder.guarded("lines", lines.LINES.halt)
         begin = end = 0
         try:
-            begin = tree.asked(now()) if tree.begun else now()
+            begin = now()
         except Exception:
             rec.failed("clock")
         try:

@@ -32,3 +32,11 @@ def test_share_is_unknown_not_zero_when_no_fetch_was_seen(ask):
     assert ask("step/data_wait", {"step": [step(0, 0, 10, None)]}, give="fetch_wait_ns data_wait_share") == [
         (None, None)
     ]
+
+
+def test_the_start_of_a_loaders_later_iterators_is_waited_for_between_the_steps(ask):
+    times = {"role": "train", "created_ns": 0, "ready_ns": 30, "closing_ns": 20}
+    pipelines = [table_rows.KEY | times | {"pipeline_id": number, "iteration": number} for number in (0, 1)]
+    pipelines += [table_rows.KEY | times | {"pipeline_id": 2, "iteration": None}]
+    tables = {"step": [step(0, 0, 10, 5), step(1, 60, 100, 5)], "pipeline": pipelines}
+    assert ask("step/data_wait", tables, give="step_ns fetch_wait_ns data_wait_share") == [(50, 10, 0.4)]

@@ -117,24 +117,6 @@ def test_every_fetch_is_marked_and_every_row_counted_in_the_stage_that_made_it(l
     assert {node: (told["calls"], told["timed"]) for node, told in counted.items()} == {0: (4, 4), 1: (8, 8)}
 
 
-@pytest.mark.parametrize(("idle_ns", "is_at_once"), [(1_000, True), (2_000_000, False)])
-def test_the_first_fetch_waits_from_the_start_of_its_iterator_on_where_the_loop_asks_at_once(
-    loader, probe, monkeypatch, idle_ns, is_at_once
-):
-    clock = [1_000]
-    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
-    one = loader()
-    monkeypatch.setattr(Loader, "make", lambda self: clock.__setitem__(0, 5_000_000) or Iterator(self))
-    iterator = one.begin()
-    clock[0] += idle_ns
-    asked = clock[0]
-    one.fetch(iterator)
-    one.fetch(iterator)
-    one.rec._pack()
-    begins = [probe.marks.MARK.unpack(mark)[4] for mark in one.rec._pending]
-    assert begins == [1_000 if is_at_once else asked, asked]
-
-
 def test_a_fetch_in_a_step_that_runs_line_by_line_runs_at_its_own_pace(loader, probe, monkeypatch):
     monkeypatch.setattr(probe.lines.where, "package_folder", lambda: "/no/mindspore")
     one = loader()
