@@ -1,7 +1,7 @@
 -- Share of the training time that the loop spent waiting for its next batch.
 --
--- A loop that goes through a DataLoader again in each epoch waits for the start of its iterator, too, which lies between
--- the steps, as the end of its workers does.
+-- A loop that goes through a DataLoader again in each epoch waits for the start of its iterator, too, which lies
+-- between the steps, as the end of its workers does.
 --
 -- Reads: pipeline?, train_step
 -- Ranks: apart
