@@ -7,8 +7,10 @@ python lab/loaders/label.py --any-load            on a busy machine: such labels
 
 Each training runs as it is, and with each stage handing out what it made first, in alternation. The stage without which it
 is fastest limits; where that brings less than 10 %, the training itself does. Rates are the script's own, by a stopwatch.
+Where some pairs of runs say that it limits and others that it does not, the label is not known, and does not count.
 Results are JSON lines in `--results` (default: results.jsonl here); what is there is not run again. A training whose
-plain runs differ by more than a third says nothing, nor does one beside other programs.
+plain runs differ by more than a third says nothing, nor does one beside other programs. Where the training is
+said to limit, it does if it is as much faster when its loop does nothing else.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ STAGES = ("Dataset", "Collate")
 ROUNDS, LEAST, STEADY = 2, 1.10, 1 / 3
 QUIET_CORES = 0.3  # of other programs, over all runs of a training
 LIMIT_S = 300
+SAME = 0.8  # of the pairs
 
 
 def held_out(name: str) -> bool:
@@ -74,34 +77,52 @@ def recorded(name: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def label(name: str) -> dict[str, object]:
-    """Everything that is measured of a training."""
+def label(name: str, rounds: int, known: dict | None) -> dict[str, object]:
+    """Everything that is measured of a training, each arm so many times; of one that is known only arms that it lacks."""
     kind, beside = CASES[name.partition("/")[0]], Neighbours()
-    arms = {"plain": (), **{stage: ("--cached", stage) for stage in STAGES}}
+    arms = {"plain": (), "Loop": ("--cached", "Loop"), **{stage: ("--cached", stage) for stage in STAGES}}
     if kind is SlowSampler:  # the others order their rows once, before the first step
         arms["Sampler"] = ("--cached", "Sampler")
     if kind.workers:
         arms["start-up"] = ("--persistent",)
-    rates: dict[str, list[float]] = {arm: [] for arm in arms}
-    for number in range(ROUNDS):
+    rates: dict[str, list[float]] = {arm: [] for arm in arms} | (known["rates"] if known else {})
+    arms = {arm: words for arm, words in arms.items() if arm == "plain" or not rates[arm]}
+    for number in range(rounds):
         for arm in list(arms) if number % 2 == 0 else list(reversed(arms)):
             rates[arm].append(train(name, *arms[arm])["rate"])
+    if known:
+        return known | {"rates": rates, "beside": max(known["beside"], beside.cores())}
     said = recorded(name)
     first = said["advice"][0] if said["advice"] else None
     if first is not None:
         words = ["--workers", str(first["new"])] if first["code"] == "loader_workers" else []
         words += ["--persistent"] if first["persistent"] or not words else []
-        pairs = [(train(name)["rate"], train(name, *words)["rate"]) for _ in range(ROUNDS)]
+        pairs = [(train(name)["rate"], train(name, *words)["rate"]) for _ in range(rounds)]
         first["measured"] = statistics.median(b / a for a, b in pairs)
     return {"name": name, "rates": rates, "said": said, "beside": beside.cores()}
 
 
 def limit_of(rates: dict[str, list[float]]) -> tuple[str, dict[str, float]]:
-    """What limits by the interventions, and what each brings."""
+    """The stage that limits by the interventions, or the training, and what each brings."""
     plain = statistics.median(rates["plain"])
     gains = {arm: statistics.median(values) / plain for arm, values in rates.items() if arm != "plain"}
-    best = max(gains, key=lambda arm: gains[arm])
+    best = max((arm for arm in gains if arm != "Loop"), key=lambda arm: gains[arm])
     return (best if gains[best] >= LEAST else "training"), gains
+
+
+def is_right(row: dict) -> bool:
+    """Whether the stage that was named limits; or the training does, as much as any stage: a tenth less is the same."""
+    (limit, gains), answer = limit_of(row["rates"]), answer_of(row["said"])
+    beside = answer == "training" and gains.get("Loop", 0.0) * LEAST >= gains.get(limit, LEAST)
+    return answer == limit or beside
+
+
+def is_told(rates: dict[str, list[float]]) -> bool:
+    """Whether nearly all pairs of a plain run and one without the stage that limits most say the same of it."""
+    _limit, gains = limit_of(rates)
+    best = max((arm for arm in gains if arm != "Loop"), key=lambda arm: gains[arm])
+    pairs = [without / plain >= LEAST for without in rates[best] for plain in rates["plain"]]
+    return sum(fast is (gains[best] >= LEAST) for fast in pairs) >= SAME * len(pairs)
 
 
 def answer_of(said: dict[str, object]) -> str:
@@ -119,9 +140,9 @@ def score(rows: list[dict]) -> None:
     counted = [row for row in rows if is_steady(row)]
     for row in rows:
         print(line(row))
-    right = sum(answer_of(row["said"]) == limit_of(row["rates"])[0] for row in counted)
+    right = sum(map(is_right, counted))
     sure = [row for row in counted if row["said"]["confidence"] == "high"]
-    wrong = sum(answer_of(row["said"]) != limit_of(row["rates"])[0] for row in sure)
+    wrong = sum(not is_right(row) for row in sure)
     inside = [fits for row in counted if (fits := fits_of(row)) is not None]
     print(f"{right} of {len(counted)} right, {wrong} of {len(sure)} with high confidence wrong, "
           f"{sum(inside)} of {len(inside)} gains inside; {len(rows) - len(counted)} do not count")  # fmt: skip
@@ -140,18 +161,19 @@ def line(row: dict) -> str:
     if first is not None:
         gain = f"{first['gain_low']:.2f} to {first['gain_high']:.2f}, measured {first['measured']:.2f}"
     words = (
-        "right" if answer == limit else "WRONG", row["name"], f"{limit}: said {answer} ({said['confidence']})",
+        "right" if is_right(row) else "WRONG", row["name"], f"{limit}: said {answer} ({said['confidence']})",
         f"wait {said['wait']:.2f} of {said['stopwatch']:.2f}, steps {said['steps_seen']} of {said['steps']}",
         " ".join(f"{arm} x{value:.2f}" for arm, value in gains.items()), gain,
-        "" if is_steady(row) else f"does not count: {row['beside']:.1f} cores of other programs",
+        "" if is_steady(row) else f"does not count: {row['beside']:.1f} cores of other programs, or unlike rates",
     )  # fmt: skip
     return " | ".join(filter(None, words))
 
 
 def is_steady(row: dict) -> bool:
-    """Whether the plain runs say the same, on a machine that did nothing else."""
+    """Whether its runs say the same, on a machine that did nothing else."""
     plain = row["rates"]["plain"]
-    return min(plain) >= (1 - STEADY) * max(plain) and row["beside"] <= QUIET_CORES
+    is_alike = min(plain) >= (1 - STEADY) * max(plain)
+    return is_alike and is_told(row["rates"]) and row["beside"] <= QUIET_CORES
 
 
 def main() -> None:
@@ -159,6 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--any-load", action="store_true")
     parser.add_argument("--results", type=Path, default=HERE / "results.jsonl")
     options = parser.parse_args()
@@ -169,12 +192,13 @@ def main() -> None:
     if options.results.exists():
         rows = {row["name"]: row for row in map(json.loads, options.results.read_text("utf-8").splitlines())}
     for name in wanted:
-        if name in rows and not options.names:
+        known = rows.get(name)
+        if known and not options.names:
             continue
         try:
             if not options.any_load:
                 wait_until_quiet()
-            rows[name] = label(name)
+            rows[name] = label(name, options.rounds, known)
         except BusyError as error:
             sys.exit(f"the machine is not quiet: {error}")
         except subprocess.SubprocessError as error:

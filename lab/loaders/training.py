@@ -1,6 +1,6 @@
 """A training with a DataLoader of one kind: `python training.py CASE mindspore|torch [--cached STAGE ...] [--workers N]`.
 
-`--cached` has a stage (Sampler, Dataset, Collate) hand out what it made first, `--workers` and `--persistent` are other
+`--cached` has a stage (Sampler, Dataset, Collate) hand out what it made first, or the loop (Loop) do nothing but train, `--workers` and `--persistent` are other
 arguments of the loader. Prints steps/s behind the first steps, and the share of that time that the loop waited.
 """
 
@@ -302,6 +302,8 @@ def main() -> None:
     library = of(options.library)
     with tempfile.TemporaryDirectory() as folder:
         kind = CASES[options.case](Path(folder))
+        if "Loop" in options.cached:
+            kind.consume_s = 0.0
         rows, collate, order = dataset_of(kind, library, options.cached)
         workers = kind.workers if options.workers is None else options.workers
         more = {} if order is None else {"batch_sampler": order}

@@ -51,7 +51,7 @@ from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.decision import decisions, with_kinds, with_stages
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.modes import of_one_mode, two_modes
-from pipeprof.verdict.network import RECORDED, diagnose_network
+from pipeprof.verdict.network import RECORDED, diagnose_network, take_sleep
 from pipeprof.verdict.network_advice import on_call
 from pipeprof.verdict.pipeline import diagnose
 from pipeprof.verdict.verdict_from_queues import judge_fills
@@ -95,11 +95,12 @@ def judged(
     pipelines: list[dict[str, Any]],
     contention: dict[str, Any] | None = None,
     storage: Sequence[StorageUse] = (),
+    loop_cores: float | None = None,
 ) -> dict[str, Any]:
     """The verdict on a run's data and step, with codes in place of words, and nothing of other programs.
 
     `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU;
-    `storage`: what caches are judged by.
+    `storage`: what caches are judged by; `loop_cores`: that the threads of the loop used or wanted, where known.
     """
     verdict = data_verdict(engine, run, waits, pipelines, storage)
     frames = {"library": LIBRARY, "network": NETWORK_FRAMES, "training": TRAINING_FRAMES, "waits": WAIT_FRAMES}
@@ -107,7 +108,9 @@ def judged(
     verdict["loop_calls"], verdict["loop_site"] = loop_calls(called), loop_site(called)
     modes = two_modes(engine.typed(StepLengths))
     verdict["modes"] = msgspec.to_builtins(modes)
-    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"], verdict["data_wait_share"]), modes)
+    verdict["network"] = of_one_mode(
+        _network(engine, run, verdict["doubts"], verdict["data_wait_share"], loop_cores), modes
+    )
     lower(verdict, contention)
     return verdict
 
@@ -159,7 +162,9 @@ def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
             item["verify"] = command.verification(run, item["verify"])
 
 
-def _network(engine: Engine, run: Run, beside: list[dict[str, Any]], waits: float | None) -> dict[str, Any]:
+def _network(
+    engine: Engine, run: Run, beside: list[dict[str, Any]], waits: float | None, loop_cores: float | None
+) -> dict[str, Any]:
     """What limits the step: by its recorded operators, else as a profiler divided it.
 
     `beside`, `waits`: doubts of the verdict on the data, and the share of the time that the training waits for it.
@@ -183,6 +188,7 @@ def _network(engine: Engine, run: Run, beside: list[dict[str, Any]], waits: floa
         waits=waits if sum(len(rep.ranks) for rep in run.manifest.reps) == 1 else None,
         damaged=imported and run.manifest.state == "partial",
     )
+    take_sleep(diagnosis, loop_cores)
     diagnosis["host_call"] = None
     if imported and diagnosis["limit"] == "host_gap":
         rows = engine.typed(HostCall, least=LISTED, library=LIBRARY)

@@ -13,7 +13,7 @@ from pipeprof.report.diagnosis import judged
 from pipeprof.report.ranks import rank_verdicts
 from pipeprof.report.words import waiting as words
 from pipeprof.verdict import run_account
-from pipeprof.verdict.account import find_contention
+from pipeprof.verdict.account import find_contention, loop_cores
 from pipeprof.verdict.drift import BLOCKS, judge_course
 from pipeprof.verdict.hang import hang_of, has_failed, is_bad, was_an_error
 from pipeprof.verdict.ranking import rank
@@ -63,7 +63,8 @@ def find(engine: Engine, run: Run) -> Findings:
     drift = judge_course(engine.typed(Course, blocks=BLOCKS))
     account = account_of(engine)
     storage = engine.typed(StorageUse) if pipelines else []
-    diagnosis = judged(engine, run, waits, pipelines, account["contention"], storage)
+    cores = loop_cores(typed(HostAccount, account["parts"]))
+    diagnosis = judged(engine, run, waits, pipelines, account["contention"], storage, cores)
     several = len({row["rank"] for row in (*summary, *split)}) > 1
     ranks = rank_verdicts(engine, several=several)
     whole = run_account_of(engine, run, drift)

@@ -27,6 +27,7 @@ PHASE = "steady"
 SUSPECTS = ("child", "launcher")
 PIPELINE = ("dataset_thread", "worker")
 TRAINING = ("trainer", "main", "mindspore_thread", "python_thread", "other_thread", *PIPELINE)
+LOOP_THREADS = ("main", "mindspore_thread")
 
 LEAST_JOB_SHARE = 0.20  # of the job's CPU: from here on a process is worth the first sentence
 LEAST_ROOM_SHARE = 0.05  # of the cores that the training may use: less is nothing beside busy neighbours
@@ -103,6 +104,15 @@ def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> 
     doubts = _doubts(room, len({row.rep for row in rows}), of)
     most = "medium" if first.part == THREAD else "high"  # nobody sees who holds the lock
     return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts, most)}
+
+
+def loop_cores(parts: Sequence[HostAccount]) -> float | None:
+    """Cores that the threads of the loop used or wanted in the steady state, of the rank with most; None: not known."""
+    cores: dict[tuple[int, int], float] = defaultdict(float)
+    for row in parts:
+        if row.phase == PHASE and row.part in LOOP_THREADS:
+            cores[row.rep, row.rank] += row.cores + (row.wait_cores or 0.0)
+    return max(cores.values(), default=None)
 
 
 def lower(diagnosis: dict[str, Any], found: Mapping[str, Any] | None) -> None:

@@ -33,7 +33,8 @@ LAUNCHES = 0.10  # of a function's waits for the network: it launches less, and 
 LEAST_LOOKS, ENOUGH_LOOKS = 10, 50  # that saw a call: fewer name none; for high confidence
 LISTED, MOST_LISTED = 0.05, 20  # of the loading: calls that are told; so many of them
 MOSTLY_COVERED = 0.90  # of the waits: less is a doubt
-OUTSIDE, NETWORK, LOOP = "outside", "network", "loop"  # where a call of the loop lies: LOOP: in its own lines
+# Where a call of the loop lies; LOOP: in the loop's own lines, LINE: in one of them, where the others launch operators.
+OUTSIDE, NETWORK, LOOP, LINE = "outside", "network", "loop", "line"
 OWN, WORKERS, THREADS = "own", "workers", "threads"  # who makes the batches
 STORAGE, OTHER = "storage", "other"
 
@@ -127,16 +128,16 @@ def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
 
     Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
     itself or lies in `mostly`, a function of the user's in it that takes nearly all of it; null when none does),
-    `where` (outside | network | loop), `share` of the loop, `most_share` (what that may be by chance), its `wait_share`
-    for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes most by
-    itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that trains,
-    and of one of the network, only Python of its own counts: the rest is what the training is for.
+    `where` (outside | network | loop | line), `share` of the loop, `most_share` (what that may be by chance), its
+    `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes
+    most by itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that
+    trains, and of one of the network, only Python of its own counts: the rest is what the training is for.
     """
     found: list[dict[str, Any]] = []
     whole: list[int] = []  # ns of each that was found
     callers = {(row.rep, row.rank, row.name): row.caller for row in rows}
     for row in sorted(rows, key=lambda row: (-row.total_ns / row.loop_ns, row.depth, row.name)):
-        call = None if row.name.startswith(_FRAMEWORKS) or _may_be_operators(row) else _loop_call(row)
+        call = None if row.name.startswith(_FRAMEWORKS) else _loop_call(row)
         within = next((at for at, one in enumerate(found) if _lies_in(row, one, callers)), None)
         if within is not None and not row.is_library and row.total_ns >= MOST_OF_CALL * whole[within]:
             found[within].update(mostly=row.name.rpartition(": ")[2], code=_place_of(row.frame))
@@ -169,7 +170,11 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     where, taken, waits = OUTSIDE, total, row.wait_ns
     trains = row.training_ns > 0
     holds_loop = row.caller is None or (trains and total > (1 - MIXED) * loop)  # of a call nothing would be left
-    if holds_loop or row.training_ns > MIXED * total:
+    if _may_be_operators(row):
+        if not trains or row.frame_op_ns != 0:
+            return None
+        where, taken, waits = LINE, min(row.frame_ns or 0, row.owned_ns), 0
+    elif holds_loop or row.training_ns > MIXED * total:
         where, taken, waits = LOOP, row.owned_ns, 0
     elif row.network_ns > total / 2:
         where, taken, waits = NETWORK, row.owned_ns, 0
@@ -187,7 +192,7 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     return {
         "name": row.name.rpartition(": ")[2], "where": where, "share": share, "most_share": most,
         "wait_share": waits / loop, "waits_beside": waits_beside,
-        "site": None if where == LOOP else _place_of(row.caller),
+        "site": None if where in (LOOP, LINE) else _place_of(row.caller),
         "code": None if row.frame_ns is None else _place_of(row.frame),
         "inside": inside, "mostly": None,
         "inside_share": None if inside is None or row.inside_ns is None else row.inside_ns / loop,

@@ -42,6 +42,7 @@ STRONG = 0.50  # for high confidence
 WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 CROWDED = ("shares_cpu", "holds_lock", "other_load")
+ASLEEP = 0.2  # of the step: less of it may be what one sample a second does not see
 STALLED = 0.2  # of the computing operators' time: where Python launches them and so much is waiting for a core
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
@@ -322,6 +323,23 @@ def _steps(rows: Sequence[NetworkPhase]) -> int:
 _SHARE = "share of the step time"
 
 
+def take_sleep(diagnosis: dict[str, Any], cores: float | None) -> None:
+    """Put into a diagnosis how much of a step the loop's threads sleep, where that is most of the host's part of it.
+
+    `cores`: that these threads used or wanted, None where not known. What sleeps is no Python that could be compiled.
+    """
+    if cores is None or diagnosis["limit"] != "host_gap":
+        return
+    asleep = diagnosis["limit_share"] - cores
+    if asleep < max(ASLEEP, diagnosis["limit_share"] / 2):
+        return
+    doubt = {"code": "asleep", "cores": cores}
+    diagnosis["asleep_share"] = asleep
+    diagnosis["actions"] = [advice.Advice("wake_loop", asleep).as_dict(), *diagnosis["actions"]]
+    diagnosis["doubts"] = [*diagnosis["doubts"], doubt]
+    diagnosis["confidence"] = graded([doubt], diagnosis["confidence"])
+
+
 def _empty() -> dict[str, Any]:
     return {
         "limit": "not_measured",
@@ -331,6 +349,7 @@ def _empty() -> dict[str, Any]:
         "confidence": "low",
         "shares": None,
         "stalled_share": 0.0,
+        "asleep_share": 0.0,
         "device": None,
         "steps": 0,
         "inflation": None,

@@ -33,6 +33,7 @@
 --   loop_ns      bigint   ns    all looks
 --   looks        bigint   looks that have it
 --   op_ns        bigint   ns    of operators that leave no frame, launched in it or below; null when not known
+--   frame_op_ns  bigint   ns    of those, launched at its line that takes most, or below that; null when not known
 WITH RECURSIVE bound AS (
   SELECT
     rep, rank,
@@ -164,15 +165,13 @@ stepped AS (
 
 launching AS (
   SELECT
-    rep, rank, launched.stack_id AS leaf_id, stack.parent_id, launched.own_ns,
-    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name,
+    rep, rank, launched.stack_id AS leaf_id, stack.parent_id, launched.own_ns, stack.frame,
     0 AS height
   FROM launched
   INNER JOIN stack USING (rep, rank, stack_id)
   UNION ALL
   SELECT
-    launching.rep, launching.rank, launching.leaf_id, stack.parent_id, launching.own_ns,
-    regexp_replace(stack.frame, '\(\d+\): ', ': ') AS name,
+    launching.rep, launching.rank, launching.leaf_id, stack.parent_id, launching.own_ns, stack.frame,
     launching.height + 1 AS height
   FROM launching
   INNER JOIN stack
@@ -184,7 +183,20 @@ by_function AS (
   SELECT
     rep, rank, name,
     sum(own_ns) AS own_ns
-  FROM (SELECT DISTINCT rep, rank, leaf_id, name, own_ns FROM launching) AS once
+  FROM (
+    SELECT DISTINCT
+      rep, rank, leaf_id, own_ns,
+      regexp_replace(frame, '\(\d+\): ', ': ') AS name
+    FROM launching
+  ) AS once
+  GROUP BY ALL
+),
+
+by_line AS (
+  SELECT
+    rep, rank, frame,
+    sum(own_ns) AS own_ns
+  FROM (SELECT DISTINCT rep, rank, leaf_id, frame, own_ns FROM launching) AS once
   GROUP BY ALL
 ),
 
@@ -259,7 +271,11 @@ SELECT
   CASE
     WHEN NOT hiding.hides_ops THEN 0
     ELSE CAST(floor(coalesce(by_function.own_ns, 0) / nullif(stepped.step_ns, 0) * whole.loop_ns) AS BIGINT)
-  END AS op_ns
+  END AS op_ns,
+  CASE
+    WHEN NOT hiding.hides_ops THEN 0
+    ELSE CAST(floor(coalesce(by_line.own_ns, 0) / nullif(stepped.step_ns, 0) * whole.loop_ns) AS BIGINT)
+  END AS frame_op_ns
 FROM summed
 INNER JOIN whole USING (rep, rank)
 INNER JOIN hiding USING (rep, rank)
@@ -268,5 +284,6 @@ INNER JOIN by_caller USING (rep, rank, name)
 LEFT JOIN by_inside USING (rep, rank, name)
 LEFT JOIN stepped USING (rep, rank)
 LEFT JOIN by_function USING (rep, rank, name)
+LEFT JOIN by_line ON summed.rep = by_line.rep AND summed.rank = by_line.rank AND by_frame.frame = by_line.frame
 WHERE summed.total_ns >= $least * whole.loop_ns
 ORDER BY rep, rank, summed.total_ns, summed.depth, name

@@ -112,6 +112,9 @@ def _shares_cpu(doubt: Doubt) -> str:
 
 WORDS: dict[str, Callable[[Doubt], str]] = {
     "two_lengths": lambda _: "the steps have two lengths, of which the recorded ones show one",
+    "asleep": lambda doubt: (
+        f"the loop's threads used or wanted {doubt['cores']:.2f} cores, and what they wait for was not seen"
+    ),
     "not_busy": _not_busy,
     "close": _close,
     "no_queues": lambda _: "the queues between the operators were not sampled",

@@ -10,7 +10,7 @@ from pipeprof.report.words import network, training
 from pipeprof.report.words.training import LEAST_WAIT
 from pipeprof.units import format_count, format_ns, percent
 from pipeprof.verdict.account import contention_in
-from pipeprof.verdict.calls import LOOP, NETWORK, is_of_callback
+from pipeprof.verdict.calls import LINE, LOOP, NETWORK, is_of_callback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,6 +92,7 @@ def of_drift(content: dict[str, Any], _cause: Cause) -> Answer:
 _ACTIONS = {
     NETWORK: "Compute it with operators, or once in front of the loop.",
     LOOP: "Move these lines out of the loop, or have a library compute them for whole arrays.",
+    LINE: "Run it less often (in every 100th step, once an epoch), make it cheaper, or run it in another thread.",
 }
 _ACTION = "Call it less often (in every 100th step, once an epoch), make it cheaper, or do it in another process."
 
@@ -121,6 +122,8 @@ def _sentence(call: Mapping[str, Any]) -> str:
     share, name, where = percent(call["share"]), call["name"], call["where"]
     if where == LOOP:
         return f"Python in the loop of `{name}` itself takes {share} of the training loop."
+    if where == LINE:
+        return f"One line of the loop in `{name}` takes {share} of the training loop and launches no operator."
     if where == NETWORK:
         return f"Python of `{name}`, which the network runs, takes {share} of the training loop."
     return f"The call of `{name}` takes {share} of the training loop."
@@ -144,6 +147,8 @@ def _waits(share: float, *, beside: bool) -> str:
 def place(call: Mapping[str, Any]) -> str:
     """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
     site, code = call["site"], call["code"]
+    if call["where"] == LINE:
+        return f"`{code}`" if code else ""
     named = [f"called at `{site}`" if site else "", f"most of its time is spent at `{code}`" if code else ""]
     return "; ".join(text for text in named if text)
 

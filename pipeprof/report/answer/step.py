@@ -58,6 +58,7 @@ ON_DEVICE = {
 }
 STALLED = {"host_gap": "Host-bound: Python and framework code take or hold up {} of the step time."}
 ON_ONLY_DEVICE = {"host_gap": "Host-bound: during {} of the step time no operator runs on the device."}
+ASLEEP = "Host-bound: the training's own threads sleep, or wait for something besides its data, {} of the step time."
 UNKNOWN_LINES = ", a function that was compiled as a whole: which of its lines was not recorded"
 OF_THE_LOOP = ("host_gap", "after")  # limits that lie where the loop stands, and not in an operator
 SPREAD = 0.5  # of the limit: where its largest line takes less, it lies in many
@@ -92,6 +93,8 @@ def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *,
     words = LIMITS | (ON_DEVICE if network["device"] is not None else special)
     rank = (network["slowest_rank"] or {}).get("rank")
     said = words[network["limit"]].format(share(network["limit_share"]), rank=rank)
+    if network.get("asleep_share"):
+        return ASLEEP.format(share(network["asleep_share"]))
     close = next((item for item in network.get("doubt_facts", ()) if item["code"] == "second_close"), None)
     return said if close is None else f"{said[:-1]}, {PHASES[close['limit']]} {share(close['share'])}."
 
@@ -163,6 +166,8 @@ def _cause(network: dict[str, Any], limit: str, mode: str | None = None) -> str:
 
 def _on_host(network: dict[str, Any], mode: str | None) -> str:
     """The function that holds the device up, or the operators that are launched one by one."""
+    if network.get("asleep_share"):
+        return "No operator runs then, and the threads of the loop use no CPU."
     return _function(network["host_call"]) if network.get("host_call") else _launches(network, mode)
 
 

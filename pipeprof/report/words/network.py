@@ -269,6 +269,10 @@ WORDS: dict[str, Callable[[Facts], str | tuple[str, str]]] = {
     ),
     "shorten_function": lambda facts: f"make `{facts['name']}` cheaper, or do it less often or in another thread",
     "see_what_it_waits_for": lambda facts: f"see what `{facts['name']}` waits for: another thread, a queue or a device",
+    "wake_loop": lambda _: (
+        "find what the loop sleeps in, or waits for besides its data (`time.sleep`, the network, files, a lock), and "
+        "do that less often or in another thread"
+    ),
     "python_out_of_step": lambda _: (
         "move Python out of the step: logging, callbacks, .asnumpy() and float(loss) only every n-th step"
     ),
