@@ -6,12 +6,16 @@ from pipeprof.errors import UsageError
 from pipeprof.experiment.sweep.plan import PhaseResult, next_phase
 from pipeprof.experiment.sweep.spec import load_spec, read_spec, seconds_of
 
-ONE = {"name": "one", "env": {"A": "1"}}
+ONE, TWO = {"name": "one", "env": {"A": "1"}}, {"name": "two", "env": {"B": "1"}}
 CHANGE = {"op": "Map", "workers": 2}
 
 
 def read(**content):
     return read_spec({"variant": [ONE]} | content, "`s.toml`")
+
+
+def arms(spec, *done):
+    return [arm.name for arm in next_phase(spec, done).arms]
 
 
 def test_a_whole_file_is_read(tmp_path):
@@ -23,59 +27,49 @@ def test_a_whole_file_is_read(tmp_path):
     )
     spec = load_spec(path)
     assert [seconds_of(limit, "") for limit in (spec.budget, spec.timeout)] == [5400.0, 20.0]
-    assert spec.variant[0].dataset.nth == 2
-    assert spec.variant[0].context.jit_level == "O1"
+    assert (spec.variant[0].dataset.nth, spec.variant[0].context.jit_level) == (2, "O1")
     assert (spec.rule("steady").min_effect, spec.rule("steady").margin) == (0.1, 0.03)
+
+
+def variant(**of):
+    return {"variant": [{"name": "x"} | of]}
+
+
+def option(name):
+    return {"search": "grid", "variant": [], "axis": [{"option": [ONE | {"name": name}]}]}
+
+
+def regex(stage="steady", pattern="(.)", unit="ms", **more):
+    return {"measure": "regex", "stages": {stage: {"pattern": pattern, "unit": unit}}} | more
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"varant": []}, "varant"),
-        ({"variant": [ONE | {"enw": {}}]}, "enw"),
-        ({"variant": [ONE, ONE]}, "`one`"),
-        ({"variant": [ONE | {"name": "base"}]}, "other than `base`"),
-        ({"variant": [{"name": "x"}]}, "changes nothing"),
-        ({"variant": []}, "no `[[variant]]`"),
-        ({"variant": [{"name": "x", "dataset": {"op": "Map"}}]}, "sets none"),
-        ({"variant": [{"name": "x", "dataset": {"op": "Map", "workers": 0}}]}, "1 or more"),
-        ({"variant": [{"name": "x", "env": {"1A": "x"}}]}, "1A"),
-        ({"variant": [{"name": "x", "context": {"mode": "fast"}}]}, "mode"),
-        ({"looks": [5, 3]}, "growing"),
-        ({"looks": [2]}, "from 3 on"),
-        ({"looks": [5, 10**12]}, "at most 1000"),
-        ({"alpha": 0.5}, "alpha"),
-        ({"judge": "speed"}, "`speed`"),
-        ({"search": "random"}, "search"),
-        ({"search": "grid"}, "axis"),
-        ({"axis": [{"option": [ONE]}]}, "`axis`"),
-        ({"search": "grid", "variant": [], "axis": [{"option": [ONE | {"name": "base"}]}]}, "needs a name, other than"),
-        ({"search": "grid", "variant": [], "axis": [{"option": [ONE | {"name": " "}]}]}, "needs a name"),
-        ({"addition": [ONE | {"name": "y"}]}, "`addition`"),
-        ({"budget": "soon"}, "`budget`"),
-        ({"timeout": -1}, "`timeout`"),
-        ({"timeout": "9" * 400}, "`timeout`"),
-        ({"rules": {"speed": {}}}, "`rules`"),
-        ({"measure": "regex"}, "stages.steady"),
-        ({"stages": {"steady": {"pattern": "(.)"}}}, 'measure = "regex"'),
-        ({"measure": "regex", "stages": {"steady": {"pattern": "x"}}}, "group"),
-        ({"measure": "regex", "stages": {"steady": {"pattern": "("}}}, "regular expression"),
-        ({"measure": "regex", "stages": {"steady": {"pattern": "(a{9999999999})"}}}, "regular expression"),
-        ({"measure": "regex", "stages": {"steady": {"pattern": "(.)", "unit": "h"}}}, "`unit`"),
-        ({"measure": "regex", "stages": {"speed": {"pattern": "(.)"}}}, "`stages` may hold"),
-        ({"measure": "regex", "judge": "total", "stages": {"speed": {"pattern": "(.)"}}}, "`stages` may hold"),
-        ({"measure": "regex", "judge": "setup", "stages": {"steady": {"pattern": "(.)"}}}, "stages.setup"),
+        ({"varant": []}, "varant"), (variant(**ONE, enw={}), "enw"), ({"variant": [ONE, ONE]}, "`one`"),
+        (variant(**ONE | {"name": "base"}), "other than `base`"), (variant(), "changes nothing"),
+        ({"variant": []}, "no `[[variant]]`"), (variant(dataset={"op": "Map"}), "sets none"),
+        (variant(dataset={"op": "Map", "workers": 0}), "1 or more"), (variant(env={"1A": "x"}), "1A"),
+        (variant(context={"mode": "fast"}), "mode"), ({"looks": [5, 3]}, "growing"), ({"looks": [2]}, "from 3 on"),
+        ({"looks": [5, 10**12]}, "at most 1000"), ({"alpha": 0.5}, "alpha"), ({"judge": "speed"}, "`speed`"),
+        ({"search": "random"}, "search"), ({"search": "grid"}, "axis"), ({"axis": [{"option": [ONE]}]}, "`axis`"),
+        (option("base"), "needs a name, other than"), (option(" "), "needs a name"),
+        ({"addition": [ONE | {"name": "y"}]}, "`addition`"), ({"budget": "soon"}, "`budget`"),
+        ({"timeout": -1}, "`timeout`"), ({"timeout": "9" * 400}, "`timeout`"), ({"rules": {"speed": {}}}, "`rules`"),
+        ({"measure": "regex"}, "stages.steady"), (regex(measure="run"), 'measure = "regex"'),
+        (regex(pattern="x"), "group"), (regex(pattern="("), "regular expression"),
+        (regex(pattern="(a{9999999999})"), "regular expression"), (regex(unit="h"), "`unit`"),
+        (regex("speed"), "`stages` may hold"), (regex("speed", judge="total"), "`stages` may hold"),
+        (regex(judge="setup"), "stages.setup"),
         ({"rules": {"steady": {"min_effect": -0.1}}}, "`min_effect` of `rules.steady`"),
         ({"rules": {"steady": {"margin": float("inf")}}}, "`margin` of `rules.steady`"),
         ({"rules": {"steady": {"floor": float("nan")}}}, "`floor` of `rules.steady`"),
-        ({"variant": [ONE | {"name": "a\nb"}]}, "one line"),
-        ({"variant": [ONE | {"name": "  "}]}, "needs a name"),
-        ({"variant": [{"name": "x", "args": ["a\0b"]}]}, "zero byte"),
-        ({"variant": [{"name": "x", "env": {"A": "a\0b"}}]}, "zero byte"),
-        ({"variant": [{"name": "x", "dataset": {"op": "", "workers": 2}}]}, "`op`"),
-        ({"measure": "load_and_run", "variant": [{"name": "x", "dataset": CHANGE}]}, 'measure = "run"'),
+        (variant(**ONE | {"name": "a\nb"}), "one line"), (variant(**ONE | {"name": "  "}), "needs a name"),
+        (variant(args=["a\0b"]), "zero byte"), (variant(env={"A": "a\0b"}), "zero byte"),
+        (variant(dataset={"op": "", "workers": 2}), "`op`"),
+        (variant(dataset=CHANGE) | {"measure": "load_and_run"}, 'measure = "run"'),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_with_its_file(content, said):
     with pytest.raises(UsageError) as caught:
         read(**content)
@@ -98,11 +92,8 @@ def test_times():
 
 def test_a_grid_joins_options_of_one_operator_and_refuses_two():
     def grid(other):
-        axes = [
-            {"option": [{"name": "w2", "dataset": CHANGE}]},
-            {"option": [{"name": "p4", "dataset": {"op": other, "prefetch": 4}}]},
-        ]
-        return next_phase(read(variant=[], search="grid", axis=axes), ())
+        options = [{"name": "w2", "dataset": CHANGE}, {"name": "p4", "dataset": {"op": other, "prefetch": 4}}]
+        return next_phase(read(variant=[], search="grid", axis=[{"option": [one]} for one in options]), ())
 
     both = grid("Map").arms[-1]
     assert (both.name, both.options.dataset.workers, both.options.dataset.prefetch) == ("w2 + p4", 2, 4)
@@ -112,32 +103,27 @@ def test_a_grid_joins_options_of_one_operator_and_refuses_two():
 
 def test_what_a_variant_says_goes_before_the_base():
     base = {"env": {"A": "0", "B": "0"}, "args": ["-q"], "context": {"mode": "graph", "threads": 2}}
-    variant = ONE | {"args": ["-v"], "context": {"threads": 1}}
-    arm = next_phase(read(base=base, variant=[variant]), ()).arms[1]
-    assert arm.options.env == {"A": "1", "B": "0"}
-    assert arm.options.args == ("-q", "-v")
+    arm = next_phase(read(base=base, variant=[ONE | {"args": ["-v"], "context": {"threads": 1}}]), ()).arms[1]
+    assert (arm.options.env, arm.options.args) == ({"A": "1", "B": "0"}, ("-q", "-v"))
     assert (arm.options.context.mode, arm.options.context.threads) == ("graph", 1)
     assert arm.facts() == {"env": {"A": "1"}, "args": ["-v"], "context": {"threads": 1}}
 
 
 def test_an_addition_to_a_variant_may_not_have_the_name_of_another_one():
     variants = [{"name": name, "env": {"A": name}} for name in ("one", "one + two")]
-    spec = read(search="greedy", variant=variants, addition=[{"name": "two", "env": {"B": "1"}}])
     with pytest.raises(UsageError, match=r"two variants would have the name `one \+ two`"):
-        next_phase(spec, ())
+        next_phase(read(search="greedy", variant=variants, addition=[TWO]), ())
 
 
 def test_phases_of_a_greedy_search():
-    spec = read(search="greedy", addition=[{"name": "two", "env": {"B": "1"}}])
-    assert [arm.name for arm in next_phase(spec, ()).arms] == ["base", "one"]
+    spec, bare = read(search="greedy", addition=[TWO]), read(search="greedy")
+    won, none = PhaseResult("one"), PhaseResult(None)
+    assert arms(spec) == ["base", "one"]
     assert next_phase(spec, ()).alpha == pytest.approx(spec.alpha / 3)
-    won = [PhaseResult("one")]
-    assert [arm.name for arm in next_phase(spec, won).arms] == ["one", "one + two"]
-    assert [arm.name for arm in next_phase(spec, [*won, PhaseResult("one + two")]).arms] == ["base", "one + two"]
-    assert [arm.name for arm in next_phase(spec, [*won, PhaseResult(None)]).arms] == ["base", "one"]
-    assert next_phase(spec, [PhaseResult(None), PhaseResult(None)]) is None
-    assert next_phase(spec, [PhaseResult(None, is_complete=False)]) is None
-    assert next_phase(spec, [*won, PhaseResult(None), PhaseResult("one")]) is None
-    bare = read(search="greedy")
-    assert [arm.name for arm in next_phase(bare, won).arms] == ["base", "one"]
-    assert next_phase(bare, [PhaseResult(None)]) is None
+    assert arms(spec, won) == ["one", "one + two"]
+    assert arms(spec, won, PhaseResult("one + two")) == ["base", "one + two"]
+    assert arms(spec, won, none) == arms(bare, won) == ["base", "one"]
+    assert arms(spec, none) == arms(spec, none, PhaseResult("two")) == ["base", "two"]
+    for one, done in ((spec, [none, none]), (spec, [PhaseResult(None, is_complete=False)]), (bare, [none])):
+        assert next_phase(one, done) is None
+    assert next_phase(spec, [won, none, PhaseResult("one")]) is None
