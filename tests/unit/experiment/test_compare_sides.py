@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from pipeprof.errors import RunError, UsageError
@@ -9,37 +10,61 @@ from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.report.compare import content as compare_content
 from pipeprof.report.compare import github as compare_github
+from pipeprof.report.compare import sections as compare_sections
 from pipeprof.verdict.gate.planned import whole_plan
-from pipeprof.verdict.gate.policy import Acknowledgement, Policy
+from pipeprof.verdict.gate.policy import Policy
 
 FINGERPRINT = {"cpu_model": "A", "cpu_cores": 2}
 SPREAD = (1.0, 1.003, 0.998, 1.001, 0.997, 1.002, 0.999, 1.0)
 
 
+def by_rep(value):
+    return {rep: value * factor for rep, factor in enumerate(SPREAD)}
+
+
+def repetitions(orders=range(8), job="boot:1"):
+    return {rep: Repetition(order=order, job=job) for rep, order in enumerate(orders)}
+
+
 def side(step_ms=10.0, label="x", job="boot:1", **more):
     values = {
-        "step_time_median": {rep: step_ms * 1e6 * factor for rep, factor in enumerate(SPREAD)},
-        "phase/data_wait": {rep: max(step_ms - 9, 0.1) * 1e6 * factor for rep, factor in enumerate(SPREAD)},
-        "phase/compute": {rep: 9e6 * factor for rep, factor in enumerate(SPREAD)},
-        "pipeline/decode": {rep: step_ms * 1e6 * factor for rep, factor in enumerate(SPREAD)},
-    }
-    facts = {
-        "label": label, "workload": "train", "fingerprint": FINGERPRINT, "values": values,
-        "reps": {rep: Repetition(order=rep, job=job) for rep in range(len(SPREAD))},
+        "step_time_median": by_rep(step_ms * 1e6), "phase/data_wait": by_rep(max(step_ms - 9, 0.1) * 1e6),
+        "phase/compute": by_rep(9e6), "pipeline/decode": by_rep(step_ms * 1e6),
     }  # fmt: skip
-    return Measures(**(facts | more))
+    facts = {"label": label, "workload": "train", "fingerprint": FINGERPRINT, "values": values}
+    return Measures(**(facts | {"reps": repetitions(job=job)} | more))
 
 
 def by_name(content):
     return {metric["name"]: metric for metric in content["metrics"]}
 
 
+def ended(*args, **more):
+    content = compare_sides(*args, **more)
+    return content["verdict"], content["exit_code"]
+
+
+def noted(base, new, code):
+    return code in [one["code"] for one in compare_sides(base, new)["note_facts"]]
+
+
 def test_the_same_is_unchanged_and_passes():
     content = compare_sides(side(), side(label="y"))
-    assert (content["verdict"], content["exit_code"]) == ("unchanged", 0)
-    assert content["explanation"] == []
+    assert (content["verdict"], content["exit_code"], content["explanation"]) == ("unchanged", 0, [])
     assert {"code": "not_interleaved"} in content["note_facts"]
     json.dumps(content, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "policy", "end"),
+    [
+        (side(job=None), side(12.0, job=None), None, ("inconclusive", 4)),  # unknown jobs are not taken for the same
+        (side(reps=repetitions([0] * 8)), side(12.0, reps=repetitions([0] * 8)), None, ("regressed", 1)),  # times, too
+        (side(), side(12.0), {"metrics": {"step_time_median": {"min_effect": 0.3}}}, ("inconclusive", 4)),
+    ],
+)
+def test_what_is_not_known_of_repetitions_and_a_policy_that_is_a_table_count(base, new, policy, end):
+    assert ended(base, new, policy) == end
 
 
 def test_a_slower_side_fails_and_says_why():
@@ -59,29 +84,20 @@ def test_the_comment_on_a_saved_comparison_names_the_line_whose_instructions_gre
 
     content = compare_sides(of(10_000), of(10_300), {"metrics": {"instructions": "decides"}})
     saved = compare_content.read(json.dumps(content).encode(), "compare.json")
-    assert [
-        set(entry) - set(kept) for entry, kept in zip(content["explanation"], saved["explanation"], strict=True)
-    ] == [set()]
+    ((entry, kept),) = zip(content["explanation"], saved["explanation"], strict=True)
+    assert set(entry) <= set(kept)
     assert compare_github.comment(saved).splitlines()[1] == (
         "### Performance of `train`: worse than before: Python instructions per row +3.0 %, "
         "because Python instructions of `tokenize` per row grew by 3.0 % (`data.py:9`)"
     )
 
 
-def test_a_faster_side_passes():
-    assert compare_sides(side(), side(8.0))["verdict"] == "improved"
-
-
 def test_another_machine_is_refused_and_nothing_is_judged():
     content = compare_sides(side(), side(12.0, fingerprint={"cpu_model": "B", "cpu_cores": 2}))
     assert (content["verdict"], content["exit_code"]) == ("incomparable", 3)
-    assert {metric["verdict"] for metric in content["metrics"]} == {"incomparable"}
-    assert all(metric["p_value"] is None for metric in content["metrics"])
+    assert {(metric["verdict"], metric["p_value"]) for metric in content["metrics"]} == {("incomparable", None)}
     assert "cpu_model (A, now B)" in content["headline"]
     assert content["fingerprint"]["differences"][0]["hard"]
-
-
-def test_another_machine_can_be_compared_for_information():
     content = compare_sides(side(), side(12.0, fingerprint={"cpu_model": "B"}), allow_cross_machine=True)
     assert (content["verdict"], content["exit_code"], content["informational"]) == ("regressed", 0, True)
 
@@ -106,37 +122,18 @@ def test_the_speed_of_a_job_is_that_of_its_fastest_repetition():
     assert said[1]["ratio"] == 1.5
 
 
-def test_unknown_jobs_are_not_taken_for_the_same():
-    assert compare_sides(side(job=None), side(12.0, job=None))["verdict"] == "inconclusive"
+ACCEPTED, REFUSED = ("acknowledged", 0), ("regressed", 1)
 
 
-def test_a_metric_that_vanished_cannot_pass():
-    new = side()
-    del new.values["step_time_median"]
-    content = compare_sides(side(), new)
-    assert (content["verdict"], content["exit_code"]) == ("missing", 3)
-
-
-def test_an_accepted_regression_passes_until_it_expires():
-    entry = Acknowledgement(metric="step_time_median", max_ratio=1.3, reason="larger model", expires="2026-06-30")
-    policy = Policy(acknowledge=(entry,))
-    before = compare_sides(side(), side(12.0), policy, today="2026-06-01")
-    assert (before["verdict"], before["exit_code"]) == ("acknowledged", 0)
-    after = compare_sides(side(), side(12.0), policy, today="2026-07-01")
-    assert (after["verdict"], after["exit_code"]) == ("regressed", 1)
-
-
-@pytest.mark.parametrize(("workload", "code"), [("train", 0), ("resnet", 0), ("*", 0), ("mlp", 1)])
-def test_a_regression_is_accepted_for_the_workload_by_the_baselines_name_too(workload, code):
-    entry = {
-        "metric": "step_time_median",
-        "max_ratio": 1.3,
-        "reason": "r",
-        "expires": "2026-06-30",
-        "workload": workload,
-    }
-    base = side(kind="baseline", workload="resnet")
-    assert compare_sides(base, side(12.0), {"acknowledge": [entry]}, today="2026-06-01")["exit_code"] == code
+@pytest.mark.parametrize(
+    ("workload", "today", "end"),
+    [("train", "06-01", ACCEPTED), ("resnet", "06-01", ACCEPTED), ("*", "06-01", ACCEPTED), ("mlp", "06-01", REFUSED),
+     ("*", "07-01", REFUSED)],
+)  # fmt: skip
+def test_a_regression_is_accepted_until_a_day_for_the_workload_by_the_baselines_name_too(workload, today, end):
+    entry = {"metric": "step_time_median", "max_ratio": 1.3, "reason": "r", "expires": "2026-06-30"}
+    base, policy = side(kind="baseline", workload="resnet"), {"acknowledge": [entry | {"workload": workload}]}
+    assert ended(base, side(12.0), policy, today=f"2026-{today}") == end
 
 
 def test_a_changed_operator_is_listed():
@@ -147,10 +144,8 @@ def test_a_changed_operator_is_listed():
 
 def test_the_order_of_repetitions_changes_nothing():
     new = side(12.0)
-    turned = Measures(**{
-        **{name: getattr(new, name) for name in new.__struct_fields__},
-        "values": {metric: dict(reversed(values.items())) for metric, values in reversed(new.values.items())},
-    })  # fmt: skip
+    values = {metric: dict(reversed(values.items())) for metric, values in reversed(new.values.items())}
+    turned = msgspec.structs.replace(new, values=values)
     assert json.dumps(compare_sides(side(), new)) == json.dumps(compare_sides(side(), turned))
 
 
@@ -162,41 +157,24 @@ def test_planned_looks_are_reported():
     assert {"code": "not_interleaved"} not in content["note_facts"]
 
 
-def test_repetitions_without_a_known_time_are_compared_all_the_same():
-    sides = [
-        side(step, reps={rep: Repetition(order=0, job="boot:1") for rep in range(len(SPREAD))}) for step in (10, 12)
-    ]
-    assert compare_sides(*sides)["verdict"] == "regressed"
-
-
-def test_a_policy_may_be_a_table():
-    assert compare_sides(side(), side(12.0), {"metrics": {"step_time_median": {"min_effect": 0.3}}})["exit_code"] == 4
-
-
 @pytest.mark.parametrize("name", ["test_a[small]", "test_a[bold]", "test_a[/x]", "\x1b[31mred\x1b[0m"])
 def test_names_are_shown_in_the_terminal_as_they_are(name):
-    from pipeprof.report.compare import sections as compare_sections
-
-    base, new = (
-        side(values={f"benchmark/{name}": {rep: step * factor for rep, factor in enumerate(SPREAD)}}, label=name)
-        for step in (1.0, 1.5)
-    )
-    other = side(fingerprint={"cpu_model": name})
-    for content in (compare_sides(base, new), compare_sides(base, other)):
-        text = compare_sections.text(content)
+    base, new = (side(values={f"benchmark/{name}": by_rep(step)}, label=name) for step in (1.0, 1.5))
+    for other in (new, side(fingerprint={"cpu_model": name})):
+        text = compare_sections.text(compare_sides(base, other))
         assert name.replace("\x1b", "\\x1b") in text
         assert "\x1b" not in text
 
 
 def test_operators_at_the_edge_of_those_that_are_named_have_not_vanished():
     facts = {f"op net/{name}": "Add" for name in "abcde"}
-    stage = {"pipeline/net/c": {rep: 1e6 * factor for rep, factor in enumerate(SPREAD)}}  # may have an operator's name
+    stage = {"pipeline/net/c": by_rep(1e6)}  # may have an operator's name
 
-    def ops(*names, **more):
-        values = {f"op/net/{name}": {rep: 1e6 * factor for rep, factor in enumerate(SPREAD)} for name in names}
+    def ops(*names):
+        values = {f"op/net/{name}": by_rep(1e6) for name in names}
         counts = {f"count/net/{name}": dict.fromkeys(range(len(SPREAD)), 1.0) for name in names}
-        others = {"op/(others)": {rep: 5e6 * factor for rep, factor in enumerate(SPREAD)}}
-        return side(values=side().values | values | counts | others | stage, facts=facts | more)
+        others = {"op/(others)": by_rep(5e6)}
+        return side(values=side().values | values | counts | others | stage, facts=dict(facts))
 
     found = by_name(compare_sides(ops("a", "b", "c"), ops("a", "b", "d")))
     assert {"op/net/a", "op/net/b", "op/(others)"} == {name for name in found if name.startswith("op/")}
@@ -239,18 +217,17 @@ def test_arguments_that_one_side_alone_has_are_noted(base, new, said):
 @pytest.mark.parametrize(("begin", "step", "said"), [(1, 2, False), (16, 2, True), (-20, 2, True)])
 def test_sides_whose_repetitions_lie_between_each_other_were_measured_in_turn(begin, step, said):
     """Files of benchmarks and runs that were made in turn by hand; `begin`: of new, in places of base."""
-    reps = [
-        {rep: Repetition(order=1_795_255_395_172_729_866 + at * 10**9, job="boot:1") for rep, at in enumerate(places)}
+    base, new = (
+        repetitions(1_795_255_395_172_729_866 + at * 10**9 for at in places)
         for places in (range(0, 16, 2), range(begin, begin + 8 * step, step))
-    ]
-    notes = compare_sides(side(reps=reps[0]), side(12.0, reps=reps[1]))["note_facts"]
-    assert ({"code": "not_interleaved"} in notes) == said
+    )
+    assert noted(side(reps=base), side(12.0, reps=new), "not_interleaved") == said
 
 
 @pytest.mark.parametrize(("base", "said"), [({0: 300, 1: 300}, True), ({0: 100, 1: 99}, False), ({}, False)])
 def test_another_number_of_steps_is_noted_where_it_is_known(base, said):
     notes = compare_sides(side(steps=base), side(12.0, steps={0: 100, 1: 100}))["notes"]
-    assert ("the runs had different numbers of training steps: 300, 100" in notes) == said
+    assert any("steps: 300, 100" in note for note in notes) == said
 
 
 def test_a_repetition_on_both_sides_is_refused():
@@ -258,7 +235,7 @@ def test_a_repetition_on_both_sides_is_refused():
         compare_sides(side(run_ids=["a", "b"]), side(12.0, run_ids=["b", "c"]))
     with pytest.raises(UsageError, match="is a copy of one of"):
         compare_sides(side(digests=["1", "2"]), side(12.0, digests=["3", "2"]))
-    assert compare_sides(side(run_ids=["a"], digests=["1"]), side(12.0, run_ids=["b"], digests=["2"]))["exit_code"] == 1
+    assert ended(side(run_ids=["a"], digests=["1"]), side(12.0, run_ids=["b"], digests=["2"]))[1] == 1
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -281,8 +258,8 @@ def test_a_policy_of_the_program_is_said_with_its_departures():
 def test_another_command_counts_only_against_a_baseline_of_the_base_revision():
     base, new = side(command=["python", "a.py"], kind="baseline"), side(command=["python", "b.py"])
     trust = compare_sides(base, new)["trust"] | {"base_revision": "b" * 40}
-    assert compare_sides(base, new)["exit_code"] == 0
-    assert compare_sides(base, new, trust=trust)["exit_code"] == 3
-    assert compare_sides(base, new, {"ignore_fingerprint": ["command"]}, trust=trust)["exit_code"] == 0
-    assert compare_sides(side(kind="baseline"), new, trust=trust)["exit_code"] == 0  # it does not say
-    assert compare_sides(side(command=["python", "a.py"]), new, trust=trust)["exit_code"] == 0
+    assert ended(base, new)[1] == 0
+    assert ended(base, new, trust=trust)[1] == 3
+    assert ended(base, new, {"ignore_fingerprint": ["command"]}, trust=trust)[1] == 0
+    assert ended(side(kind="baseline"), new, trust=trust)[1] == 0  # it does not say
+    assert ended(side(command=["python", "a.py"]), new, trust=trust)[1] == 0
