@@ -12,28 +12,33 @@ from pipeprof.experiment import demo
 MS = 1_000_000
 
 
-def stage(op_id, name, work_ms, rate=25.0, workers=1):
+def stage(op_id, name, work_ms, key="a"):
     return {
-        "op_id": op_id, "op_type": "MapOp", "name": name, "workers": workers, "work_ns": work_ms * MS, "loop_rate": rate,
-        "utilisation": work_ms / 1e3 * rate / workers, "output_ratio": 0.25, "pipeline_key": "a",
+        "op_id": op_id, "op_type": "MapOp", "name": name, "workers": 1, "work_ns": work_ms * MS, "loop_rate": 25.0,
+        "utilisation": work_ms / 40, "output_ratio": 0.25, "pipeline_key": key,
     }  # fmt: skip
 
 
-def report(name, step_ms, work_ms, wait):
-    evaluation = stage(0, "other", 900.0) | {"pipeline_key": "b"}
+def report(name, step_ms, work_ms, wait, kind="train"):
+    pipelines = [("train", 9, "a"), ("eval", 99, "b")]
     return {
         "diagnosis": {
             "op_id": 1, "op_type": "MapOp", "op_name": name, "confidence": "high", "data_wait_share": wait,
         },
-        "steps": {"summary": [{"kind": "train", "median_ns": step_ms * MS}]},
+        "steps": {"summary": [{"kind": kind, "median_ns": step_ms * MS}]},
         "pipeline": {
-            "pipelines": [{"role": "train", "wait_ns": 9, "pipeline_key": "a"}, {"role": "eval", "wait_ns": 99, "pipeline_key": "b"}],
-            "load": [stage(1, name, work_ms), stage(-1, "training loop", 5.0), evaluation],
+            "pipelines": [{"role": role, "wait_ns": ns, "pipeline_key": key} for role, ns, key in pipelines],
+            "load": [stage(1, name, work_ms), stage(-1, "training loop", 5.0), stage(0, "other", 900.0, "b")],
         },
     }  # fmt: skip
 
 
 SLOW = report(demo.PLANTED, 40.0, 36.0, 0.685)
+
+
+def line_of(text, words):
+    (line,) = (line for line in text.splitlines() if words in line)
+    return line.split()
 
 
 def test_each_stage_is_shown_with_the_diagnosis_own_numbers_and_then_the_report(tmp_path, monkeypatch, capsys):
@@ -54,8 +59,7 @@ def test_both_sides_show_the_work_of_the_same_operator(capsys):
     fixed["pipeline"]["load"].append(stage(2, "Rescale", 3.0))
     assert demo._compare(SLOW, fixed)
     text = capsys.readouterr().out
-    (line,) = (line for line in text.splitlines() if "work of the mask" in line)
-    assert line.split()[-4:] == ["36.0", "ms", "500", "us"]
+    assert line_of(text, "work of the mask")[-4:] == ["36.0", "ms", "500", "us"]
     assert "4.0 times as fast" in text
 
 
@@ -66,11 +70,8 @@ def test_a_gain_that_may_be_chance_confirms_nothing(capsys, step_ms):
 
 
 def test_a_training_that_was_stopped_in_its_warm_up_confirms_nothing(capsys):
-    fixed = report("MaskFromMemory", 10.0, 0.5, 0.02)
-    fixed["steps"]["summary"] = [{"kind": "warmup", "median_ns": 9 * MS}]
-    assert not demo._compare(SLOW, fixed)
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "median step" in line)
-    assert line.split()[-3:] == ["40.0", "ms", "-"]
+    assert not demo._compare(SLOW, report("MaskFromMemory", 9.0, 0.5, 0.02, kind="warmup"))
+    assert line_of(capsys.readouterr().out, "median step")[-3:] == ["40.0", "ms", "-"]
 
 
 def test_it_runs_this_pipeprof_whatever_the_current_folder_holds(tmp_path, monkeypatch):
@@ -81,23 +82,20 @@ def test_it_runs_this_pipeprof_whatever_the_current_folder_holds(tmp_path, monke
         assert not tmp_path.joinpath("ran").exists()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "SAFELY", ("-m",))  # as in Python 3.10
-    with pytest.raises(UsageError, match=r"has a `pipeprof.py`, which Python would run"):
+    with pytest.raises(UsageError, match=r"has a `pipeprof\.py`"):
         demo._refuse_another_pipeprof()
 
 
 def test_both_trainings_and_both_reports_are_started_so(tmp_path, monkeypatch):
-    started = []
+    started, told = [], json.dumps(SLOW | {"steps": {"summary": [{"kind": "train", "steps": demo.STEPS}]}})
 
     def run(command, **_how):
         started.append(command)
-        return subprocess.CompletedProcess(
-            command, 0, json.dumps(SLOW | {"steps": {"summary": [{"kind": "train", "steps": demo.STEPS}]}})
-        )
+        return subprocess.CompletedProcess(command, 0, told)
 
     monkeypatch.setattr(demo.subprocess, "run", run)
     demo._train(tmp_path / "slow", "title", "map", 1.0, 15.0)
-    for command in started:
-        assert command[: len(demo.OURS)] == list(demo.OURS)
+    assert all(command[: len(demo.OURS)] == list(demo.OURS) for command in started)
     at = started[0].index("--")
     assert started[0][started[0].index("--wait-ms") + 1] == "15"
     assert started[0][at + 1 :][: 1 + len(demo.SAFELY)] == [sys.executable, *demo.SAFELY]
