@@ -7,7 +7,6 @@ from cache_points import cache_point
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Recording, RunResult
-from pipeprof.experiment.tune.patch import content_of
 from pipeprof.experiment.tune.rows import Column, Epoch
 from pipeprof.verdict.candidate import Recorded
 from pipeprof.verdict.capacity import Loop, Stage
@@ -41,13 +40,16 @@ def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python
 
 
 class FakeBench:
-    """`truth(settings)` is the speed in steps/s, by default `by_workers`; the recording shows `loop`, with the settings that were accepted.
+    """`truth(settings)` is the speed in steps/s, by default `by_workers`; the recording shows `loop` with the settings.
 
-    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared, `reseeded(settings)`: with other seeds. `breaks`:
-    settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `interrupt_after`: a run after which the process is interrupted, as by Ctrl-C. `ended_after`: steps after which a recording was ended.
+    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number.
+    `whole(settings, number)`: its epochs, where rows are compared, `reseeded(settings)`: with other seeds. `breaks`:
+    settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run
+    needs of what is to be saved. `interrupt_after`: a run after which the process is interrupted, as by Ctrl-C.
+    `ended_after`: steps after which a recording was ended.
     """
 
-    def __init__(self, loop, truth=None, noise=0.005, seed=1, run_s=5.0):
+    def __init__(self, loop, truth=None, noise=0.005, seed=1, run_s=5.0, **given):
         self.loop, self.truth, self.noise, self.run_s = loop, truth or by_workers(loop), noise, run_s
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self.clock, self.runs, self.looks, self.longest_looks = 0.0, [], [], []
@@ -63,6 +65,7 @@ class FakeBench:
         self.waits_elsewhere = lambda _settings: False
         self.look_s, self.proof_noise = [], None
         self.later = lambda rate, _settings: rate
+        vars(self).update(given)
 
     def now(self):
         return self.clock
@@ -105,21 +108,13 @@ class FakeBench:
             rate = stage.rate * workers / stage.workers
             stages.append(replace(stage, workers=workers, uses_processes=processes, rate=rate))
         loop = replace(self.loop, stages=tuple(stages), rate=self.truth(settings))
-        ops = [
-            {"op_id": one.op_id, "node": one.op_id, "op_type": one.op_type, "name": one.name, "site": f"train.py:{one.op_id + 9}",
-             "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
-            for one in stages
-        ]  # fmt: skip
+        same = ("op_id", "op_type", "name", "workers", "uses_processes", "capacity")
+        places = [{"node": one.op_id, "site": f"train.py:{one.op_id + 9}"} for one in stages]
+        ops = [{name: getattr(one, name) for name in same} | at for one, at in zip(stages, places, strict=True)]
         return Recording(
-            loop,
-            ops,
-            SITE,
-            2 * self.run_s,
-            recorded=Recorded(self.caches),
-            epochs=self.epochs,
-            ended_after=self.ended_after,
-            waits_elsewhere=self.waits_elsewhere(settings),
-        )
+            loop, ops, SITE, 2 * self.run_s, recorded=Recorded(self.caches), epochs=self.epochs,
+            ended_after=self.ended_after, waits_elsewhere=self.waits_elsewhere(settings),
+        )  # fmt: skip
 
 
 def workers_of(settings, node):
@@ -135,15 +130,18 @@ def by_workers(loop):
     return truth
 
 
-def with_a_cache(epochs):
+def slow_map(truth=None, source=6, **given):
+    """A training that its map makes four times as slow as the loop could be; whose source may be slow, too."""
+    return FakeBench(pipeline(6, 40, source, consumer=100.0), truth, **given)
+
+
+def with_a_cache(epochs, **given):
     """A slow map that no workers help; a cache behind it makes all but the first epoch four times as fast."""
+    behind_map = cache_point(op_id=1, name=None, row_bytes=10, rows=100, ratio=4.0)
     bench = FakeBench(pipeline(6, 40, 6, consumer=100.0, kinds=("cpu", "cpu", "cpu")), lambda _settings: 25.0)
-    bench.caches = [
-        cache_point(op_id=2, op_type="GeneratorOp"),
-        cache_point(op_id=1, name=None, row_bytes=10, rows=100, ratio=4.0),
-    ]
-    bench.epochs = epochs
+    bench.caches, bench.epochs = [cache_point(op_id=2, op_type="GeneratorOp"), behind_map], epochs
     bench.later = lambda rate, settings: rate * (4 if settings.keeps_rows else 1)
+    vars(bench).update(given)
     return bench
 
 
@@ -151,5 +149,6 @@ def verdicts(state):
     return [(one.key, one.verdict) for one in state.trials]
 
 
-def final_word(state, tmp_path, **wish):
-    return content_of(state, tmp_path, **({"allow_unchecked": False} | wish))["verdict"]
+def which(state):
+    """The verdicts that trials had."""
+    return {one.verdict for one in state.trials}
