@@ -30,7 +30,6 @@ class FakeBench(Bench):
         self.places = []
         self.measures = {}
         self.compares = []
-        self.plans = []
         self.decides = compare
         self.alive = []
         self.steals = steals or {}
@@ -81,7 +80,6 @@ class FakeBench(Bench):
     def compare(self, base, new, policy, plan):
         self._point()
         self.compares.append((base, new, policy))
-        self.plans.append([look.reps for look in plan])
         if self.decides is None:
             return super().compare(base, new, policy, plan)
         return self.decides(len(base.reps), [look.reps for look in plan])

@@ -20,23 +20,39 @@ from pipeprof.experiment.repetition import Bench
 from pipeprof.verdict.gate.policy import Policy, Rule
 
 POLICY = Policy(looks=(3, 4), metrics={STEP: Rule(unit="ns")})
+LONG = Policy(looks=(5, 8, 12, 16, 20), metrics={STEP: Rule(unit="ns")})
 PAIR = {"base": ArmWish(command=("old",)), "new": ArmWish(command=("new",))}
+EQUAL = dict.fromkeys(("old", "new"), (1e6, 1.001e6, 0.999e6))
+SLOW = EQUAL | {"new": (1.2e6, 1.201e6, 1.199e6)}
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A working directory, `call()` that runs a session in it, and what it said."""
+    """A working directory; `call(bench)` runs a session in it, `ends` one with that verdict at so many repetitions."""
     monkeypatch.chdir(tmp_path)
     machine = {"cpu_model": "one", "memory_bytes": 2**34}
     place = SimpleNamespace(folder=tmp_path / "s", said=[], machine=machine, job="boot:1")
     monkeypatch.setattr(fingerprint, "machine", lambda: dict(place.machine))
     monkeypatch.setattr(fingerprint, "job", lambda: place.job)
 
-    def call(bench, policy=POLICY, **wish):
+    def call(bench=None, policy=POLICY, **wish):
+        place.bench = bench or FakeBench()
         kept = {**PAIR, "folder": place.folder, "seed": 1} | wish
-        return run_ab(AbWish(**kept), policy, place.said.append, bench)
+        return run_ab(AbWish(**kept), policy, place.said.append, place.bench)
 
-    place.call = call
+    def ends(verdict="unchanged", at=3, policy=POLICY, bench=None, **wish):
+        return call(FakeBench(compare=says(verdict, at), **(bench or {})), policy, **wish)
+
+    def refused(error, words, bench=None, **wish):
+        with pytest.raises(error, match=words) as caught:
+            call(bench, **wish)
+        return caught.value
+
+    def killed(at, **wish):
+        with pytest.raises(Killed):
+            call(FakeBench(dies_at=at), **wish)
+
+    place.call, place.ends, place.refused, place.killed = call, ends, refused, killed
     place.session = lambda: json.loads((place.folder / "session.json").read_text())
     return place
 
@@ -45,37 +61,40 @@ def arms(names):
     return "".join(name[0] for name in names)
 
 
+def fact(content, code):
+    return next((one for one in content["note_facts"] if one["code"] == code), None)
+
+
 def test_first_repetitions_are_discarded_then_both_sides_in_turn(home):
-    bench = FakeBench(compare=says("unchanged", 4))
-    content = home.call(bench)
-    first, second = ("n", "b") if content["session"]["first"] == "new" else ("b", "n")
-    assert arms(bench.ran) == first + second + (first + second + second + first) * 2
-    assert content["session"]["discarded"] == sorted(content["session"]["order"][:2], key=bench.ran.index)
-    assert content["session"]["runs"]["base"] == [f"base-{number:03d}" for number in (1, 2, 3, 4)]
+    session = home.ends("unchanged", 4)["session"]
+    first, second = ("n", "b") if session["first"] == "new" else ("b", "n")
+    assert arms(home.bench.ran) == first + second + (first + second + second + first) * 2
+    assert session["discarded"] == sorted(session["order"][:2], key=home.bench.ran.index)
+    assert session["runs"]["base"] == [f"base-{number:03d}" for number in (1, 2, 3, 4)]
     assert [entry["state"] for entry in home.session()["repetitions"]] == ["discarded"] * 2 + ["counted"] * 8
+    lines = [line for line in home.said if line.startswith(("base-", "new-"))]
+    assert lines[0].endswith("discarded (warm-up)")
+    assert "; 1/6 runs, first check after 3 per side, at about T+" in lines[2]
 
 
 def test_a_repetition_whose_cpu_was_taken_is_made_again_at_once(home):
-    bench = FakeBench(compare=says("unchanged", 4), steals={"base-002": 0.05, "new-003": 0.3, "new-001": 0.015})
-    content = home.call(bench)
-    assert content["session"]["disturbed"] == sorted(["base-002", "new-003"], key=bench.ran.index)
-    assert bench.ran[bench.ran.index("base-002") + 1] == "base-003"
+    content = home.ends("unchanged", 4, bench={"steals": {"base-002": 0.05, "new-003": 0.3, "new-001": 0.015}})
+    ran = home.bench.ran
+    assert content["session"]["disturbed"] == sorted(["base-002", "new-003"], key=ran.index)
+    assert ran[ran.index("base-002") + 1] == "base-003"
     assert "base-002" not in content["session"]["runs"]["base"]
     assert {len(names) for names in content["session"]["runs"].values()} == {4}
-    assert any("set aside: 5.0 % of its CPU time" in line for line in home.said)
-    assert (
-        "2 runs made again: other virtual machines on the same host took up to 30 % of the CPU time" in content["notes"]
-    )
+    assert any("set aside: 5.0 %" in line for line in home.said)
+    assert fact(content, "set_aside") == {"code": "set_aside", "runs": 2, "most": pytest.approx(0.3)}
     assert {entry["name"]: entry["stolen"] for entry in home.session()["repetitions"]}["new-003"] == pytest.approx(0.3)
 
 
 def test_where_the_cpu_is_always_taken_the_session_goes_on(home):
-    bench = FakeBench(compare=says("unchanged", 12), steals=lambda _name: 0.2)
-    content = home.call(bench)
+    content = home.ends("unchanged", 12, bench={"steals": lambda _name: 0.2})
     assert content["session"]["disturbed"] == []  # that is what is usual here
     shares = iter([0.0] * 8 + [0.5] * 99)
-    bench = FakeBench(compare=says("unchanged", 12), steals=lambda _name: next(shares))
-    content = home.call(bench, folder=home.folder.parent / "later")
+    later = {"steals": lambda _name: next(shares)}
+    content = home.ends("unchanged", 12, bench=later, folder=home.folder.parent / "later")
     counted = sum(len(names) for names in content["session"]["runs"].values())
     assert 0 < len(content["session"]["disturbed"]) <= 2 + counted // 3
 
@@ -90,19 +109,15 @@ def test_a_kernel_that_counts_no_stolen_time_disturbs_nothing():
 
 
 def test_the_first_arm_is_drawn_with_a_recorded_seed(home):
-    firsts = set()
-    for seed in range(8):
-        bench = FakeBench(compare=says("unchanged", 3))
-        content = home.call(bench, folder=home.folder.parent / f"s{seed}", seed=seed)
-        assert content["session"]["seed"] == seed
-        firsts.add(content["session"]["first"])
-    assert firsts == {"base", "new"}
+    drawn = [home.ends(folder=home.folder.parent / f"s{seed}", seed=seed)["session"] for seed in range(8)]
+    assert [session["seed"] for session in drawn] == list(range(8))
+    assert {session["first"] for session in drawn} == {"base", "new"}
 
 
 def test_both_arms_run_with_the_same_hash_seed(home, monkeypatch):
     monkeypatch.setenv("PYTHONHASHSEED", "random")
-    bench = FakeBench(compare=says("unchanged", 3))
-    home.call(bench, new=ArmWish(command=("new",), env=("OMP_NUM_THREADS=2",)))
+    home.ends(new=ArmWish(command=("new",), env=("OMP_NUM_THREADS=2",)))
+    bench = home.bench
     assert {environment["PYTHONHASHSEED"] for environment in bench.environments} == {"0"}
     of_new = [e for name, e in zip(bench.ran, bench.environments, strict=True) if name.startswith("new")]
     assert all(environment["OMP_NUM_THREADS"] == "2" for environment in of_new)
@@ -110,67 +125,59 @@ def test_both_arms_run_with_the_same_hash_seed(home, monkeypatch):
 
 
 def test_it_is_judged_only_at_looks_and_stops_when_decided(home):
-    bench = FakeBench(compare=says("regressed", 3))
-    content = home.call(bench)
-    assert [len(base.reps) for base, _, _ in bench.compares] == [3]
-    assert (content["verdict"], content["exit_code"], content["session"]["stopped"]) == ("regressed", 1, "decided")
-    assert json.loads((home.folder / "compare.json").read_text()) == content
+    first = home.ends("regressed")
+    ((base, new, _),) = home.bench.compares
+    assert (len(base.reps), base.interleaved, base.kind) == (3, True, "session")
+    reps = [*base.reps.values(), *new.reps.values()]
+    assert ({rep.job for rep in reps}, len({rep.order for rep in reps})) == ({"boot:1"}, 6)
+    assert (first["verdict"], first["exit_code"], first["session"]["stopped"]) == ("regressed", 1, "decided")
+    assert json.loads((home.folder / "compare.json").read_text()) == first
+    assert home.ends() == first  # running again prints the result, and runs nothing
+    assert home.bench.ran == home.bench.compares == []
+    (home.folder / "compare.json").unlink()  # what is lost is judged again from the kept runs
+    assert (home.ends("regressed")["verdict"], home.bench.ran) == ("regressed", [])
 
 
 def test_the_last_look_ends_it_inconclusive(home):
-    content = home.call(FakeBench(compare=says("unchanged")))
-    assert (content["exit_code"], content["session"]["stopped"], content["session"]["state"]) == (
-        4,
-        "looks",
-        "finished",
-    )
-
-
-def test_sides_hold_their_place_in_time_and_one_job(home):
-    bench = FakeBench(compare=says("unchanged", 3))
-    home.call(bench)
-    base, new, _ = bench.compares[0]
-    orders = sorted(rep.order for side in (base, new) for rep in side.reps.values())
-    assert orders == [0, 1, 2] or orders == sorted(set(orders))
-    assert {rep.job for side in (base, new) for rep in side.reps.values()} == {"boot:1"}
-    assert base.interleaved
-    assert base.kind == "session"
+    content = home.ends(at=None)
+    session = content["session"]
+    assert (content["exit_code"], session["stopped"], session["state"]) == (4, "looks", "finished")
 
 
 def test_the_real_gate_finds_a_slow_arm_and_leaves_equal_ones_alone(home):
-    slow = {"new": [value * 1.2 for value in (1e6, 1.001e6, 0.999e6)], "old": (1e6, 1.001e6, 0.999e6)}
-    content = home.call(FakeBench(slow))
-    assert content["verdict"] == "regressed"
-    assert content["metrics"][0]["name"] == STEP
+    content = home.call(FakeBench(SLOW))
+    assert (content["verdict"], content["metrics"][0]["name"]) == ("regressed", STEP)
     home.folder = home.folder.parent / "same"
-    assert home.call(FakeBench({"old": slow["old"], "new": slow["old"]}))["verdict"] == "unchanged"
+    assert home.call(FakeBench(EQUAL))["verdict"] == "unchanged"
 
 
-def test_budget_ends_it_before_a_look_that_would_exceed_it(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    content = home.call(bench, budget_s=95.0)  # 2 discarded + 6 counted take 80 s, the next look 20 s more
-    assert len(bench.ran) == 8
-    assert content["session"]["stopped"] == "budget"
-    assert content["session"]["state"] == "finished"
-    assert any("time budget of 95 s" in note for note in content["notes"])
-
-
-LONG = Policy(looks=(5, 8, 12, 16, 20), metrics={STEP: Rule(unit="ns")})
+def test_budget_ends_it_before_a_look_that_would_exceed_it_and_its_alpha_is_used(home):
+    first = home.ends(at=None, budget_s=95.0)  # 2 discarded + 6 counted take 80 s, the next look 20 s more
+    assert (len(home.bench.ran), first["session"]["stopped"], first["session"]["state"]) == (8, "budget", "finished")
+    noted = fact(first, "session_planned")
+    assert (noted["budget_s"], noted["used_s"], noted["runs"], noted["last"]) == (95.0, 80.0, 3, 4)
+    assert home.ends(at=None, budget_s=500.0) == first
+    assert home.bench.ran == []
 
 
 def test_looks_are_planned_within_the_budget_and_the_last_has_the_alpha_that_is_left(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    plan = home.call(bench, LONG, budget_s=225.0)["session"]["plan"]  # 20 s of warm-up, 20 s a pair: ten pairs
+    # 20 s of warm-up, 20 s a pair: ten pairs
+    plan = home.ends(at=None, policy=LONG, budget_s=225.0)["session"]["plan"]
     assert [reps for reps, _ in plan["looks"]] == [5, 8, 10]
     assert sum(alpha for _, alpha in plan["looks"]) == pytest.approx(LONG.alpha)
     assert plan["looks"][-1][1] > LONG.alpha / 2
-    assert [len(base.reps) for base, _, _ in bench.compares] == [5, 8, 10]
-    assert len(bench.ran) == 22
+    assert [len(base.reps) for base, _, _ in home.bench.compares] == [5, 8, 10]
+    assert len(home.bench.ran) == 22
+    (said,) = [line for line in home.said if "at the noise so far" in line]  # early: before the first check
+    assert "% or more are found within 3 min 45 s (10 repetitions per side)" in said
+    assert home.said.index(said) < home.said.index(next(line for line in home.said if "check after 5" in line[:14]))
+    assert plan["finds"]["repetitions"] == 10
+    assert 0.02 < plan["finds"]["change"] < 0.10
 
 
 def test_a_pace_that_changes_moves_the_last_look_and_never_the_alpha_in_all(home):
-    slower = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if int(name[-3:]) < 7 else 25.0)
-    session = home.call(slower, LONG, budget_s=345.0)["session"]
+    slower = {"seconds": lambda name: 10.0 if int(name[-3:]) < 7 else 25.0}
+    session = home.ends(at=None, policy=LONG, bench=slower, budget_s=345.0)["session"]
     assert [reps for reps, _ in session["plan"]["looks"]][:2] == [5, 8]
     assert sum(alpha for _, alpha in session["plan"]["looks"]) == pytest.approx(LONG.alpha)
     assert session["stopped"] == "budget"
@@ -178,137 +185,82 @@ def test_a_pace_that_changes_moves_the_last_look_and_never_the_alpha_in_all(home
     assert home.session()["looks"] == session["plan"]["looks"]
 
 
-def test_a_session_that_used_its_alpha_is_finished_and_says_how_to_start_over(home):
-    first = home.call(FakeBench(compare=says("unchanged")), budget_s=95.0)
-    again = FakeBench(compare=says("unchanged"))
-    assert home.call(again, budget_s=500.0) == first
-    assert again.ran == []
-    assert any("--new-session" in note for note in first["notes"])
+def test_a_budget_without_a_look_is_an_error_that_says_how_long_and_more_budget_goes_on(home):
+    home.refused(MeasureError, "after 3 .* needs about 60 s more", budget_s=30.0)
+    assert len(home.bench.ran) == 2
+    assert home.ends(at=None, budget_s=500.0)["session"]["stopped"] == "looks"
+    assert len(home.bench.ran) == 2 + 8  # warm-up again
 
 
-def test_a_session_stopped_before_any_look_goes_on_with_more_budget(home):
-    with pytest.raises(MeasureError):
-        home.call(FakeBench(compare=says("unchanged")), budget_s=30.0)
-    again = FakeBench(compare=says("unchanged"))
-    assert home.call(again, budget_s=500.0)["session"]["stopped"] == "looks"
-    assert len(again.ran) == 2 + 8  # warm-up again
+def test_pairs_without_a_check_within_the_budget_are_no_answer(home):
+    bench = FakeBench(seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 100.0)
+    assert home.refused(MeasureError, "the check after 3 ", bench, budget_s=130.0).exit_code == 3
+    assert len([name for name in bench.ran if name.startswith("new")]) > 1
+    assert bench.compares == []
+    assert bench.time - 1000 <= 130.0 + 100.0  # it does not overrun the budget
+    assert not (home.folder / "compare.json").exists()
+    assert home.ends(budget_s=900.0)["session"]["stopped"] == "decided"
 
 
 def test_a_session_that_cannot_decide_any_more_stops_early_unless_told_not_to(home):
-    bench = FakeBench(compare=says("unchanged", hopeless=5))
-    content = home.call(bench, LONG)
+    def hopeless(**wish):
+        return home.call(FakeBench(compare=says("unchanged", hopeless=5)), LONG, **wish)
+
+    content = hopeless()
     assert (content["session"]["stopped"], content["session"]["state"]) == ("hopeless", "open")
-    assert content["exit_code"] == 4
-    assert len(bench.ran) == 12
-    assert any("most likely not tell" in note for note in content["notes"])
-    again = FakeBench(compare=says("unchanged", hopeless=5))
-    assert home.call(again, LONG)["session"]["stopped"] == "hopeless"
-    assert again.ran == []
-    assert home.call(again, LONG, to_the_end=True)["session"]["stopped"] == "looks"
-    assert len(again.ran) == 2 + 30
-
-
-def test_what_can_be_found_is_said_early_and_kept(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    content = home.call(bench, LONG, budget_s=225.0)
-    (said,) = [line for line in home.said if "at the noise so far" in line]
-    assert "% or more are found within 3 min 45 s (10 repetitions per side)" in said
-    assert home.said.index(said) < home.said.index(next(line for line in home.said if "check after 5" in line[:14]))
-    finds = content["session"]["plan"]["finds"]
-    assert finds["repetitions"] == 10
-    assert 0.02 < finds["change"] < 0.10
+    assert (content["exit_code"], len(home.bench.ran)) == (4, 12)
+    assert fact(content, "session_hopeless") == {"code": "session_hopeless", "runs": 5, "last": 20}
+    assert (hopeless()["session"]["stopped"], home.bench.ran) == ("hopeless", [])
+    assert hopeless(to_the_end=True)["session"]["stopped"] == "looks"
+    assert len(home.bench.ran) == 2 + 30
 
 
 def test_a_qualification_of_the_same_command_says_before_what_will_be_found(home):
     place = home.folder.parent / "pipeprof-qualify-1"
     place.mkdir()
-    about = {
-        "command": ["new"],
-        "machine": home.machine,
-        "pool": {"seconds_per_repetition": 10.0, "spread": {STEP: 0.01}},
-    }
-    (place / "qualify.json").write_text(json.dumps(about))
-    home.call(FakeBench(compare=says("unchanged")), LONG, budget_s=225.0)
-    assert any("by the qualification in `pipeprof-qualify-1`, slow-downs of about" in line for line in home.said)
-    home.said.clear()
-    (place / "qualify.json").write_text(json.dumps(about | {"machine": {"cpu_model": "other"}}))
-    home.call(FakeBench(compare=says("unchanged")), LONG, budget_s=225.0, folder=home.folder.parent / "t")
-    assert not any("by the qualification" in line for line in home.said)
-
-
-def test_a_budget_without_a_look_is_an_error_that_says_how_long(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    with pytest.raises(MeasureError, match="after 3 repetitions per side needs about 60 s more"):
-        home.call(bench, budget_s=30.0)
-    assert len(bench.ran) == 2
-
-
-def test_pairs_without_a_check_within_the_budget_are_no_answer(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 100.0)
-    with pytest.raises(MeasureError, match="the check after 3 repetitions per side needs about") as caught:
-        home.call(bench, budget_s=130.0)
-    assert caught.value.exit_code == 3
-    assert len([name for name in bench.ran if name.startswith("new")]) > 1
-    assert bench.compares == []
-    assert not (home.folder / "compare.json").exists()
-    again = FakeBench(compare=says("unchanged", 3))
-    assert home.call(again, budget_s=900.0)["session"]["stopped"] == "decided"
-
-
-def test_repetitions_that_become_slower_do_not_overrun_the_budget(home):
-    bench = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if name.endswith(("0", "1")) else 40.0)
-    with pytest.raises(MeasureError, match="of the time budget of 100 s"):
-        home.call(bench, budget_s=100.0)
-    assert bench.time - 1000 <= 100.0 + 40.0
-
-
-def test_progress_tells_pace_and_expected_end(home):
-    home.call(FakeBench(compare=says("unchanged", 3)))
-    lines = [line for line in home.said if line.startswith(("base-", "new-"))]
-    assert lines[0].endswith("discarded (warm-up)")
-    assert "; 1/6 runs, first check after 3 per side, at about T+" in lines[2]
-
-
-def test_running_again_prints_the_result_and_runs_nothing(home):
-    first = home.call(FakeBench(compare=says("regressed", 3)))
-    again = FakeBench(compare=says("unchanged", 3))
-    assert home.call(again) == first
-    assert again.ran == again.compares == []
-
-
-def test_a_lost_result_is_judged_again_from_the_kept_runs(home):
-    first = home.call(FakeBench(compare=says("regressed", 3)))
-    (home.folder / "compare.json").unlink()
-    again = FakeBench(compare=says("regressed", 3))
-    assert home.call(again)["verdict"] == first["verdict"]
-    assert again.ran == []
-
-
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_damaged_result_is_refused_by_name(home, text):
-    home.call(FakeBench(compare=says("regressed", 3)))
-    (home.folder / "compare.json").write_text(text)
-    with pytest.raises(RunError, match=r"compare\.json"):
-        home.call(FakeBench())
-    content = home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
-    assert content["session"]["earlier"][0]["verdict"] is None
+    pool = {"seconds_per_repetition": 10.0, "spread": {STEP: 0.01}}
+    for machine, told in ((home.machine, True), ({"cpu_model": "other"}, False)):
+        home.said.clear()
+        about = {"command": ["new"], "machine": machine, "pool": pool}
+        (place / "qualify.json").write_text(json.dumps(about))
+        home.ends(at=None, policy=LONG, budget_s=225.0, folder=home.folder.parent / f"t{told}")
+        words = "by the qualification in `pipeprof-qualify-1`, slow-downs of about"
+        assert any(words in line for line in home.said) == told
 
 
 def test_new_session_is_told_in_the_result_and_in_the_history(home):
-    home.call(FakeBench(compare=says("regressed", 3)))
-    bench = FakeBench(compare=says("unchanged", 3))
-    content = home.call(bench, new_session=True)
-    assert len(bench.ran) == 8
-    assert any("session 2 of this comparison" in note and "regressed after 3" in note for note in content["notes"])
+    home.ends("regressed")
+    content = home.ends(new_session=True)
+    assert len(home.bench.ran) == 8
+    assert fact(content, "earlier_sessions")["earlier"] == [{"verdict": "regressed", "repetitions": 3}]
     assert (home.folder / "earlier-001" / "compare.json").is_file()
     (line,) = (home.folder / "history.jsonl").read_text().splitlines()
     assert json.loads(line)["verdict"] == "regressed"
-    assert home.call(FakeBench())["session"]["earlier"][0]["moved_to"] == "earlier-001"
+    assert home.call()["session"]["earlier"][0]["moved_to"] == "earlier-001"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "words"),
+    [
+        ("compare.json", lambda _text: "{", r"compare\.json"), ("compare.json", lambda _text: "[]", r"compare\.json"),
+        ("history.jsonl", lambda _text: "{", r"damaged .*history\.jsonl"),
+        ("session.json", lambda text: text[:50], r"damaged session .*session\.json"),
+        ("session.json", lambda text: text.replace('"schema_version": 1', '"schema_version": 2', 1), "version 2"),
+    ],
+)  # fmt: skip
+def test_damaged_and_newer_files_are_refused_by_name(home, name, damage, words):
+    home.ends("regressed")
+    home.ends(new_session=True)
+    path = home.folder / name
+    path.write_text(damage(path.read_text()))
+    home.refused(RunError, words, new_session=name == "history.jsonl")
+    if name == "compare.json":
+        assert home.ends(new_session=True)["session"]["earlier"][-1]["verdict"] is None
 
 
 @pytest.mark.parametrize("point", range(1, 12))  # ten files are moved, `session.json` last
 def test_a_kill_while_a_session_is_replaced_hides_none_of_the_earlier_ones(home, monkeypatch, point):
-    home.call(FakeBench(compare=says("regressed", 3)))
+    home.ends("regressed")
     moves, replace = [], Path.replace
 
     def dies(path, target):
@@ -323,145 +275,85 @@ def test_a_kill_while_a_session_is_replaced_hides_none_of_the_earlier_ones(home,
 
     monkeypatch.setattr(Path, "replace", dies)
     with pytest.raises(Killed):
-        home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
+        home.ends(new_session=True)
     monkeypatch.setattr(Path, "replace", replace)
-    content = home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
-    assert [old["verdict"] for old in content["session"]["earlier"]][:1] == ["regressed"]
-    content = home.call(FakeBench(compare=says("improved", 3)), new_session=True)
+    assert [old["verdict"] for old in home.ends(new_session=True)["session"]["earlier"]][:1] == ["regressed"]
+    content = home.ends("improved", new_session=True)
     assert [old["verdict"] for old in content["session"]["earlier"]] == ["regressed", "unchanged"]
 
 
-def test_a_damaged_history_is_refused_by_name(home):
-    home.call(FakeBench(compare=says("regressed", 3)))
-    home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
-    (home.folder / "history.jsonl").write_text("{")
-    with pytest.raises(RunError, match=r"damaged .*history\.jsonl"):
-        home.call(FakeBench(), new_session=True)
-
-
-def kill_points():
-    """As many as an undisturbed session has calls."""
-    return range(1, 70)
-
-
-@pytest.mark.parametrize("point", kill_points())
+@pytest.mark.parametrize("point", range(1, 70))  # as many as an undisturbed session has calls
 def test_after_a_kill_the_session_goes_on_where_it_was(home, point):
-    steps = {"old": (1e6, 1.001e6, 0.999e6), "new": (1.2e6, 1.201e6, 1.199e6)}
-    dying = FakeBench(steps, dies_at=point)
     try:
-        home.call(dying)
+        home.call(FakeBench(SLOW, dies_at=point))
     except Killed:
         kept = [entry["name"] for entry in home.session()["repetitions"] if entry["state"] == "counted"]
     else:
         kept = None
-    bench = FakeBench(steps)
-    content = home.call(bench)
+    content = home.call(FakeBench(SLOW))
     entries = home.session()["repetitions"]
     counted = [entry["name"] for entry in entries if entry["state"] == "counted"]
-    assert content["verdict"] == "regressed"
-    assert content["session"]["stopped"] == "decided"
+    assert (content["verdict"], content["session"]["stopped"]) == ("regressed", "decided")
     assert not [entry for entry in entries if entry["state"] == "running"]
     one, other = ("n", "b") if content["session"]["first"] == "new" else ("b", "n")
     assert arms(counted) == (one + other + other + one + one + other)
     assert sorted(path.name for path in home.folder.glob("*-0*")) == sorted(entry["name"] for entry in entries)
     if kept is None:
-        assert bench.ran == []
+        assert home.bench.ran == []
     else:
-        assert not set(kept) & set(bench.ran)
+        assert not set(kept) & set(home.bench.ran)
         assert counted[: len(kept)] == kept
 
 
-def test_a_kill_while_the_session_file_is_written_leaves_the_one_before(home, monkeypatch):
-    original, writes = journal.write_json, []
-    for point in range(2, 14):
-        home.folder = home.folder.parent / f"s{point}"
-        writes.clear()
-
-        def dies(path, content, point=point):
-            writes.append(path)
-            if len(writes) == point:
-                raise Killed
-            original(path, content)
-
-        monkeypatch.setattr(journal, "write_json", dies)
-        with pytest.raises(Killed):
-            home.call(FakeBench(compare=says("unchanged", 3)))
-        monkeypatch.setattr(journal, "write_json", original)
-        content = home.call(FakeBench(compare=says("unchanged", 3)))
-        assert len(content["session"]["runs"]["base"]) == len(content["session"]["runs"]["new"]) == 3
-        assert not [entry for entry in home.session()["repetitions"] if entry["state"] == "running"]
-
-
 def test_it_waits_for_processes_that_a_kill_left_behind(home):
-    with pytest.raises(Killed):
-        home.call(FakeBench(dies_at=6))
+    home.killed(6)
     bench = FakeBench()
     bench.alive = [4711]
-    with pytest.raises(UsageError, match="4711"):
-        home.call(bench)
-    with pytest.raises(UsageError, match="4711"):
-        home.call(bench, new_session=True)
+    home.refused(UsageError, "4711", bench)
+    home.refused(UsageError, "4711", bench, new_session=True)
     assert (bench.ran, (home.folder / "earlier-001").exists()) == ([], False)
 
 
 def test_words_and_variables_that_are_not_utf8_do_not_keep_a_session_from_going_on(home):
     odd = os.fsdecode(b"data-\xff")
     wish = {"new": ArmWish(command=("new", odd), env=(f"A={odd}",)), "folder": home.folder.with_name(odd)}
-    with pytest.raises(Killed):
-        home.call(FakeBench(dies_at=20), **wish)
-    content = home.call(FakeBench(compare=says("unchanged", 3)), **wish)
-    assert content["session"]["arms"]["new"]["command"] == ["new", r"data-\xff"]
-    assert home.call(FakeBench(), **wish)["verdict"] == "unchanged"
+    home.killed(20, **wish)
+    assert home.ends(**wish)["session"]["arms"]["new"]["command"] == ["new", r"data-\xff"]
+    assert home.call(**wish)["verdict"] == "unchanged"
 
 
-def test_another_machine_may_not_go_on(home):
-    with pytest.raises(Killed):
-        home.call(FakeBench(dies_at=20))
-    home.machine["cpu_model"] = "two"
-    with pytest.raises(MeasureError, match="cpu_model") as caught:
-        home.call(FakeBench())
-    assert caught.value.exit_code == 3
-    content = home.call(FakeBench(compare=says("unchanged", 3)), new_session=True)
-    assert any("undecided after" in note for note in content["notes"])
-
-
-def test_another_boot_may_not_go_on_but_may_read_a_finished_one(home):
-    with pytest.raises(Killed):
-        home.call(FakeBench(dies_at=20))
+def test_another_machine_or_boot_may_not_go_on_but_may_read_a_finished_one(home):
+    home.killed(20)
     home.job = "boot:2"
-    with pytest.raises(MeasureError, match="another job"):
-        home.call(FakeBench())
+    home.refused(MeasureError, "another job")
     home.job = "boot:1"
-    first = home.call(FakeBench(compare=says("unchanged", 3)))
+    first = home.ends()
     home.job = "boot:2"
-    assert home.call(FakeBench()) == first
+    assert home.call() == first
+    home.folder = home.folder.with_name("t")
+    home.killed(20)
+    home.machine["cpu_model"] = "two"
+    assert home.refused(MeasureError, "cpu_model").exit_code == 3
+    assert fact(home.ends(new_session=True), "earlier_sessions")["earlier"][0]["verdict"] is None
 
 
 def test_another_pair_is_refused_in_the_same_folder(home):
-    home.call(FakeBench(compare=says("unchanged", 3)))
-    with pytest.raises(UsageError, match="the command of new has changed"):
-        home.call(FakeBench(), new=ArmWish(command=("newer",)))
-    with pytest.raises(UsageError, match="the policy has changed"):
-        home.call(FakeBench(), policy=msgspec.structs.replace(POLICY, alpha=0.05))
-    secret = ArmWish(command=("new", "--token", "one-long-word"))
-    home.call(FakeBench(compare=says("unchanged", 3)), new=secret, folder=home.folder.with_name("t"))
-    with pytest.raises(UsageError, match="a masked value"):
-        home.call(FakeBench(), new=ArmWish(command=("new", "--token", "other-word")), folder=home.folder.with_name("t"))
+    home.ends()
+    home.refused(UsageError, "the command of new has changed", new=ArmWish(command=("newer",)))
+    home.refused(UsageError, "the policy has changed", policy=msgspec.structs.replace(POLICY, alpha=0.05))
+    home.folder = home.folder.with_name("t")
+    home.ends(new=ArmWish(command=("new", "--token", "one-long-word")))
+    home.refused(UsageError, "a masked value", new=ArmWish(command=("new", "--token", "other-word")))
 
 
 def test_pairs_have_folders_of_their_own_and_the_budget_is_no_part_of_a_pair(home):
-    run = {"folder": None}
-    home.call(FakeBench(compare=says("unchanged", 3)), **run)
-    home.call(FakeBench(), budget_s=1.0, **run)
-    home.call(FakeBench(compare=says("unchanged", 3)), new=ArmWish(command=("newer",)), **run)
+    home.ends(folder=None)
+    home.call(folder=None, budget_s=1.0)
+    home.ends(folder=None, new=ArmWish(command=("newer",)))
     assert len(list(home.folder.parent.glob("pipeprof-ab-*"))) == 2
-
-
-def test_nothing_of_the_users_is_written_over(home):
-    home.folder.mkdir()
+    home.folder.mkdir()  # nothing of the user's is written over
     (home.folder / ".gitignore").write_text("build/\n")
-    with pytest.raises(UsageError, match="holds no session"):
-        home.call(FakeBench())
+    home.refused(UsageError, "holds no session")
     assert (home.folder / ".gitignore").read_text() == "build/\n"
 
 
@@ -476,71 +368,45 @@ def test_a_folder_that_may_not_be_looked_into_is_told(tmp_path, monkeypatch, mak
         make(tmp_path)
 
 
-def test_a_session_runs_once_at_a_time(home):
-    def nested(_reps, _policy):
-        with pytest.raises(UsageError, match="another pipeprof"):
-            home.call(FakeBench())
-        return says("unchanged", 3)(_reps, _policy)
+def test_a_session_runs_once_at_a_time_and_a_file_system_without_locks_is_told(home, monkeypatch):
+    def nested(reps, looks):
+        home.refused(UsageError, "another pipeprof")
+        return says("unchanged", 3)(reps, looks)
 
-    home.call(FakeBench(compare=nested))
-
-
-def test_a_file_system_without_locks_is_told(home, monkeypatch):
     def flock(_file, _how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
+    assert home.call(FakeBench(compare=nested))["verdict"] == "unchanged"
     monkeypatch.setattr(journal.fcntl, "flock", flock)
-    with pytest.raises(UsageError, match=r"cannot lock .*: No locks available"):
-        home.call(FakeBench())
+    home.refused(UsageError, r"cannot lock .*: No locks available")
 
 
-def test_damaged_and_newer_sessions_are_refused_by_name(home):
-    home.call(FakeBench(compare=says("unchanged", 3)))
-    path = home.folder / "session.json"
-    whole = path.read_text()
-    path.write_text(whole[:50])
-    with pytest.raises(RunError, match=r"damaged session .*session\.json"):
-        home.call(FakeBench())
-    path.write_text(whole.replace('"schema_version": 1', '"schema_version": 2', 1))
-    with pytest.raises(RunError, match="schema_version 2"):
-        home.call(FakeBench())
+class Idle(FakeBench):
+    def measure(self, path):
+        raise MeasureError(f"no training step was seen in `{path.name}`")
 
 
-def test_a_failing_new_arm_is_told_from_a_failing_workload(home):
-    with pytest.raises(WorkloadError) as caught:
-        home.call(FakeBench(fails=["new-000"]))
-    assert caught.value.exit_code == 5
-    assert "the command of `new` failed in `new-000`" in caught.value.message
-    assert "no such layer" in caught.value.message
-    assert "that of `base` works" in caught.value.message
-
-
-def test_when_both_arms_fail_it_says_so(home):
-    bench = FakeBench(fails=["new-000", "base-000"])
-    with pytest.raises(WorkloadError) as caught:
-        home.call(bench)
-    if bench.ran[0] == "new-000":
-        assert "so does that of `base`" in caught.value.message
-    else:
-        assert "the command of `base` failed" in caught.value.message
-
-
-def test_a_failing_new_arm_is_told_where_that_of_base_trains_nothing(home):
-    class Idle(FakeBench):
-        def measure(self, path):
-            raise MeasureError(f"no training step was seen in `{path.name}`")
-
-    with pytest.raises(WorkloadError, match=r"`new` failed in `new-000`.*; that of `base` works, but no training step"):
-        home.call(Idle(fails=["new-000"]), seed=0)  # `new` goes first
+@pytest.mark.parametrize(
+    ("bench", "seed", "words"),  # with seed 0 `new` goes first
+    [
+        (FakeBench(fails=["new-000"]), 1, "`new` failed in `new-000`.* `no such layer`.*; that of `base` works\n"),
+        (FakeBench(fails=["new-000"]), 0, "`new` failed in `new-000`.* `no such layer`.*; that of `base` works\n"),
+        (Idle(fails=["new-000"]), 0, "`new` failed in `new-000`.*; that of `base` works, but no training step"),
+        (FakeBench(fails=["new-000", "base-000"]), 0, "`new` failed in `new-000`.*; so does that of `base`"),
+        (FakeBench(fails=["new-000", "base-000"]), 1, "the command of `base` failed in `base-000`"),
+    ],
+)
+def test_a_failing_new_arm_is_told_from_a_failing_workload(home, bench, seed, words):
+    assert home.refused(WorkloadError, words, bench, seed=seed).exit_code == 5
 
 
 def test_a_failed_repetition_is_made_again_and_told(home):
-    with pytest.raises(WorkloadError):
-        home.call(FakeBench(fails=["new-002"]))
-    content = home.call(FakeBench(compare=says("unchanged", 3)))
+    home.refused(WorkloadError, "new-002", FakeBench(fails=["new-002"]))
+    content = home.ends()
     assert "new-002" not in content["session"]["runs"]["new"]
-    assert any("repeated: 1 failed run: " in note and "new-002" in note for note in content["notes"])
-    assert any("continued 1 time" in note for note in content["notes"])
+    (failure,) = fact(content, "repeated")["failures"]
+    assert "new-002" in failure
+    assert fact(content, "session_continued")["times"] == 1
 
 
 def test_ctrl_c_leaves_a_session_that_goes_on(home):
@@ -552,30 +418,29 @@ def test_ctrl_c_leaves_a_session_that_goes_on(home):
 
     with pytest.raises(KeyboardInterrupt):
         home.call(Interrupted())
-    assert "run the same command again" in home.said[-1]
-    bench = FakeBench(compare=says("unchanged", 3))
-    assert home.call(bench)["session"]["runs"]["base"]
-    assert len(bench.ran) == 2 + 3
+    assert "same command" in home.said[-1]
+    assert home.ends()["session"]["runs"]["base"]
+    assert len(home.bench.ran) == 2 + 3
+
+
+class Versions(FakeBench):
+    """The version of something is another one in each run, or in those of `new`."""
+
+    def __init__(self, name, of_run):
+        super().__init__(EQUAL)
+        self.name, self.of_run = name, of_run
+
+    def measure(self, path):
+        found = super().measure(path)
+        found.fingerprint[self.name] = self.of_run(path.name)
+        return found
 
 
 def test_other_versions_of_an_arms_own_software_are_part_of_the_comparison(home):
-    class Versions(FakeBench):
-        def measure(self, path):
-            found = super().measure(path)
-            found.fingerprint["mindspore"] = "2.10" if path.name.startswith("new") else "2.9"
-            return found
-
-    content = home.call(Versions({"old": (1e6, 1.001e6, 0.999e6), "new": (1e6, 1.001e6, 0.999e6)}))
+    content = home.call(Versions("mindspore", lambda run: run[:3]))
     assert content["verdict"] == "unchanged"
     assert [entry["name"] for entry in content["fingerprint"]["differences"]] == ["mindspore"]
 
 
 def test_repetitions_of_one_arm_must_belong_together(home):
-    class Moving(FakeBench):
-        def measure(self, path):
-            found = super().measure(path)
-            found.fingerprint["cpu_model"] = path.name
-            return found
-
-    with pytest.raises(MeasureError, match="cannot be put together: `cpu_model` differs"):
-        home.call(Moving())
+    home.refused(MeasureError, "together: `cpu_model` differs", Versions("cpu_model", str))
