@@ -17,9 +17,16 @@ from pipeprof.verdict.gate.policy import Policy
 
 SIDE = {"label": "x", "kind": "session", "workload": "train", "reps": 5, "git": None, "created_at": None}
 CONTENT = {
-    "schema_version": 1, "verdict": "regressed", "exit_code": 1, "headline": "Regressed: step time +8.3 %", "metrics": [],
-    "explanation": [], "fingerprint": {"same": True, "differences": []}, "notes": ["a note"], "informational": False,
-    "base": SIDE, "new": SIDE, "looks": [5], "next_look": None, "session": {"stopped": "decided"},
+    "schema_version": 1, "verdict": "regressed", "exit_code": 1, "headline": "Regressed: step time +8.3 %",
+    "metrics": [], "explanation": [], "fingerprint": {"same": True, "differences": []}, "notes": ["a note"],
+    "informational": False, "base": SIDE, "new": SIDE, "looks": [5], "next_look": None,
+    "session": {"stopped": "decided"},
+}  # fmt: skip
+RATE = {"sessions": 20, "count": 0, "rate": 0.0, "low": 0.0, "high": 0.16, "verdicts": {"unchanged": 20}}
+QUALIFIED = {
+    "schema_version": 1, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": [],
+    "pool": {"rounds": 3, "repetitions": 12, "seconds": 60.0, "seconds_per_repetition": 5.0, "spread": {}},
+    "false_alarms": RATE | {"mean_repetitions": 5.0},
 }  # fmt: skip
 
 
@@ -29,7 +36,7 @@ def called(tmp_path, monkeypatch):
     repository = GitRepository(tmp_path / "project")
     repository.commit({"train.py": "1\n"})
     monkeypatch.chdir(repository.root)
-    found = SimpleNamespace(wish=None, policy=None, order=None, sessions=None, trust=None, repository=repository)
+    found = SimpleNamespace(repository=repository)
 
     def run_ab(wish, policy, say, trust):
         found.wish, found.policy, found.trust = wish, policy, trust
@@ -38,12 +45,7 @@ def called(tmp_path, monkeypatch):
 
     def run_qualify(order, sessions, policy, folder, say):
         found.order, found.sessions, found.policy, found.folder = order, sessions, policy, folder
-        rate = {"sessions": 20, "count": 0, "rate": 0.0, "low": 0.0, "high": 0.16, "verdicts": {"unchanged": 20}}
-        return {
-            "schema_version": 1, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": [],
-            "pool": {"rounds": 3, "repetitions": 12, "seconds": 60.0, "seconds_per_repetition": 5.0, "spread": {}},
-            "false_alarms": rate | {"mean_repetitions": 5.0},
-        }  # fmt: skip
+        return QUALIFIED
 
     monkeypatch.setattr(ab_room, "run_ab", run_ab)
     monkeypatch.setattr(qualify_room, "run_qualify", run_qualify)
@@ -61,19 +63,16 @@ def test_the_arms_are_read_from_the_options(called):
     assert called.wish.base == ArmWish(ref="main")
     assert called.wish.new == ArmWish(command=("python", "my train.py", "-x"), env=("A=1", "B=2"))
     assert called.wish.command == ("python", "train.py", "--lr", "1")
-    assert (called.wish.budget_s, called.wish.new_session) == (600.0, False)
-    assert called.policy == Policy()
+    assert (called.wish.budget_s, called.wish.new_session, called.policy) == (600.0, False, Policy())
 
 
-def test_words_go_to_stderr_and_the_result_to_stdout(called):
+@pytest.mark.usefixtures("called")
+def test_words_go_to_stderr_and_the_result_to_stdout_in_every_format():
     done = call(ab, "--base-ref", "main", "--format", "json", "--", "python")
     assert json.loads(done.stdout) == CONTENT | {"limits": None}
     assert done.stderr == "pipeprof: base-000: 1.0 s\n"
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown", "junit"])
-def test_every_format_tells_the_verdict(called, form):
-    assert "step time +8.3 %" in call(ab, "--base-ref", "main", "--format", form, "--", "python").stdout
+    for form in ("terminal", "markdown", "junit"):
+        assert "step time +8.3 %" in call(ab, "--base-ref", "main", "--format", form, "--", "python").stdout
 
 
 def test_the_policy_file_is_read(called, tmp_path):
@@ -86,15 +85,12 @@ def test_the_settings_are_those_of_the_base(called):
     base = called.repository.commit({"pipeprof.toml": "alpha = 0.01\n"})
     called.repository.commit({"pipeprof.toml": "alpha = 0.0001\n", "train.py": "2\n"})
     call(ab, "--base-ref", "HEAD~1", "--new-ref", "HEAD", "--", "python", "train.py")
+    path = "pipeprof.toml"
     assert called.policy.alpha == 0.01
-    assert called.trust["policy"] == {
-        "origin": "revision", "path": "pipeprof.toml", "revision": base, "changed": False,
-    }  # fmt: skip
+    assert called.trust["policy"] == {"origin": "revision", "path": path, "revision": base, "changed": False}
     (policy, workload) = called.trust["edits"]
     (setting,) = policy["settings"]
-    assert (policy["path"], setting["key"], setting["value"], setting["effect"]) == (
-        "pipeprof.toml", "alpha", 0.0001, "looser",
-    )  # fmt: skip
+    assert (policy["path"], setting["key"], setting["value"], setting["effect"]) == (path, "alpha", 0.0001, "looser")
     assert (workload["kind"], workload["path"]) == ("workload", "train.py")
 
 
@@ -105,23 +101,21 @@ def test_without_a_base_revision_the_working_tree_has_the_settings(called):
     assert (called.trust["base_revision"], called.trust["edits"]) == (None, [])
 
 
-def test_a_command_with_an_open_quote_is_a_usage_error(called):
-    done = call(ab, "--base", "python 'train", "--new", "b")
-    assert isinstance(done.exception, UsageError)
-    assert "--base" in done.exception.message
-
-
 def test_qualify_asks_for_what_was_said(called, tmp_path):
     words = ["--sessions", "50", "--slow-down", "0.1,0.02", "--rounds", "4", "--seed", "9", "--budget", "1h30m"]
     done = call(qualify, *words, "-o", "q", "--", "python", "train.py")
     assert done.exit_code == 0, done.output
-    assert called.order.slow_downs == (0.02, 0.1)
-    assert (called.order.rounds, called.order.seed, called.order.budget_s) == (4, 9, 5400.0)
+    order = called.order
+    assert (order.slow_downs, order.rounds, order.seed, order.budget_s) == ((0.02, 0.1), 4, 9, 5400.0)
     assert (called.sessions, called.folder) == (50, tmp_path / "project" / "q")
     assert "False alarms" in done.stdout
 
 
-def test_qualify_without_a_command_is_a_usage_error(called):
+@pytest.mark.usefixtures("called")
+def test_a_command_with_an_open_quote_and_a_missing_one_are_usage_errors():
+    error = call(ab, "--base", "python 'train", "--new", "b").exception
+    assert isinstance(error, UsageError)
+    assert "--base" in error.message
     assert isinstance(call(qualify).exception, UsageError)
 
 

@@ -31,38 +31,30 @@ def runners(tmp_path, monkeypatch):
 
     def call(job, steps, policy=POLICY, new="new", folder=None, **wish):
         place.job = job
-        arms = {"base": ArmWish(command=("old",)), "new": ArmWish(command=(new,))}
-        bench = FakeBench({"old": SAME, new: steps})
-        return run_ab(
-            AbWish(**arms, folder=folder or tmp_path / job, seed=1, **wish), policy, lambda _line: None, bench
-        )
+        wish |= {"base": ArmWish(command=("old",)), "new": ArmWish(command=(new,)), "folder": folder or tmp_path / job}
+        return run_ab(AbWish(**wish, seed=1), policy, lambda _line: None, FakeBench({"old": SAME, new: steps}))
 
     place.call = call
     place.result = lambda job: tmp_path / job / "compare.json"
     return place
 
 
-def test_only_a_policy_that_asks_for_it_wants_another_runner(runners):
-    assert "confirmation" not in runners.call("plain", SLOWER, Policy(looks=(5,), metrics={STEP: Rule(unit="ns")}))
-    assert runners.call("one", SLOWER)["confirmation"] == {"state": "wanted", "metrics": [STEP]}
-    assert "confirmation" not in runners.call("two", SAME)
-
-
-def test_what_is_no_time_needs_no_other_runner(runners):
-    policy = Policy(looks=(5,), metrics={STEP: Rule(unit="bytes")}, confirm="other-runner")
-    content = runners.call("one", SLOWER, policy)
-    assert content["verdict"] == "regressed"
-    assert "confirmation" not in content
+@pytest.mark.parametrize(
+    ("steps", "unit", "confirm", "wanted"),
+    [(SLOWER, "ns", "", None), (SLOWER, "ns", "other-runner", [STEP]), (SAME, "ns", "other-runner", None),
+     (SLOWER, "bytes", "other-runner", None)],
+)  # fmt: skip
+def test_only_a_time_and_a_policy_that_asks_for_it_want_another_runner(runners, steps, unit, confirm, wanted):
+    content = runners.call("one", steps, Policy(looks=(5,), metrics={STEP: Rule(unit=unit)}, confirm=confirm))
+    assert content["verdict"] == ("regressed" if steps == SLOWER else "unchanged")
+    assert content.get("confirmation") == (wanted and {"state": "wanted", "metrics": wanted})
 
 
 @pytest.mark.parametrize(
     ("steps", "verdict", "state"),
-    [
-        (SLOWER, "regressed", "confirmed"),
-        (SAME, "unchanged", "not_confirmed"),
-        (WAVERS, "inconclusive", "not_confirmed"),
-    ],
-)
+    [(SLOWER, "regressed", "confirmed"), (SAME, "unchanged", "not_confirmed"),
+     (WAVERS, "inconclusive", "not_confirmed")],
+)  # fmt: skip
 def test_it_is_regressed_only_if_both_say_so(runners, steps, verdict, state):
     first = runners.call("one", SLOWER)
     content = runners.call("two", steps, confirms=runners.result("one"))
@@ -77,11 +69,12 @@ def test_another_time_than_the_first_runner_named_stays_open():
     verdict = judge(dict.fromkeys(values, SAME), values, policy)
     assert set(to_confirm(verdict, policy)) == {STEP, OTHER}
     assert confirmed(verdict, [STEP, OTHER]) == verdict
-    one = confirmed(verdict, [STEP])
-    assert [metric.verdict for metric in one.metrics] == ["regressed", "inconclusive"]
+    assert [metric.verdict for metric in confirmed(verdict, [STEP]).metrics] == ["regressed", "inconclusive"]
     none = confirmed(verdict, [])
     assert none.verdict == "inconclusive"
     assert {reason["code"] for metric in none.metrics for reason in metric.reasons} == {"not_confirmed"}
+    (entry,) = departures(Policy(confirm="other-runner"))  # asking for another runner lets more pass
+    assert (entry.key, entry.effect) == ("confirm", "looser")
 
 
 def test_what_only_the_second_runner_found_is_worded_as_open(runners, tmp_path):
@@ -96,32 +89,17 @@ def test_what_only_the_second_runner_found_is_worded_as_open(runners, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("steps", "given", "error", "words"),
     [
-        ({"new": "newer"}, "measured another `new`"),
-        ({"job": "one"}, "same job"),
-        ({"policy": Policy()}, "does not ask"),
-        ({"confirms": "nowhere.json"}, "cannot read"),
+        (SLOWER, {"new": "newer"}, UsageError, "another `new`"), (SLOWER, {"job": "one"}, UsageError, "same job"),
+        (SLOWER, {"policy": Policy()}, UsageError, "does not ask"),
+        (SLOWER, {"confirms": "nowhere.json"}, UsageError, "cannot read"), (SAME, {}, UsageError, "nothing in"),
+        (SLOWER, {"confirms": "broken.json"}, RunError, "no result of"),
     ],
-)
-def test_what_cannot_confirm_is_refused_before_anything_runs(runners, tmp_path, given, words):
-    runners.call("one", SLOWER)
+)  # fmt: skip
+def test_what_cannot_confirm_is_refused_before_anything_runs(runners, tmp_path, steps, given, error, words):
+    runners.call("one", steps)
     first = runners.result("one").rename(tmp_path / "first.json")
-    job = given.pop("job", "two")
-    with pytest.raises(UsageError, match=words):
-        runners.call(job, SLOWER, **{"confirms": first, "folder": tmp_path / "elsewhere"} | given)
-
-
-def test_a_result_with_nothing_to_confirm_and_a_damaged_one_are_refused(runners, tmp_path):
-    runners.call("one", SAME)
-    with pytest.raises(UsageError, match="nothing in"):
-        runners.call("two", SAME, confirms=runners.result("one"))
-    broken = tmp_path / "broken.json"
-    broken.write_text('{"headline": 3}')
-    with pytest.raises(RunError, match="no result of"):
-        runners.call("two", SAME, confirms=broken)
-
-
-def test_asking_for_another_runner_lets_more_pass():
-    (entry,) = departures(Policy(confirm="other-runner"))
-    assert (entry.key, entry.effect) == ("confirm", "looser")
+    (tmp_path / "broken.json").write_text('{"headline": 3}')
+    with pytest.raises(error, match=words):
+        runners.call(**{"job": "two", "steps": SLOWER, "confirms": first, "folder": tmp_path / "elsewhere"} | given)
