@@ -38,12 +38,9 @@ def refused(message, *command, allowed="python train.py --epochs 1"):
     return raised.value.hint
 
 
-def test_without_commands_any_is_measured():
+def test_any_program_where_none_is_named_else_that_of_this_environment_and_of_the_system(monkeypatch):
     check_command(Policy(), ("evil/python", "x"))
     check_command(Policy(), ())
-
-
-def test_the_program_of_this_environment_and_of_the_system_may_have_its_folder(monkeypatch):
     monkeypatch.setenv("PATH", HERE)
     check("python", *TRAIN)
     check(f"{HERE}/python", *TRAIN)

@@ -18,6 +18,7 @@ from pipeprof.experiment.bisect.search import commits_between
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.trust import Change, trust_of
 
+HEAD = ArmWish(ref="HEAD")
 COMMAND = ("python", "jobs/train.py", "-m", "tools.make", "../outside.py", "--data=x")
 
 
@@ -41,32 +42,35 @@ def edits(repository, command=COMMAND, new=None, policy_file=None):
     return [(one["kind"], one["path"], one["change"]) for one in trust_of(FoundPolicy(), change)["edits"]]
 
 
-def test_a_change_of_other_files_edits_nothing(repository):
-    repository.commit({"other.py": "2\n", "docs/pipeprof.toml": "alpha = 0.1\n", "lib/Jenkinsfile": "x"})
-    assert edits(repository) == []
+SMALL = "[tool.pipeprof.gate]\nalpha = 0.1\n"
 
 
-def test_files_that_the_command_names_are_the_workload(repository):
-    repository.commit({"jobs/train.py": "2\n", "tools/make.py": None})
-    assert edits(repository) == [("workload", "jobs/train.py", "edited"), ("workload", "tools/make.py", "removed")]
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"other.py": "2\n", "docs/pipeprof.toml": "alpha = 0.1\n", "lib/Jenkinsfile": "x"}, []),
+        ({"jobs/train.py": "2\n", "tools/make.py": None},  # that the command names
+         [("workload", "jobs/train.py", "edited"), ("workload", "tools/make.py", "removed")]),
+        ({os.fsdecode(b".github/\xff.yml"): "x"}, [("ci", r".github/\xff.yml", "added")]),
+        ({"kept/w/m/baseline.json": "{}", "kept/w/m/measures.parquet": "x", "kept/w/m/summary.md": "x"},
+         [("baseline", "kept/w/m", "added")]),
+        ({"pyproject.toml": "[project]\nname = 'x'\n"}, []),
+        ({"pyproject.toml": SMALL}, [("policy", "pyproject.toml", "added")]),
+    ],
+)  # fmt: skip
+def test_a_change_edits_what_it_is_judged_by(repository, files, expected):
+    repository.commit(files)
+    assert edits(repository) == expected
 
 
 def test_words_count_from_the_working_directory(repository, monkeypatch):
     repository.commit({"jobs/train.py": "2\n"})
     monkeypatch.chdir(repository.root / "jobs")
-    assert edits(repository, ("python", "train.py")) == edits(repository, ("python", "../jobs/train.py"))
-    assert edits(repository, ("python", "train.py")) == [("workload", "jobs/train.py", "edited")]
-    assert edits(repository, ("python", "jobs/train.py")) == []
-
-
-def test_a_name_that_is_no_text_is_shown_as_one(repository):
-    repository.commit({os.fsdecode(b".github/\xff.yml"): "x"})
-    ((_, path, _),) = edits(repository)
-    assert path == r".github/\xff.yml"
+    told = [edits(repository, ("python", word)) for word in ("train.py", "../jobs/train.py", "jobs/train.py")]
+    assert told == [[("workload", "jobs/train.py", "edited")]] * 2 + [[]]
 
 
 def loaded_comment():
-    """`ci/comment.py`."""
     place = Path(__file__).resolve().parents[3] / "ci" / "comment.py"
     spec = importlib.util.spec_from_file_location("comment", place)
     comment = importlib.util.module_from_spec(spec)
@@ -91,9 +95,9 @@ def test_the_comment_knows_the_same_files():
     ("line", "touched", "told"),
     [
         ("      - uses: ./ci", "ci/gate.py", True), ("  - {uses: ./ci}", "ci/gate.py", True),
-        ('      - "uses" : "./ci/"', "ci/lib/x.sh", True),
+        ('      - "uses" : "./ci/"', "ci/lib/x.sh", True), ("      - uses: ./", "action.yml", True),
         ("        uses: './tools/check' # x", "tools/check/action.yml", True),
-        ("      - uses: ./ci", "cip/gate.py", False), ("      - uses: ./", "action.yml", True),
+        ("      - uses: ./ci", "cip/gate.py", False),
         ("      - uses: ./", "other.py", False), ("      - uses: some/ci@v1", "ci/gate.py", False),
     ],
 )  # fmt: skip
@@ -123,28 +127,13 @@ def test_what_people_read_is_no_edit_of_the_check(repository, name):
     assert loaded_comment().kind_of(name, "", set()) == ""
 
 
-def test_any_baseline_is_told_by_its_folder(repository):
-    repository.commit({"kept/w/m/baseline.json": "{}", "kept/w/m/measures.parquet": "x", "kept/w/m/summary.md": "x"})
-    assert edits(repository) == [("baseline", "kept/w/m", "added")]
-
-
 def test_the_new_revision_counts_not_the_working_tree(repository):
-    new = repository.commit({"pipeprof.toml": "alpha = 0.1\n"})
+    repository.write({"pipeprof.toml": "alpha = 0.1\n"})
+    assert edits(repository) == [("policy", "pipeprof.toml", "added")]  # git does not know it yet
+    new = repository.commit()
     repository.write({"pipeprof.toml": None, "jobs/train.py": "3\n"})
     assert edits(repository, new=new) == [("policy", "pipeprof.toml", "added")]
     assert edits(repository) == [("workload", "jobs/train.py", "edited")]
-
-
-def test_a_file_that_git_does_not_know_is_told_too(repository):
-    repository.write({"pipeprof.toml": "alpha = 0.1\n"})
-    assert edits(repository) == [("policy", "pipeprof.toml", "added")]
-
-
-def test_a_pyproject_counts_when_its_settings_do(repository):
-    repository.commit({"pyproject.toml": "[project]\nname = 'x'\n"})
-    assert edits(repository) == []
-    repository.commit({"pyproject.toml": "[tool.pipeprof.gate]\nalpha = 0.1\n"})
-    assert edits(repository) == [("policy", "pyproject.toml", "added")]
 
 
 def test_what_others_changed_on_the_base_is_no_edit(repository):
@@ -156,50 +145,54 @@ def test_what_others_changed_on_the_base_is_no_edit(repository):
     assert edits(repository) == []
 
 
-def test_twice_as_slow_regresses_in_turn_whatever_the_change_says(repository):
+def measured(base, new, command=COMMAND, folder="session"):
+    wish = AbWish(base, new, command, folder=Path(folder), seed=1)
+    judged = judged_arms(wish, None)
+    return run_ab(wish, judged.policy, print, Slower(), judged.trust)
+
+
+def test_twice_as_slow_regresses_in_turn_whatever_the_change_says_and_no_hook_is_started(repository):
     loose = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
     new = repository.commit({"pipeprof.toml": loose, "jobs/train.py": "slow\n"})
-    wish = AbWish(ArmWish(ref=repository.base), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"), seed=1)
-    judged = judged_arms(wish, None)
-    content = run_ab(wish, judged.policy, print, Slower(), judged.trust)
-    assert (content["verdict"], content["exit_code"]) == ("regressed", 1)
+    ran = repository.root / "it-ran"
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        hook = repository.root / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    content = measured(ArmWish(ref=repository.base), HEAD)
+    assert (content["verdict"], content["exit_code"], ran.exists()) == ("regressed", 1, False)
+    assert content["base"]["label"] == f"base ({repository.base}, {repository.base[:10]})"
     assert content["metrics"][0]["name"] == STEP
     assert [edit["path"] for edit in content["trust"]["edits"]] == ["pipeprof.toml", "jobs/train.py"]
     assert content["session"]["arms"]["new"]["revision"] == new
-    own = AbWish(ArmWish(command=("a",)), ArmWish(command=("b",)), folder=Path("desk"), seed=1)
-    judged = judged_arms(own, None)
-    assert run_ab(own, judged.policy, print, Slower(), judged.trust)["exit_code"] == 0
+    own = measured(ArmWish(command=("a",)), ArmWish(command=("b",)), (), "desk")
+    assert own["exit_code"] == 0
 
 
 def test_only_commands_that_the_base_names_are_measured_against_it(repository):
     base = repository.commit({"pipeprof.toml": "commands = ['python jobs/train.py --steps 50']\n"})
     repository.commit({"pipeprof.toml": "commands = ['python jobs/train.py --steps 1']\n"})
 
-    def judge(*words):
-        return judged_arms(AbWish(ArmWish(ref=base), ArmWish(ref="HEAD"), words), None)
+    def judge(words, new=HEAD, **of_base):
+        return judged_arms(AbWish(ArmWish(ref=base, **of_base), new, words), None)
 
     allowed = (str(Path(sys.executable).parent / "python"), "jobs/train.py", "--steps", "50")
-    assert judge(*allowed).policy.commands
-    assert judge("python", *allowed[1:]).policy.commands
+    assert judge(allowed).policy.commands
+    assert judge(("python", *allowed[1:])).policy.commands
     with pytest.raises(UsageError, match=r"`python jobs/train\.py --steps 1` is not among the `commands`"):
-        judge("python", "jobs/train.py", "--steps", "1")
-    with pytest.raises(UsageError, match="`true` is not among"):
-        judged_arms(AbWish(ArmWish(ref=base), ArmWish(command=("true",)), allowed), None)
-    for side in (
-        {"base": ArmWish(ref=base, env=("SLOW=1",)), "new": ArmWish()},
-        {"base": ArmWish(ref=base), "new": ArmWish(env=("PATH=evil",))},
-    ):
+        judge(("python", "jobs/train.py", "--steps", "1"))
+    for new, env in ((ArmWish(command=("true",)), ()), (ArmWish(), ("SLOW=1",)), (ArmWish(env=("PATH=evil",)), ())):
         with pytest.raises(UsageError, match="is not among"):
-            judged_arms(AbWish(command=allowed, **side), None)
+            judge(allowed, new, env=env)
     judged_arms(AbWish(ArmWish(command=("a",)), ArmWish(command=("b",))), None)  # at a desk any
 
 
 def test_a_shadowed_name_is_refused_by_each_verb_that_takes_one(repository):
     repository.git("checkout", "--quiet", "-b", "change")
     repository.git("tag", "main", repository.commit({"pipeprof.toml": "alpha = 0.1\n"}))
-    wish = AbWish(ArmWish(ref="main"), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"))
     for ask in (
-        lambda: judged_arms(wish, None),
+        lambda: judged_arms(AbWish(ArmWish(ref="main"), HEAD, COMMAND), None),
         lambda: judged_arms(AbWish(ArmWish(ref="HEAD~1"), ArmWish(ref="main"), COMMAND), None),
         lambda: judged_sides("baselines/w", "main", None, COMMAND),
         lambda: commits_between(Workspace.here(), "main", "HEAD"),
@@ -207,17 +200,3 @@ def test_a_shadowed_name_is_refused_by_each_verb_that_takes_one(repository):
     ):
         with pytest.raises(UsageError, match=r"^`main` is ambiguous: it is refs/tags/main .* and refs/heads/main "):
             ask()
-
-
-def test_checking_out_a_side_starts_no_hook(repository):
-    ran = repository.root / "it-ran"
-    for name in ("post-checkout", "reference-transaction", "post-index-change"):
-        hook = repository.root / ".git/hooks" / name
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
-        hook.chmod(0o755)
-    wish = AbWish(ArmWish(ref=repository.base), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"), seed=1)
-    judged = judged_arms(wish, None)
-    content = run_ab(wish, judged.policy, print, Slower(), judged.trust)
-    assert (content["verdict"], ran.exists()) == ("regressed", False)
-    assert content["base"]["label"] == f"base ({repository.base}, {repository.base[:10]})"
