@@ -42,33 +42,25 @@ def step(number, start_ms, end_ms, kind="train", rank=0):
     return {"rank": rank, "kind": kind, "kind_step": number, "step": number, **times}
 
 
+def compiled(start_ms, dur_ms):
+    return {"rank": 0, "stage": "compile", "start_ns": int(start_ms * 1e6), "dur_ns": int(dur_ms * 1e6)}
+
+
 def test_a_run_is_split_into_configure_warm_up_and_steady():
-    steps = [step(0, 3000, 3500), step(1, 3500, 3520)]
+    steps = [step(0, 3000, 3500), step(1, 3500, 3520), step(0, 5000, 5900, "eval")]
     steps += [step(at, 3520 + 10 * (at - 2), 3530 + 10 * (at - 2)) for at in range(2, 18)]
-    steps += [step(0, 5000, 5900, "eval")]
-    compiled = [
-        {"rank": 0, "stage": "compile", "start_ns": int(3100e6), "dur_ns": int(300e6)},
-        {"rank": 0, "stage": "compile", "start_ns": int(1000e6), "dur_ns": int(100e6)},
-    ]
-    found = from_run(steps, compiled, {"peak_memory": 1e9})
-    assert found["configure"] == pytest.approx(3300e6)
-    assert found["warmup_first"] == pytest.approx(200e6)
-    assert found["warmup_second"] == pytest.approx(20e6)
-    assert found["setup"] == pytest.approx(3520e6)
-    assert found["steady"] == pytest.approx(10e6)
-    assert found["throughput"] == pytest.approx(100.0)
-    assert found["peak_memory"] == 1e9
+    found = from_run(steps, [compiled(3100, 300), compiled(1000, 100)], {"peak_memory": 1e9})
+    times = {"configure": 3300e6, "warmup_first": 200e6, "warmup_second": 20e6, "setup": 3520e6, "steady": 10e6}
+    expected = times | {"throughput": 100.0, "peak_memory": 1e9}
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
-def test_of_several_ranks_the_slowest_counts():
+def test_of_several_ranks_the_slowest_counts_and_the_set_up_is_that_of_one():
     steps = [step(at, 1000 + 10 * at, 1010 + 10 * at) for at in range(10)]
     steps += [step(at, 2000 + 20 * at, 2020 + 20 * at, rank=1) for at in range(10)]
     found = from_run(steps, [], {})
     assert (found["configure"], found["steady"]) == (2000e6, 20e6)
     assert from_run([], [], {}) == {}
-
-
-def test_the_set_up_is_that_of_one_rank():
     steps = [step(0, 1000, 9000), step(1, 9000, 9010), step(0, 6000, 7000, rank=1), step(1, 7000, 7010, rank=1)]
     found = from_run(steps, [], {})
     assert (found["configure"], found["warmup_first"], found["setup"]) == (6000e6, 8000e6, 9010e6)
@@ -76,9 +68,7 @@ def test_the_set_up_is_that_of_one_rank():
 
 def test_a_log_of_load_and_run(tmp_path):
     found = from_load_and_run(parse_log(LOG.splitlines()), tmp_path)
-    assert found["configure"] == 5_846_000
-    assert found["setup"] == 5_846_000 + 581_284_000
-    assert found["steady"] == 246e6
+    assert (found["configure"], found["setup"], found["steady"]) == (5_846_000, 5_846_000 + 581_284_000, 246e6)
     with pytest.raises(MeasureError, match="ends before"):
         from_load_and_run(parse_log(LOG.splitlines()[:-1]), tmp_path)
 
@@ -92,19 +82,16 @@ def test_a_pattern_finds_a_stage(take, value):
     assert found == {"steady": value * 1e9, "throughput": 1 / value}
 
 
-def test_a_pattern_that_finds_nothing_or_no_number_is_an_error():
-    captures = {"steady": Capture(pattern="t=(.*)"), "configure": Capture(pattern="c=(.*)")}
-    with pytest.raises(MeasureError, match="matches nothing"):
-        from_text("c=1", captures, "steady")
-    with pytest.raises(MeasureError, match="`soon`"):
-        from_text("t=soon", captures, "steady")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("c=1", "matches nothing"), ("t=soon", "`soon`"), *((f"t=1\nt={number}", f"`{number}`") for number in
+     ("nan", "inf", "1e999", "-3", "1,5", ""))],
+)  # fmt: skip
+def test_a_pattern_that_finds_nothing_or_no_time_is_an_error(text, words):
+    captures = {"steady": Capture(pattern="^t=(.*)$"), "configure": Capture(pattern="c=(.*)")}
+    with pytest.raises(MeasureError, match=words):
+        from_text(text, captures, "steady")
     assert "configure" not in from_text("t=1", captures, "steady")
-
-
-@pytest.mark.parametrize("number", ["nan", "inf", "1e999", "-3", "1,5", ""])
-def test_a_number_that_is_no_time_is_named(number):
-    with pytest.raises(MeasureError, match=f"`{number}`"):
-        from_text(f"t=1\nt={number}", {"steady": Capture(pattern="^t=(.*)$")}, "steady")
 
 
 def test_throughput_follows_from_the_step_time_unless_it_was_said():
@@ -114,15 +101,17 @@ def test_throughput_follows_from_the_step_time_unless_it_was_said():
     assert from_text("t=4\nr=7", captures, "throughput")["throughput"] == 7.0
 
 
+def spec_of(measure):
+    stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
+    return read_spec({"measure": measure, "variant": [{"name": "x", "env": {"A": "1"}}]} | stages, "`s.toml`")
+
+
 @pytest.fixture
 def run(tmp_path):
     def call(script, measure="regex", **more):
         (tmp_path / "script.py").write_text(script)
-        stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
-        variants = [{"name": "x", "env": {"A": "1"}}]
-        spec = read_spec({"measure": measure, "variant": variants} | stages, "`s.toml`")
         order = Order(tmp_path / "run", [sys.executable, "script.py"], workdir=tmp_path, env={"KIND": "fast"}, **more)
-        return SweepBench().run(order, spec)
+        return SweepBench().run(order, spec_of(measure))
 
     return call
 
@@ -154,25 +143,20 @@ def test_memory_is_that_of_the_command_and_not_of_the_program_that_started_it(ru
 
     monkeypatch.setattr(sweep_bench, "_high_water", look)
     held = bytearray(200 << 20)  # this process is larger than the command
-    small = run(f"print('t=1')\n{LOOKED_AT}")["peak_memory"]
-    large = run(f"x = bytearray(100 << 20)\nprint('t=1')\n{LOOKED_AT}")["peak_memory"]
     inner = f"x = bytearray(100 << 20)\n{LOOKED_AT}"
-    below = run(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])\nprint('t=1')")[
-        "peak_memory"
-    ]
+    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])\nprint('t=1')"
+    scripts = (f"print('t=1')\n{LOOKED_AT}", f"print('t=1')\n{inner}", child)
+    small, large, below = (run(script)["peak_memory"] for script in scripts)
     assert len(held) > small
     assert small < 60 << 20
     assert 100 << 20 < large < 160 << 20
     assert 100 << 20 < below < 160 << 20
 
 
-def test_a_log_of_load_and_run_from_a_command(run):
+def test_a_log_of_load_and_run_failures_and_time_limits_are_told(run):
     assert run(f"print({LOG!r})", "load_and_run")["steady"] == 246e6
     with pytest.raises(MeasureError, match="no line of load_and_run"):
         run("print('hello')", "load_and_run")
-
-
-def test_failures_and_time_limits_are_told(run):
     with pytest.raises(WorkloadError, match=r"exit code 3; it said `bad`"):
         run("import sys; print('bad'); sys.exit(3)")
     with pytest.raises(WorkloadError, match=r"longer than 0\.3 s"):
@@ -183,11 +167,8 @@ def test_failures_and_time_limits_are_told(run):
 def test_a_script_that_names_no_interpreter_is_told(tmp_path, measure):
     (tmp_path / "script").write_text("t=1\n")
     (tmp_path / "script").chmod(0o755)
-    stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
-    spec = read_spec({"measure": measure, "variant": [{"name": "x", "env": {"A": "1"}}]} | stages, "`s.toml`")
-    order = Order(tmp_path / "run", [str(tmp_path / "script")], workdir=tmp_path)
     with pytest.raises(UsageError, match=r"cannot start .*: Exec format error"):
-        SweepBench().run(order, spec)
+        SweepBench().run(Order(tmp_path / "run", [str(tmp_path / "script")], workdir=tmp_path), spec_of(measure))
 
 
 def test_a_change_of_a_dataset_becomes_what_the_probe_is_told():
@@ -209,9 +190,8 @@ def test_the_context_is_handed_over_in_variables(monkeypatch):
 
 def test_the_context_stays_what_was_wanted():
     calls = []
-    module = types.SimpleNamespace(
-        GRAPH_MODE=0, PYNATIVE_MODE=1, context=types.SimpleNamespace(), set_context=lambda **given: calls.append(given)
-    )
+    module = types.SimpleNamespace(GRAPH_MODE=0, PYNATIVE_MODE=1, context=types.SimpleNamespace())
+    module.set_context = lambda **given: calls.append(given)
     force(module, {"mode": "graph", "jit_level": "O1", "threads": 2})
     module.context.set_context(mode=1, device_target="CPU")
     module.set_context(jit_config={"jit_level": "O0", "infer_boost": "on"})
