@@ -144,17 +144,9 @@ def of_the_reader(state):
     return [one for one in state.trials if one.key.startswith("2:workers") and "+" not in one.key]
 
 
-def words_of_the_reader(state):
-    return {one.verdict for one in of_the_reader(state)}
-
-
 def more(settings):
     """Whether the reader has more workers."""
     return workers_of(settings, 2) > 1
-
-
-def random_rows(_settings, number):
-    return [epoch(f"{number}", f"random {number}")]
 
 
 # The same rows, in an order of their own in every run.
@@ -189,21 +181,6 @@ def test_with_leave_the_same_rows_in_another_order_are_taken(tune):
     assert state.final.ratio == pytest.approx(4.0, rel=0.05)
 
 
-def test_with_leave_other_rows_are_refused_before_any_pair(tune):
-    bench = reading(whole=lambda settings, _number: [epoch("x", "other") if more(settings) else epoch()])
-    state = tune(bench, allow_order=True)
-    assert {(one.verdict, len(one.a)) for one in of_the_reader(state)} == {("other_data", 0)}
-    assert all("epoch 1 has other rows" in one.error for one in of_the_reader(state))
-    assert not more(state.settings)
-
-
-def test_rows_that_no_two_unchanged_runs_share_are_not_permuted_ones_and_are_compared_once(tune):
-    bench = reading(whole=random_rows)
-    state = tune(bench, allow_order=True)
-    assert (words_of_the_reader(state), more(state.settings)) == ({"unchecked"}, False)
-    assert (len(of_the_reader(state)) > 1, len(bench.compared)) == (True, 3)
-
-
 @pytest.mark.parametrize("op_type", ["TFReaderOp", "MindRecordOp"])
 def test_with_leave_an_order_that_differs_between_unchanged_runs_is_fine(tune, op_type):
     bench = reading(op_type, **BY_THEMSELVES)
@@ -216,7 +193,7 @@ def test_with_leave_an_order_that_differs_between_unchanged_runs_is_fine(tune, o
 def test_without_leave_such_an_order_cannot_be_compared(tune):
     state = tune(reading("MindRecordOp", **BY_THEMSELVES))
     assert state.settings.is_empty
-    assert "unchecked" in words_of_the_reader(state)
+    assert "unchecked" in {one.verdict for one in of_the_reader(state)}
 
 
 @pytest.mark.parametrize(
@@ -247,11 +224,6 @@ def test_not_every_change_has_the_leave_that_was_given(tmp_path, change, allowed
     assert state.may_take("not_seen", settings, so_far=True)
 
 
-def test_an_epoch_that_nobody_read_to_its_end_proves_nothing_of_its_rows(tune):
-    bench = reading(whole=lambda settings, _number: [epoch(f"{workers_of(settings, 2)}", whole=False)])
-    assert words_of_the_reader(tune(bench, allow_order=True)) == {"unchecked"}
-
-
 @pytest.mark.parametrize(
     ("plain", "new", "batches"),
     [
@@ -267,14 +239,30 @@ def test_rows_that_differ_late_are_found_although_the_first_batches_are_the_same
     assert not is_proven(state, allow_unchecked=True)
 
 
-def test_a_run_that_fails_while_rows_are_compared_is_a_candidate_that_failed(tune):
-    def whole(settings, _number):
-        if settings.operators:
-            raise WorkloadError("it ran out of files")
-        return [epoch()]
+def breaking(settings, _number):
+    if settings.operators:
+        raise WorkloadError("it ran out of files")
+    return [epoch()]
 
-    state = tune(reading(whole=whole), allow_order=True)
-    assert {(one.verdict, one.error) for one in of_the_reader(state)} == {("failed", "it ran out of files")}
+
+@pytest.mark.parametrize(
+    ("whole", "verdict", "why", "compared"),
+    [
+        (lambda settings, _number: [epoch("x", "o") if more(settings) else epoch()], "other_data", "epoch 1 has", None),
+        (lambda _settings, number: [epoch(f"{number}", f"random {number}")], "unchecked", "", 3),  # compared once
+        (lambda settings, _number: [epoch(f"{workers_of(settings, 2)}", whole=False)], "unchecked", "", None),
+        (breaking, "failed", "it ran out of files", None),
+    ],
+)  # fmt: skip
+def test_with_leave_rows_that_are_others_or_cannot_be_told_are_refused_before_any_pair(
+    tune, whole, verdict, why, compared
+):
+    bench = reading(whole=whole)
+    state = tune(bench, allow_order=True)
+    assert {(one.verdict, len(one.a)) for one in of_the_reader(state)} == {(verdict, 0)}
+    assert all(why in one.error for one in of_the_reader(state))
+    assert not more(state.settings)
+    assert compared is None or (len(bench.compared) == compared and len(of_the_reader(state)) > 1)
 
 
 def drawing(**given):
