@@ -1,17 +1,20 @@
 """The probe, loaded as it is in a recorded process, with a recorder that has no thread and a clock of its own."""
 
+import _thread
 import json
+import os
 import subprocess
 import sys
 import threading
 from importlib import import_module, util
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import pipeprof.collect
+from pipeprof.collect import launch
 
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
@@ -20,6 +23,15 @@ MODULES = (
     "lines", "live", "stacks", "graphs", "operands", "cells", "loop", "trains", "trees", "iterables", "loaders", "dataloader", "hooks",
     "marks", "around", "where", "torch_ops",
 )  # fmt: skip
+
+
+class Probe(SimpleNamespace):
+    """Modules of the probe by their names; one that is not in MODULES is loaded when it is asked for."""
+
+    def __getattr__(self, name):
+        if not (PROBE / f"{name}.py").exists():
+            raise AttributeError(name)
+        return import_module(f"{NAME}.{name}")
 
 
 class NoThread:
@@ -40,7 +52,7 @@ def probe(request, monkeypatch):
     spec.loader.exec_module(package)
     hooks = import_module(f"{NAME}.hooks")
     assert (hooks.COMPILED is None) == (request.param == "python")  # a file of an older source is to be compiled anew
-    yield SimpleNamespace(package=package, **{name: import_module(f"{NAME}.{name}") for name in MODULES})
+    yield Probe(package=package, **{name: import_module(f"{NAME}.{name}") for name in MODULES})
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]
 
@@ -69,6 +81,53 @@ def told(rec):
 
 
 @pytest.fixture
+def said(rec, monkeypatch):
+    """In place of files: (name, fields) of each event and line, and (code, words) of each warning."""
+    found = []
+    monkeypatch.setattr(rec, "event", lambda name, **fields: found.append((name, fields)))
+    monkeypatch.setattr(rec, "line", rec.event)
+    monkeypatch.setattr(rec, "warn", lambda code, words: found.append((code, words)))
+    return found
+
+
+@pytest.fixture
+def failures(rec, monkeypatch):
+    """Where the probe failed: the places that it would warn of."""
+    found = []
+    monkeypatch.setattr(rec, "failed", found.append)
+    return found
+
+
+@pytest.fixture
+def mindspore(monkeypatch, tmp_path):
+    """A package `mindspore` that has a folder, and nothing in it."""
+    package = ModuleType("mindspore")
+    package.__file__ = str(tmp_path / "mindspore" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "mindspore", package)
+    return package
+
+
+def in_thread(call, *args):
+    """What a call gives in a thread of its own, to its end; the threads of the fixtures do nothing."""
+    found, over = [], threading.Event()
+
+    def run():
+        found.append(call(*args))
+        over.set()
+
+    _thread.start_new_thread(run, ())
+    assert over.wait(10)
+    return found[0]
+
+
+def operator(kind, *children, base=object, **facts):
+    """An operator of a dataset: of a class named as MindSpore's is for this kind."""
+    made = type(f"{kind.removesuffix('Op')}Dataset", (base,), {})()
+    vars(made).update(facts, children=list(children))
+    return made
+
+
+@pytest.fixture
 def own_frames(probe):
     """How many frames of a traceback are of the probe, and how many may be: 3.10 puts that of each hook back."""
     folder = str(Path(probe.recorder.__file__).parent)
@@ -77,10 +136,31 @@ def own_frames(probe):
 
 
 @pytest.fixture
-def script(tmp_path):
+def has_few_own_frames(probe):
+    """Whether few frames of a traceback are of the probe: 3.10 puts that of each hook back."""
+    folder, most = str(Path(probe.recorder.__file__).parent), 1 if sys.version_info >= (3, 11) else 2
+    return lambda caught: sum(str(entry.path).startswith(folder) for entry in caught.traceback) <= most
+
+
+@pytest.fixture
+def spool(tmp_path):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    return folder
+
+
+def python(*words, spool=None, path=(), watched=True, **variables):
+    """How a Python ends that the probe enters, or not; `path` are the user's own folders with modules."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIPEPROF_", "PYTHON"))}
+    folders = [launch.PROBE, *path] if watched else path
+    own = {"PYTHONPATH": os.pathsep.join(map(str, folders))} | ({"PIPEPROF_SPOOL": str(spool)} if spool else {})
+    how = {"capture_output": True, "text": True, "check": False, "timeout": 60, "env": kept | own | variables}
+    return subprocess.run([sys.executable, *map(str, words)], **how)
+
+
+@pytest.fixture
+def script(spool):
     """Text that loads the probe in a Python of its own, with a recorder in `tmp_path/spool`."""
-    spool = tmp_path / "spool"
-    spool.mkdir()
     return (
         "import os, sys, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # of os.fork beside threads\n"
         "from importlib import import_module, util\n"
