@@ -1,6 +1,7 @@
-"""The command, and signals that come while it ends."""
+"""The command, signals that come while it ends, and the process beside it that keeps what `pipeprof top` shows."""
 
 import json
+import shutil
 import signal
 import sys
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 from pipeprof.collect import fingerprint, launch
 from pipeprof.collect.launch import ProbeOptions, run_command
+from pipeprof.collect.live import watched
 from pipeprof.errors import UsageError
 
 
@@ -45,17 +47,20 @@ def test_it_is_counted_what_the_kernel_ended_for_lack_of_memory_meanwhile(tmp_pa
     assert json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))["oom_kills"] == kills
 
 
-def test_how_fast_the_machine_is_is_measured_before_each_repetition(tmp_path):
-    run_command(["true"], tmp_path, ProbeOptions(), 1.0)
-    told = json.loads(tmp_path.joinpath("launch.json").read_text(encoding="utf-8"))["calibration_ns"]
-    assert 0 < told < fingerprint.calibration_ns() * 100
-
-
 @pytest.mark.parametrize("how", ["ulimit -t 7", "prlimit"])
-def test_the_limit_of_cpu_time_that_the_command_had_at_its_end_is_told(tmp_path, how):
+def test_how_fast_the_machine_is_and_the_limit_of_cpu_time_that_the_command_had_at_its_end_are_told(tmp_path, how):
     own = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (7, 9))"
     command = [sys.executable, "-c", own] if how == "prlimit" else ["sh", "-c", how]
     run_command(command, tmp_path, ProbeOptions(), 1.0)
-    told = json.loads(tmp_path.joinpath("exit.json").read_text(encoding="utf-8"))
-    assert told["cpu_limit_s"] == 7
-    assert 0 <= told["cpu_s"] < 7
+    before, after = (json.loads(tmp_path.joinpath(f"{name}.json").read_text("utf-8")) for name in ("launch", "exit"))
+    assert 0 < before["calibration_ns"] < fingerprint.calibration_ns() * 100
+    assert after["cpu_limit_s"] == 7
+    assert 0 <= after["cpu_s"] < 7
+
+
+def test_a_run_that_is_gone_at_the_end_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    run = tmp_path / "run"
+    run.mkdir()
+    with watched(run, tmp_path / "now.txt"):
+        run.rmdir()
