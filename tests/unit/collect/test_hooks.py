@@ -1,17 +1,23 @@
-"""The hooks of a step, those in C and those in Python: what they record, and what the training sees of them, which is nothing."""
+"""The hooks of a step, those in C and those in Python: what they record, and what the training sees of them, which is nothing.
+
+The traceback of an error that passes them is the program's own.
+"""
 
 import _thread
 import copy
+import functools
 import gc
 import inspect
 import sys
 import threading
 import traceback
-import types
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from pipeprof.collect.probe import around, callables, hooks, recorder, sections, steps, syncs
 
 
 class Context:
@@ -69,9 +75,9 @@ def hooked(probe, rec):
             return work()
 
     probe.dataset._install_next(Iterator)
-    probe.steps.install_cell(types.SimpleNamespace(Cell=Cell))
-    probe.steps.install_optimizer(types.SimpleNamespace(Optimizer=Optimizer))
-    probe.steps.install_callbacks(types.SimpleNamespace(CallbackManager=Manager))
+    probe.steps.install_cell(SimpleNamespace(Cell=Cell))
+    probe.steps.install_optimizer(SimpleNamespace(Optimizer=Optimizer))
+    probe.steps.install_callbacks(SimpleNamespace(CallbackManager=Manager))
     probe.steps._install_compile(Executor, None)
 
     def marks(read=[0]):  # noqa: B006 - how many bytes were read
@@ -81,16 +87,13 @@ def hooked(probe, rec):
         return [mark[:4] for mark in probe.marks.MARK.iter_unpack(data)]
 
     marks()
-    return types.SimpleNamespace(
-        Iterator=Iterator, Cell=Cell, Optimizer=Optimizer, Manager=Manager, Executor=Executor, marks=marks
-    )
 
+    def kinds():
+        names = {getattr(recorder, name): name for name in ("FETCH", "TRAIN_STEP", "UPDATE", "CALL", "COMPILE", "PART")}
+        return [names[mark[0]] for mark in marks()]
 
-def kinds(probe, marks):
-    names = {
-        getattr(probe.recorder, name): name for name in ("FETCH", "TRAIN_STEP", "UPDATE", "CALL", "COMPILE", "PART")
-    }
-    return [names[mark[0]] for mark in marks]
+    classes = {one.__name__: one for one in (Iterator, Cell, Optimizer, Manager, Executor)}
+    return SimpleNamespace(**classes, marks=marks, kinds=kinds)
 
 
 def test_a_loop_by_hand_counts_its_steps_and_tells_them(probe, hooked):
@@ -98,7 +101,7 @@ def test_a_loop_by_hand_counts_its_steps_and_tells_them(probe, hooked):
     for row in hooked.Iterator(range(1, 5)):
         assert cell.compile_and_run(lambda x, y: x + y, row, y=1) == row + 1
         assert optimizer(lambda: "updated") == "updated"
-    assert kinds(probe, hooked.marks()) == [*["FETCH", "CALL", "UPDATE"] * 4, "FETCH"]
+    assert hooked.kinds() == [*["FETCH", "CALL", "UPDATE"] * 4, "FETCH"]
     assert probe.windows.WINDOWS.done == 4
     assert (probe.steps.LOOP.calls, probe.steps.LOOP.inside) == (8, 0)
 
@@ -129,27 +132,23 @@ def test_the_callbacks_of_model_are_a_step_with_its_epoch(probe, hooked):
     assert probe.windows.WINDOWS.done == 2
 
 
-def test_a_slow_callback_is_a_part_and_a_fast_one_is_none(probe, hooked, monkeypatch):
+def test_a_slow_callback_is_a_part_and_a_compilation_is_recorded_when_something_was_compiled(
+    probe, hooked, monkeypatch
+):
     monkeypatch.setattr(probe.around, "SHORTEST_NS", -1)  # for the hooks in Python, whose clock is the test's
-    limit = threading.Event()
-    manager = hooked.Manager([lambda _: limit.wait(0.002)])
-    manager.on_train_step_end(Context())
-    assert kinds(probe, hooked.marks()) == ["PART", "TRAIN_STEP"]
-
-
-def test_a_compilation_is_recorded_when_something_was_compiled(probe, hooked):
-    executor = hooked.Executor()
-    assert executor.compile(lambda: ("phase", False)) == ("phase", False)
-    assert hooked.marks() == []
-    assert executor.compile(lambda: ("phase", True)) == ("phase", True)
-    assert kinds(probe, hooked.marks()) == ["COMPILE"]
+    limit, executor = threading.Event(), hooked.Executor()
+    hooked.Manager([lambda _: limit.wait(0.002)]).on_train_step_end(Context())
+    assert hooked.kinds() == ["PART", "TRAIN_STEP"]
+    for compiled, kinds in ((False, []), (True, ["COMPILE"])):
+        assert executor.compile(lambda compiled=compiled: ("phase", compiled)) == ("phase", compiled)
+        assert hooked.kinds() == kinds
 
 
 class TrainingError(BaseException):
     pass
 
 
-def raises():
+def raises(*_):
     raise TrainingError("the training's own")
 
 
@@ -162,7 +161,7 @@ def test_an_exception_of_the_training_passes_as_it_was(probe, hooked, what):
         "fetch": lambda: next(hooked.Iterator((raises() for _ in "ab"), rows=1)),
         "call": lambda: hooked.Cell().compile_and_run(raises),
         "optimizer": lambda: hooked.Optimizer()(raises),
-        "step": lambda: hooked.Manager([lambda _: raises()]).on_train_step_end(Context()),
+        "step": lambda: hooked.Manager([raises]).on_train_step_end(Context()),
         "compile": lambda: hooked.Executor().compile(raises),
     }
     with pytest.raises(TrainingError) as caught:
@@ -174,43 +173,39 @@ def test_an_exception_of_the_training_passes_as_it_was(probe, hooked, what):
     assert len(hooked.marks()) == (what != "compile")
 
 
-@pytest.mark.parametrize("what", ["fetch", "call", "step", "compile"])
-def test_an_error_of_the_recorders_is_a_warning_and_the_result_is_the_trainings(probe, rec, hooked, monkeypatch, what):
+@pytest.mark.parametrize(
+    ("what", "where"),
+    [("fetch", "fetch"), ("call", "call"), ("step", "callback"), ("compile", "compile"), ("no context", "callback")],
+)
+def test_an_error_of_the_recorders_is_a_warning_and_the_result_is_the_trainings(
+    rec, hooked, said, monkeypatch, what, where
+):
     iterator, cell, manager, executor = hooked.Iterator("abc"), hooked.Cell(), hooked.Manager([]), hooked.Executor()
     next(iterator)
     cell.compile_and_run(int)
-    monkeypatch.setattr(type(rec), "flush", lambda _rec, _wait=0: int("no number"))
-    warned = []
-    monkeypatch.setattr(rec, "warn", lambda code, _text: warned.append(code))
-    rec._flushed = -(1 << 62)  # the next mark is to be written
     calls = {
         "fetch": lambda: next(iterator) == "b",
         "call": lambda: cell.compile_and_run(lambda: "made") == "made",
         "step": lambda: manager.on_train_step_end(Context()) is None,
         "compile": lambda: executor.compile(lambda: (1, True)) == (1, True),
+        "no context": lambda: manager.on_train_step_end(object()) is None,
     }
+    if what != "no context":
+        monkeypatch.setattr(type(rec), "flush", lambda _rec, _wait=0: int("no number"))
+        rec._flushed = -(1 << 62)  # the next mark is to be written
     assert calls[what]()
-    assert warned[0] == f"probe_failed:{ {'step': 'callback'}.get(what, what) }"
+    warned = [name for name, _ in said if name.startswith("probe_failed")]
+    assert warned[0] == f"probe_failed:{where}"
+    assert what != "no context" or len(warned) == 1
 
 
 def test_what_a_signal_handler_raises_in_the_recorder_is_the_programs(rec, hooked, monkeypatch):
     iterator = hooked.Iterator("ab")
     next(iterator)
-
-    def interrupted(_rec, _wait=0):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(rec), "flush", interrupted)
+    monkeypatch.setattr(type(rec), "flush", raises)
     rec._flushed = -(1 << 62)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(TrainingError):
         next(iterator)
-
-
-def test_a_context_that_is_none_costs_a_warning_and_no_step_of_the_trainings(rec, hooked, monkeypatch):
-    warned = []
-    monkeypatch.setattr(rec, "warn", lambda code, _text: warned.append(code))
-    assert hooked.Manager([]).on_train_step_end(object()) is None
-    assert warned == ["probe_failed:callback"]
 
 
 def test_while_nothing_is_recorded_methods_do_what_they_did(probe, rec, hooked):
@@ -223,11 +218,8 @@ def test_while_nothing_is_recorded_methods_do_what_they_did(probe, rec, hooked):
 
 
 def test_a_hook_looks_like_the_method_that_it_stands_in_for(hooked):
-    for owner, name in (
-        (hooked.Iterator, "__next__"),
-        (hooked.Cell, "compile_and_run"),
-        (hooked.Optimizer, "__call__"),
-    ):
+    names = {hooked.Iterator: "__next__", hooked.Cell: "compile_and_run", hooked.Optimizer: "__call__"}
+    for owner, name in names.items():
         hook = vars(owner)[name]
         assert callable(hook)
         assert hook.__wrapped__.__name__ == name
@@ -244,6 +236,7 @@ def test_a_hook_looks_like_the_method_that_it_stands_in_for(hooked):
             return super().compile_and_run(work) + 1
 
     assert Inner().compile_and_run(lambda: 5) == 6
+    assert copy.copy(hooked.Cell).compile_and_run is hooked.Cell.compile_and_run
     with pytest.raises(TypeError):
         hooked.Cell.compile_and_run()
     with pytest.raises(TypeError):
@@ -261,7 +254,12 @@ def test_one_that_takes_the_address_of_another_is_another(probe, hooked):
     assert len(set(numbers)) == 20
 
 
-def test_nothing_is_kept_alive_and_nothing_lost(hooked, probe):
+def counted_objects():
+    gc.collect()
+    return sys.gettotalrefcount() if hasattr(sys, "gettotalrefcount") else len(gc.get_objects())
+
+
+def test_nothing_is_kept_alive_and_nothing_lost(hooked):
     """Of what passes through the hooks: cells, iterators, rows, arguments and results."""
 
     class Row:
@@ -276,20 +274,15 @@ def test_nothing_is_kept_alive_and_nothing_lost(hooked, probe):
             optimizer(lambda x: x, row)
             manager.on_train_step_end(Context())
             hooked.Executor().compile(lambda row=row: (row, False))
+        hooked.marks()
         return watched
 
     train()
-    hooked.marks()
-    gc.collect()
-    before = sys.gettotalrefcount() if hasattr(sys, "gettotalrefcount") else len(gc.get_objects())
-    none = sys.getrefcount(None)
+    before, none = counted_objects(), sys.getrefcount(None)
     for _ in range(20):
         watched = train()
-        hooked.marks()
-    gc.collect()
+    after = counted_objects() - len(watched)
     assert [ref() for ref in watched] == [None] * len(watched)
-    del watched
-    after = sys.gettotalrefcount() if hasattr(sys, "gettotalrefcount") else len(gc.get_objects())
     assert after - before < 400  # 20 times 50 steps
     assert abs(sys.getrefcount(None) - none) < 400
 
@@ -314,27 +307,48 @@ def test_threads_record_side_by_side(probe, hooked):
         assert [mark[3] for mark in marks if mark[2] == number] == list(range(301))
 
 
-def test_calls_inside_a_call_belong_to_it(probe, hooked):
+def test_calls_inside_a_call_belong_to_it_and_another_recorder_in_the_middle_counts_on(probe, hooked, tmp_path):
+    """As `pipeprof.profile` begins inside a call: the old recorder has the mark, the new loop the call's end."""
     cell, optimizer = hooked.Cell(), hooked.Optimizer()
     assert cell.compile_and_run(lambda: optimizer(lambda: cell.compile_and_run(lambda: 9))) == 9
     assert len(hooked.marks()) == 1
-
-
-def test_another_recorder_in_the_middle_of_a_call_counts_on(probe, rec, hooked, tmp_path):
-    """As `pipeprof.profile` begins inside a call: the old recorder has the mark, the new loop the call's end."""
 
     def swap():
         inside = probe.steps.LOOP.inside
         probe.steps.use(probe.loop.Loop())
         probe.steps.LOOP.inside = inside
-        other = probe.recorder.Recorder(str(tmp_path), "{}")
-        probe.recorder.use(other)
+        probe.recorder.use(probe.recorder.Recorder(str(tmp_path), "{}"))
 
-    hooked.Cell().compile_and_run(swap)
+    cell.compile_and_run(swap)
     assert probe.steps.LOOP.inside == 0
     assert len(hooked.marks()) == 1
     probe.recorder.REC.off = True
 
 
-def test_a_copied_class_keeps_its_hooks(hooked):
-    assert copy.copy(hooked.Cell).compile_and_run is hooked.Cell.compile_and_run
+HOOKS = {
+    "run": steps._left_or_ended,
+    "evaluation": lambda original: around._timed(original, around.EVALUATION),
+    "callback": lambda original: steps._callback(lambda _self, _context: original(), recorder.EVAL_END),
+    "call": lambda original: steps._timed_calls(lambda _self: original(), steps.GRAPH, None, None),
+    "cell": lambda original: sections._watched(lambda _self: original()),
+    "wait": lambda original: syncs._watched("asnumpy", original),
+    "rows": lambda original: functools.partial(
+        lambda rows: list(callables._timed_rows(SimpleNamespace(skips=lambda: True), rows)),
+        lambda: (original() for _ in "a"),
+    ),
+}
+ARGUMENTS = {"callback": (None, SimpleNamespace(original_args=dict)), "call": (None,), "cell": (None,)}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 puts the frame of a hook back")
+@pytest.mark.parametrize("name", HOOKS)
+def test_no_frame_of_the_probe_is_in_the_traceback_of_an_error(tmp_path, monkeypatch, name):
+    rec = recorder.Recorder(str(tmp_path), {})
+    rec.off = False
+    monkeypatch.setattr(recorder, "REC", rec)
+    monkeypatch.setattr(hooks, "COMPILED", None)
+    with pytest.raises(TrainingError) as raised:
+        HOOKS[name](raises)(*ARGUMENTS.get(name, ()))
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert frames[-1].name == "raises"
+    assert [frame.name for frame in frames if "/probe/" in frame.filename] == []
