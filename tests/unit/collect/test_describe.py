@@ -5,24 +5,28 @@ import itertools
 
 import pytest
 
-
-def made(name, children=(), base=object, **attributes):
-    node = type(name, (base,), {})()
-    node.__dict__.update(attributes)
-    node.children = list(children)
-    return node
+from tests.unit.collect.conftest import operator
 
 
 class Native:
-    """A C++ operation."""
+    """A C++ operation, or what MindSpore says is none."""
+
+    def __init__(self, implementation=None):
+        if implementation:
+            self.implementation = type("Kind", (), {"value": implementation})()
 
     def parse(self):
         raise AssertionError("describing must not run anything")
 
 
 class Augment:
-    def __call__(self, row):
-        return row
+    """A callable whose text must not be asked for."""
+
+    def __repr__(self):
+        raise AssertionError("repr was asked for")
+
+    def __call__(self, _row):
+        raise AssertionError("it was called")
 
 
 def double(row):
@@ -41,16 +45,11 @@ def describe(probe):
 
 
 def test_a_graph_is_nested_from_the_sink(describe):
-    source = made("MnistDataset", num_parallel_workers=4)
-    found = describe(made("BatchDataset", [made("RepeatDataset", [source])], batch_size=32, num_parallel_workers=2))
+    repeated = operator("RepeatOp", operator("MnistOp", num_parallel_workers=4))
+    found = describe(operator("BatchOp", repeated, batch_size=32, num_parallel_workers=2))
     assert (found["type"], found["batch"], found["workers"]) == ("BatchOp", 32, 2)
     assert found["children"][0]["type"] == "RepeatOp"
     assert found["children"][0]["children"][0]["type"] == "MnistOp"
-
-
-def test_a_subclass_of_a_known_dataset_is_that_dataset(describe):
-    base = type("GeneratorDataset", (), {})
-    assert describe(made("MyOwnDataset", base=base, source=double))["type"] == "GeneratorOp"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +58,7 @@ def test_a_subclass_of_a_known_dataset_is_that_dataset(describe):
         ([double], True, "double"),
         (double, True, "double"),
         ([Native()], False, "Native"),
+        ([Native("py")], True, "Native"),
         ([Native(), Augment()], True, "Native, Augment"),
         ([functools.partial(double, 1)], True, "double"),
         ([len], True, "len"),
@@ -70,52 +70,8 @@ def test_a_subclass_of_a_known_dataset_is_that_dataset(describe):
     ],
 )
 def test_a_map_says_what_it_runs_and_whether_that_is_python(describe, operations, python, name):
-    found = describe(made("MapDataset", operations=operations, num_parallel_workers=1))
-    assert (found["python"], found["name"]) == (python, name)
-
-
-def test_an_operation_that_says_how_it_is_implemented_is_believed(probe):
-    operation = Native()
-    operation.implementation = type("Kind", (), {"value": "py"})()
-    assert probe.describe.is_python(operation)
-
-
-@pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, True), (None, False)])
-def test_a_generator_has_processes_only_with_several_workers(describe, workers, processes):
-    node = made("GeneratorDataset", source=[1, 2], python_multiprocessing=True, num_parallel_workers=workers)
-    assert describe(node)["processes"] is processes
-
-
-def test_a_map_of_native_operations_has_no_processes(describe):
-    assert describe(made("MapDataset", operations=[Native()], python_multiprocessing=True))["processes"] is False
-
-
-def test_a_batch_with_a_function_runs_python(describe):
-    assert describe(made("BatchDataset", per_batch_map=double, batch_size=4))["python"] is True
-    assert describe(made("BatchDataset", per_batch_map=None, batch_size=4))["python"] is False
-
-
-def test_a_batch_size_that_is_computed_is_unknown(describe):
-    assert describe(made("BatchDataset", batch_size=double))["batch"] is None
-
-
-def test_a_filter_names_its_predicate(describe):
-    found = describe(made("FilterDataset", predicate=double))
-    assert (found["name"], found["python"]) == ("double", True)
-
-
-class Hostile:
-    """A callable whose text must not be asked for."""
-
-    def __repr__(self):
-        raise AssertionError("repr was asked for")
-
-    def __call__(self):
-        raise AssertionError("it was called")
-
-
-def test_nothing_is_called_and_no_repr_is_asked_for(describe):
-    assert describe(made("GeneratorDataset", source=Hostile()))["name"] == "Hostile"
+    found = describe(operator("MapOp", operations=operations, python_multiprocessing=True))
+    assert (found["python"], found["name"], found["processes"]) == (python, name, python)
 
 
 def test_a_local_function_is_named_without_noise(probe):
@@ -125,11 +81,30 @@ def test_a_local_function_is_named_without_noise(probe):
     assert probe.describe.callable_name(inner) == "test_a_local_function_is_named_without_noise.inner"
 
 
-def chain(length):
-    node = made("MnistDataset")
-    for _ in range(length):
-        node = made("RepeatDataset", [node])
-    return node
+@pytest.mark.parametrize(
+    ("kind", "facts", "found"),
+    [
+        ("BatchOp", {"per_batch_map": double, "batch_size": 4}, {"python": True, "batch": 4}),
+        ("BatchOp", {"per_batch_map": None, "batch_size": double}, {"python": False, "batch": None}),  # it is computed
+        ("FilterOp", {"predicate": double}, {"python": True, "name": "double"}),
+        ("GeneratorOp", {"source": Augment()}, {"name": "Augment"}),
+        ("MyOwnDataset", {"source": double, "base": type("GeneratorDataset", (), {})}, {"type": "GeneratorOp"}),
+        # Workers are of sources whose rows have numbers, and several are needed for processes.
+        *(
+            ("GeneratorOp", {"source": source, "num_parallel_workers": workers, "python_multiprocessing": True}, found)
+            for source, workers, found in (
+                ([1, 2], 1, {"iterated": False, "workers": 1, "processes": False}),
+                ([1, 2], 2, {"iterated": False, "workers": 2, "processes": True}),
+                ([1, 2], None, {"iterated": False, "workers": 1, "processes": False}),
+                (double, 4, {"iterated": True, "workers": 1, "processes": False}),
+                (iter([1]), 4, {"iterated": True, "workers": 1, "processes": False}),
+            )
+        ),
+    ],
+)
+def test_what_an_operator_is_and_runs(describe, kind, facts, found):
+    described = describe(operator(kind, **facts))
+    assert {name: described[name] for name in found} == found
 
 
 def size(found):
@@ -140,22 +115,13 @@ def size(found):
     return count
 
 
-def test_a_long_chain_is_described_whole(describe):
-    assert size(describe(chain(300))) == 301
-
-
-def test_a_graph_that_is_too_large_is_cut_off(probe, describe):
-    wide = made("ConcatDataset", [made("MnistDataset") for _ in range(3 * probe.describe.MAX_NODES)])
-    deep = made("ZipDataset", [wide, wide])
-    assert size(describe(deep)) < 4 * probe.describe.MAX_NODES
-
-
-@pytest.mark.parametrize(("source", "iterated"), [(double, True), (iter([1]), True), ([1, 2], False)])
-def test_workers_are_of_sources_whose_rows_have_numbers(describe, source, iterated):
-    """MindSpore takes the rows of others one after the other."""
-    node = made("GeneratorDataset", source=source, num_parallel_workers=4, python_multiprocessing=True)
-    found = describe(node)
-    assert (found["iterated"], found["workers"], found["processes"]) == (iterated, 1 if iterated else 4, not iterated)
+def test_a_long_chain_is_described_whole_and_a_graph_that_is_too_large_is_cut_off(probe, describe):
+    chain = operator("MnistOp")
+    for _ in range(300):
+        chain = operator("RepeatOp", chain)
+    assert size(describe(chain)) == 301
+    wide = operator("ConcatOp", *(operator("MnistOp") for _ in range(3 * probe.describe.MAX_NODES)))
+    assert size(describe(operator("ZipOp", wide, wide))) < 4 * probe.describe.MAX_NODES
 
 
 def test_of_a_generator_the_function_that_made_it_is_named_and_not_the_copier_around_it(describe):
@@ -166,6 +132,6 @@ def test_of_a_generator_the_function_that_made_it_is_named_and_not_the_copier_ar
     next(handed_out)
     source = type("_GeneratorWrapper", (), {})()
     source.generator = kept
-    found = describe(made("GeneratorDataset", source=source))
+    found = describe(operator("GeneratorOp", source=source))
     assert found["name"].endswith("rows")
     assert found["code"] == f"{__file__}:{rows.__code__.co_firstlineno}"
