@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import random
-from importlib import import_module
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,14 +12,12 @@ import pytest
 
 @pytest.fixture
 def digest(probe):
-    return import_module(f"{probe.package.__name__}.digest")
+    return probe.digest
 
 
 @pytest.fixture
 def seeds(monkeypatch):
     """The seeds that MindSpore's dataset is given; it has its own one until somebody sets one."""
-    import sys
-
     given = []
     config = SimpleNamespace(get_seed=lambda: given[-1] if given else 5489, set_seed=given.append)
     monkeypatch.setitem(sys.modules, "mindspore.dataset", SimpleNamespace(config=config))
@@ -36,39 +34,57 @@ ROW = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1, 2], np.int32)]
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("one", "other"),
     [
-        [ROW[0].reshape(3, 2), ROW[1]],
-        [ROW[0].astype(np.float64), ROW[1]],
-        [ROW[0][::-1], ROW[1]],
-        [ROW[0], ROW[1][::-1]],
-        [ROW[1], ROW[0]],
-        [ROW[0]],
-        {"x": ROW[0], "y": ROW[1]},
+        (ROW, [ROW[0].reshape(3, 2), ROW[1]]),
+        (ROW, [ROW[0].astype(np.float64), ROW[1]]),
+        (ROW, [ROW[0][::-1], ROW[1]]),
+        (ROW, [ROW[0], ROW[1][::-1]]),
+        (ROW, [ROW[1], ROW[0]]),
+        (ROW, [ROW[0]]),
+        (ROW, {"x": ROW[0], "y": ROW[1]}),
+        # Values that are no arrays are told apart by where they stand.
+        ([1, 11], [11, 1]),
+        ([[1, 2], [3]], [[1], [2, 3]]),
+        ([{"a": 1}, {"b": 2}], [{"a": 1, "b": 2}, {}]),
     ],
 )
-def test_other_batches_have_other_fingerprints(digest, other):
-    assert of(digest, other) != of(digest, ROW)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [([1, 11], [11, 1]), ([[1, 2], [3]], [[1], [2, 3]]), ([{"a": 1}, {"b": 2}], [{"a": 1, "b": 2}, {}])],
-)
-def test_values_that_are_no_arrays_are_told_apart_by_where_they_stand(digest, one, other):
+def test_other_batches_have_other_fingerprints(digest, one, other):
     assert of(digest, one) != of(digest, other)
 
 
+class Tensor:
+    """Of MindSpore or PyTorch: an array for NumPy, where NumPy has such numbers."""
+
+    def __init__(self, array, is_known=True):
+        self.array, self.is_known = array, is_known
+        self.shape = array.shape
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        if not self.is_known:
+            raise TypeError("BFloat16")
+        return self.array
+
+    def double(self):
+        return Tensor(self.array.astype(np.float64))
+
+
 def test_equal_batches_have_equal_ones_whatever_holds_them(digest):
-    class Tensor:
+    class OfMindSpore:
         def __init__(self, array):
-            self.array = array
+            self.asnumpy = lambda: array
 
-        def asnumpy(self):
-            return self.array
-
-    assert of(digest, [Tensor(part) for part in ROW]) == of(digest, tuple(np.array(part) for part in ROW))
-    assert of(digest, {"b": ROW[1], "a": ROW[0]}) == of(digest, {"a": ROW[0], "b": ROW[1]})
+    array = ROW[0]
+    assert of(digest, [OfMindSpore(part) for part in ROW]) == of(digest, tuple(np.array(part) for part in ROW))
+    assert of(digest, {"b": ROW[1], "a": array}) == of(digest, {"a": array, "b": ROW[1]})
+    assert of(digest, Tensor(array)) == of(digest, array)
+    assert of(digest, Tensor(array, is_known=False)) == of(digest, array.astype(np.float64))
+    assert [[value.tolist() for value in row] for row in digest.rows_of([Tensor(array)])] == [[[0, 1, 2]], [[3, 4, 5]]]
 
 
 def test_only_the_first_batches_of_the_users_iterators_are_looked_at(digest, rec, seeds, told):
@@ -97,24 +113,15 @@ def test_a_second_epoch_is_looked_at_however_many_other_iterators_there_are(dige
     assert [line["epoch"] for line in told("batch_digest")] == [0, 1]
 
 
-def test_a_dataset_without_a_seed_gets_one_once(digest, rec, seeds):
-    rec._options = {"digest": 2}
-    for number in range(3):
-        digest.begin(number, "train.py:7", False)
-    assert seeds == [digest.SEED]
-
-
-def test_the_users_own_seed_stays(digest, rec, seeds):
-    seeds.append(77)
-    rec._options = {"digest": 2}
-    digest.begin(0, "train.py:7", False)
-    assert seeds == [77]
-
-
-def test_nothing_is_done_where_nothing_was_asked_for(digest, rec, seeds):
-    rec._options = {}
-    assert digest.begin(0, "train.py:7", False) is None
-    assert seeds == []
+@pytest.mark.parametrize(
+    ("options", "before", "after"), [({"digest": 2}, [], ["SEED"]), ({"digest": 2}, [77], [77]), ({}, [], [])]
+)
+def test_a_dataset_without_a_seed_gets_one_once_where_that_was_asked_for(digest, rec, seeds, options, before, after):
+    seeds += before
+    rec._options = options
+    found = [digest.begin(number, "train.py:7", False) for number in range(3)]
+    assert seeds == [digest.SEED if one == "SEED" else one for one in after]
+    assert options or found == [None] * 3
 
 
 @pytest.fixture
@@ -184,47 +191,37 @@ def test_each_column_has_its_own_fingerprints(watched, epochs):
     assert picture["least"] == sorted(picture["least"])
 
 
-def test_columns_of_dicts_have_their_names(watched, epochs):
-    watched([{"label": np.ones(2), "image": np.ones((2, 3))}, {"label": np.ones(1), "image": np.ones((1, 3))}])
+def test_columns_of_dicts_have_their_names_and_an_epoch_that_was_left_is_told_at_the_end(watched, rec, epochs):
+    batches = [{"label": np.ones(2), "image": np.ones((2, 3))}, {"label": np.ones(1), "image": np.ones((1, 3))}]
+    watched(batches, ended=False)
+    for call in rec.closing:
+        call()
     (one,) = epochs()
     assert [column["name"] for column in one["columns"]] == ["image", "label"]
-    assert one["rows"] == 3
+    assert (one["whole"], one["batches"], one["rows"]) == (False, 2, 3)
 
 
 @pytest.mark.parametrize(("set_before", "given"), [([], 2), ([77], 2), ([2], 1)])
 def test_other_seeds_are_given_to_all_that_draw(digest, rec, seeds, set_before, given):
-    import random
-
     seeds += set_before
     rec._options = {"digest_all": True, "other_seed": True}
-    random.seed(5)
-    np.random.seed(5)  # noqa: NPY002 - what scripts use
-    first = random.random(), np.random.rand()  # noqa: NPY002, S311
-    random.seed(5)
-    np.random.seed(5)  # noqa: NPY002
-    digest.begin(0, "train.py:7", False)
+    drawn = []
+    for begins in (False, True):
+        random.seed(5)
+        np.random.seed(5)  # noqa: NPY002 - what scripts use
+        if begins:
+            digest.begin(0, "train.py:7", False)
+        drawn.append((random.random(), np.random.rand()))  # noqa: NPY002, S311
     assert seeds[-1] == given
-    drawn = random.random(), np.random.rand()  # noqa: NPY002, S311
-    assert all(one != other for one, other in zip(first, drawn, strict=True))
-
-
-def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(watched, rec, epochs):
-    watched([batch_of(1, 2)], ended=False)
-    for call in rec.closing:
-        call()
-    assert [(one["whole"], one["batches"]) for one in epochs()] == [(False, 1)]
+    assert all(one != other for one, other in zip(*drawn, strict=True))
 
 
 def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(watched, epochs):
     """Nor is it the same as another one of which nothing was read."""
-
-    class Broken:
-        def asnumpy(self):
-            raise TypeError("bfloat16")
-
+    broken = SimpleNamespace(asnumpy=lambda: int("bfloat16"))
     found = watched([batch_of(1, 2)])
-    for batch in (batch_of(3, 4), [Broken()], batch_of(5, 6)):
-        with contextlib.suppress(TypeError):
+    for batch in (batch_of(3, 4), [broken], batch_of(5, 6)):
+        with contextlib.suppress(ValueError):
             found.add(batch)
     found.epoch_ended()
     found.add(batch_of(7, 8))
@@ -232,43 +229,11 @@ def test_an_epoch_with_a_batch_that_cannot_be_read_is_not_told(watched, epochs):
     assert [(one["epoch"], one["batches"]) for one in epochs()] == [(0, 1), (2, 1)]
 
 
-class Tensor:
-    """Of PyTorch: an array for NumPy where NumPy has such numbers."""
-
-    def __init__(self, array, is_known=True):
-        self.array, self.is_known = array, is_known
-        self.shape = array.shape
-
-    def detach(self):
-        return self
-
-    cpu = detach
-
-    def numpy(self):
-        if not self.is_known:
-            raise TypeError("BFloat16")
-        return self.array
-
-    def double(self):
-        return Tensor(self.array.astype(np.float64))
-
-
-def test_tensors_have_the_fingerprints_of_their_arrays(digest):
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert of(digest, Tensor(array)) == of(digest, array)
-    assert of(digest, Tensor(array, is_known=False)) == of(digest, array.astype(np.float64))
-    assert [[value.tolist() for value in row] for row in digest.rows_of([Tensor(array)])] == [[[0, 1, 2]], [[3, 4, 5]]]
-
-
 def test_a_batch_with_keys_is_a_dict_and_a_single_array_a_column(digest):
-    class Encoding:
-        def keys(self):
-            return ["ids"]
-
-        def __getitem__(self, name):
-            return {"ids": ROW[1]}[name]
-
-    assert digest.columns_of(Encoding()) == {"ids": ROW[1]}
+    keyed = type(
+        "Encoding", (), {"keys": lambda _self: ["ids"], "__getitem__": lambda _self, name: {"ids": ROW[1]}[name]}
+    )
+    assert digest.columns_of(keyed()) == {"ids": ROW[1]}
     assert digest.columns_of(ROW[1]) == [ROW[1]]
     assert digest.columns_of(ROW) is ROW
 
