@@ -21,15 +21,9 @@ def origins(script, tmp_path):
         file = tmp_path / "spool" / "forks.tsv"
         rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
         lines = path.read_text(encoding="utf-8").splitlines()
-        return [
-            (
-                row[3],
-                row[4],
-                lines[int(row[5].rpartition(":")[2]) - 1] if row[5].startswith(str(path)) else row[5],
-                row[6],
-            )
-            for row in rows
-        ]
+        places = [row[5].rpartition(":") for row in rows]
+        made = [lines[int(line) - 1] if file == str(path) else file for file, _, line in places]
+        return [(row[3], row[4], line, row[6]) for row, line in zip(rows, made, strict=True)]
 
     return run
 
@@ -77,10 +71,8 @@ def test_lines_are_not_written_without_end(origins):
     assert len(origins(text)) <= 9  # each child counts on from its parent's number
 
 
-def test_a_program_that_does_not_exist_fails_as_it_does_without_us(origins):
-    text = "try:\n    subprocess.run(['no-such-program'])\nexcept FileNotFoundError as e:\n    assert 'no-such' in str(e)\n"
-    origins(text)
-
-
-def test_a_spool_that_is_gone_is_no_error(origins):
+def test_a_program_that_does_not_exist_fails_as_it_does_without_us_and_a_spool_that_is_gone_is_no_error(origins):
+    origins(
+        "try:\n    subprocess.run(['no-such-program'])\nexcept FileNotFoundError as e:\n    assert 'no-such' in str(e)\n"
+    )
     assert origins("import shutil; shutil.rmtree(REC.root)\nos.fork() or os._exit(0)\n") == []
