@@ -1,8 +1,8 @@
 """Which descriptions of compiled graphs are kept in the spool."""
 
 import os
-import types
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,13 +15,8 @@ def keep(probe, rec, monkeypatch):
 
     def kept(compiled, description=b"graph"):
         asked = []
-
-        def describe(*words):
-            asked.append(words)
-            return description
-
-        graph = types.SimpleNamespace(get_func_graph_proto=describe)
-        probe.graphs.keep(types.SimpleNamespace(_graph_executor=graph), compiled)
+        graph = SimpleNamespace(get_func_graph_proto=lambda *words: asked.append(words) or description)
+        probe.graphs.keep(SimpleNamespace(_graph_executor=graph), compiled)
         assert asked in ([], [("train.1", "anf_ir", False)])
         return sorted(path.name for path in Path(rec.folder).glob("graph-*"))
 
@@ -35,33 +30,22 @@ def test_a_graph_is_kept_as_mindspore_describes_it(keep, rec, compiled):
     assert keep(compiled) == ["graph-1.anf", "graph-2.anf"]
 
 
-@pytest.mark.parametrize("description", ["text", b"", None])
-def test_another_kind_of_description_is_not(keep, description):
-    assert keep("train.1", description) == []
+@pytest.mark.parametrize(
+    ("compiled", "description"), [("train.1", "text"), ("train.1", b""), ("train.1", None), ((None, True), b"graph")]
+)
+def test_another_kind_of_description_is_not_kept_and_a_phase_that_is_no_text_not_asked_for(keep, compiled, description):
+    assert keep(compiled, description) == []
 
 
-def test_a_phase_that_is_no_text_is_not_asked_for(keep):
-    assert keep((None, True)) == []
-
-
-def test_without_operators_no_graph_is_kept(keep, rec, monkeypatch):
-    monkeypatch.setitem(rec.options, "ops", "off")
-    assert keep("train.1") == []
-
-
-def test_one_process_keeps_no_more_than_so_many(keep, probe, monkeypatch):
-    monkeypatch.setattr(probe.graphs, "MOST", 2)
-    assert [len(keep("train.1")) for _ in range(3)] == [1, 2, 2]
-
-
-def test_a_very_large_one_is_left_out(keep, probe, monkeypatch):
+def test_no_graph_is_kept_without_operators_nor_a_very_large_one_nor_more_than_so_many(keep, probe, rec, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setitem(rec.options, "ops", "off")
+        assert keep("train.1") == []
+    probe.graphs.keep(SimpleNamespace(), "train.1")  # an executor that describes nothing
     monkeypatch.setattr(probe.graphs, "LARGEST", 4)
-    assert keep("train.1") == []
-
-
-def test_an_executor_that_describes_nothing_is_left_alone(probe, rec):
-    rec.open()
-    probe.graphs.keep(types.SimpleNamespace(), "train.1")
+    monkeypatch.setattr(probe.graphs, "MOST", 2)
+    assert keep("train.1", b"large") == []
+    assert [len(keep("train.1", b"four")) for _ in range(3)] == [1, 2, 2]
 
 
 @pytest.fixture
