@@ -78,10 +78,8 @@ class Training:
 
 
 @pytest.fixture
-def look(probe, rec, monkeypatch):
+def look(probe, rec, said):
     """`look(name)`: what a look finds in a training, and the event of the iterator that it tells, if any."""
-    told = []
-    monkeypatch.setattr(rec, "event", lambda name, **fields: told.append((name, fields)))
     looks = probe.iterables.Looks(rec)
 
     def at(name):
@@ -94,7 +92,7 @@ def look(probe, rec, monkeypatch):
             found, number = looks._found(sys._current_frames()[ident])
         finally:
             training.go_on.set()
-        return found, next((fields for _, fields in told if fields["number"] == number), None)
+        return found, next((fields for _, fields in said if fields["number"] == number), None)
 
     return at
 
@@ -109,8 +107,10 @@ def test_the_wait_for_an_iterable_is_found(look, probe, style):
 
 
 @pytest.mark.parametrize("style", ["made_in_the_loop", "inside_the_step"])
-def test_other_work_of_the_loop_is_no_wait(look, probe, style):
+def test_other_work_of_the_loop_is_no_wait_and_a_fetch_with_hooks_is_measured_by_them(look, probe, monkeypatch, style):
     assert look(style) == (probe.iterables.ELSEWHERE, None)
+    monkeypatch.setattr(probe.iterables, "_is_fetch", lambda code: code.co_name == "batches")
+    assert look("over_generator")[0] == probe.iterables.HOOKED
 
 
 class Future(futures.Future):
@@ -121,9 +121,7 @@ class Future(futures.Future):
 
 
 @pytest.mark.parametrize("made", [queue.Queue, queue.SimpleQueue, Future])
-def test_where_another_thread_hands_batches_over_is_a_wait_with_a_name(probe, rec, monkeypatch, made):
-    told = []
-    monkeypatch.setattr(rec, "event", lambda _name, **fields: told.append(fields["graph"]))
+def test_where_another_thread_hands_batches_over_is_a_wait_with_a_name(probe, rec, said, made):
     looks, batches, begun = probe.iterables.Looks(rec), made(), threading.Event()
 
     def train():
@@ -140,14 +138,10 @@ def test_where_another_thread_hands_batches_over_is_a_wait_with_a_name(probe, re
         time.sleep(0.01)
     batches.put(None)
     assert found == probe.iterables.WAITS
-    assert (told[-1]["site"] or "").startswith(__file__)
-    assert told[-1]["name"].rpartition(".")[2] in ("get", "result")
-    assert "code" not in told[-1]
-
-
-def test_a_fetch_with_hooks_is_measured_by_them(look, probe, monkeypatch):
-    monkeypatch.setattr(probe.iterables, "_is_fetch", lambda code: code.co_name == "batches")
-    assert look("over_generator")[0] == probe.iterables.HOOKED
+    graph = said[-1][1]["graph"]
+    assert (graph["site"] or "").startswith(__file__)
+    assert graph["name"].rpartition(".")[2] in ("get", "result")
+    assert "code" not in graph
 
 
 def test_no_look_is_taken_before_several_updates_had_no_batch(probe, rec):
@@ -156,15 +150,13 @@ def test_no_look_is_taken_before_several_updates_had_no_batch(probe, rec):
     assert looks._new == []
 
 
-def test_what_nothing_names_yet_is_told_when_it_is_seen_again(probe, rec, monkeypatch):
-    told = []
-    monkeypatch.setattr(rec, "event", lambda _name, **fields: told.append(fields["graph"].get("name")))
+def test_what_nothing_names_yet_is_told_when_it_is_seen_again(probe, rec, said, monkeypatch):
     monkeypatch.setattr(probe.iterables, "_read", lambda _: ({0: "for"}, ()))
     monkeypatch.setattr(probe.iterables, "_instruction", lambda *_: 0)
     looks, named = probe.iterables.Looks(rec), probe.iterables.Looks(rec)
     outer = sys._getframe()
     assert looks._number([outer], 0) is None  # the loop is between two functions
-    assert told == []
+    assert said == []
     assert named._number([outer, outer], 0) is not None
     assert looks._number([outer], 0) is not None  # what it iterates over is written in C
-    assert told == [outer.f_code.co_name, None]
+    assert [fields["graph"].get("name") for _, fields in said] == [outer.f_code.co_name, None]

@@ -46,11 +46,8 @@ class Iterator:
 
 
 @pytest.fixture
-def loader(probe, rec, monkeypatch):
-    """`loader(workers)`: one of this file's, hooked, with the recorder's events in `told`."""
-    told = []
-    monkeypatch.setattr(rec, "line", lambda name, **fields: told.append((name, fields)))
-    monkeypatch.setattr(rec, "event", rec.line)
+def loader(probe, said, monkeypatch):
+    """`loader(workers)`: one of this file's, hooked: its iterator, and how it is fetched from."""
     monkeypatch.setattr(probe.dataset, "_prepare", lambda: None)
     hooks = probe.loaders
 
@@ -60,43 +57,54 @@ def loader(probe, rec, monkeypatch):
         made = Loader(hooks, count)
         begin = hooks.with_feed(lambda loader: loader.make(), describe, lambda _loader: None, lambda _iterator: [])
         fetch = hooks.with_fetches(Iterator.following, lambda iterator: iterator.feed, ready)
-        return SimpleNamespace(made=made, begin=lambda: begin(made), fetch=fetch, told=told, hooks=hooks, rec=rec)
+        return SimpleNamespace(made=made, iterator=begin(made), fetch=fetch)
 
     return make
 
 
-def drained(one, iterator):
+def drained(one):
     batches = []
     while True:
         try:
-            batches.append(one.fetch(iterator))
+            batches.append(one.fetch(one.iterator))
         except StopIteration:
             return batches
 
 
-def figures(one, probe):
-    probe.loaders.callables.flush()
-    return {fields["node"]: fields for name, fields in one.told if name == "calls"}
+@pytest.fixture
+def events(said, probe):
+    """`events(name)`: what was told of them, once all is counted."""
+
+    def of(name):
+        probe.loaders.callables.flush()
+        return [fields for told, fields in said if told == name]
+
+    return of
+
+
+@pytest.fixture
+def figures(events):
+    """Calls and timed calls by stage."""
+    return lambda: {fields["node"]: (fields["calls"], fields["timed"]) for fields in events("calls")}
 
 
 def test_batches_that_are_skipped_while_an_iterator_is_made_are_none_of_the_loops(loader, monkeypatch):
-    one = loader()
+    fetch = loader().fetch
 
     def skipping(self):
         made = Iterator(self)
-        one.fetch(made)
+        fetch(made)
         return made
 
     monkeypatch.setattr(Loader, "make", skipping)
-    iterator = one.begin()
-    assert drained(one, iterator) == [(2, 3), (4, 5), (6, 7)]
-    assert iterator.feed.rows == 3
-
-
-def test_its_iterator_is_told_with_its_stages_from_the_loop_on(loader):
     one = loader()
-    one.begin()
-    (fields,) = [fields for name, fields in one.told if name == "iterator"]
+    assert drained(one) == [(2, 3), (4, 5), (6, 7)]
+    assert one.iterator.feed.rows == 3
+
+
+def test_its_iterator_is_told_with_its_stages_from_the_loop_on(loader, events):
+    loader()
+    (fields,) = events("iterator")
     chain, node = [], fields["graph"]
     while node:
         chain.append((node["type"], node["node"], node["workers"], node["inlined"]))
@@ -106,30 +114,45 @@ def test_its_iterator_is_told_with_its_stages_from_the_loop_on(loader):
     assert fields["graph"]["name"].endswith("join")
 
 
-def test_every_fetch_is_marked_and_every_row_counted_in_the_stage_that_made_it(loader, probe):
+def test_every_fetch_is_marked_and_every_row_counted_in_the_stage_that_made_it(loader, probe, rec, figures):
     one = loader()
-    iterator = one.begin()
-    assert drained(one, iterator) == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    one.rec._pack()
-    flags = [probe.marks.MARK.unpack(mark)[1] for mark in one.rec._pending]
+    assert drained(one) == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    rec._pack()
+    flags = [probe.marks.MARK.unpack(mark)[1] for mark in rec._pending]
     assert flags == [probe.recorder.ROW] * 4 + [probe.recorder.STOPPED]
-    counted = figures(one, probe)
-    assert {node: (told["calls"], told["timed"]) for node, told in counted.items()} == {0: (4, 4), 1: (8, 8)}
+    assert figures() == {0: (4, 4), 1: (8, 8)}
+
+
+def test_rows_that_are_not_timed_are_counted(loader, figures):
+    one = loader()
+    for cell in one.iterator.feed.cells.values():
+        cell.every = 3
+    drained(one)
+    calls, timed = figures()[1]
+    assert calls == 8 > timed > 0
+
+
+def test_how_many_batches_are_ready_is_told_in_order_and_they_are_weighed(loader, events, said):
+    numbers = iter([(2, 1, 0), (1, 0, 1), (0, 0, 2), (0, 0, 0)])
+    one = loader(ready=lambda _iterator: next(numbers))
+    drained(one)
+    one.iterator.feed.write()
+    (told,), (weights,) = events("ready"), events("weights")
+    assert (told["first"], told["depth"], told["held"], told["tasks"]) == (0, [2, 1, 0, 0], [1, 0, 0, 0], [0, 1, 2, 0])
+    assert (weights["number"], weights["rows"][0]) == (one.iterator.feed.number, [0, 16])  # two numbers
+    assert not [name for name, _ in said if name.startswith("probe_failed")]
 
 
 def test_a_fetch_in_a_step_that_runs_line_by_line_runs_at_its_own_pace(loader, probe, monkeypatch):
     monkeypatch.setattr(probe.lines.where, "package_folder", lambda: "/no/mindspore")
-    one = loader()
-    iterator = one.begin()
-    lines = probe.lines.LINES
-    seen = []
+    one, lines, seen = loader(), probe.lines.LINES, []
     one.made.row = lambda index: seen.append(sys.gettrace()) or index
     before = sys.gettrace()  # of the program: that of coverage, say
     sys.settrace(None)
     try:
         lines.start(lambda: None)
         watched = sys.gettrace()
-        assert one.fetch(iterator) == (0, 1)
+        assert one.fetch(one.iterator) == (0, 1)
         assert sys.gettrace() is watched is not None
     finally:
         lines.stop()
@@ -137,30 +160,18 @@ def test_a_fetch_in_a_step_that_runs_line_by_line_runs_at_its_own_pace(loader, p
     assert seen == [None, None]
 
 
-def test_rows_that_are_not_timed_are_counted(loader, probe):
-    one = loader()
-    iterator = one.begin()
-    for cell in iterator.feed.cells.values():
-        cell.every = 3
-    drained(one, iterator)
-    told = figures(one, probe)[1]
-    assert told["calls"] == 8
-    assert 0 < told["timed"] < 8
-
-
-def test_rows_of_flushes_without_a_timed_one_are_told_with_the_next_and_no_stage_goes_untimed(loader, probe):
-    one = loader()
-    feed = one.begin().feed
-    rows, wide = feed.timer("Rows"), 5_000
+def test_rows_of_flushes_without_a_timed_one_are_told_with_the_next_and_no_stage_goes_untimed(loader, probe, events):
+    one, wide = loader(), 5_000
+    rows = one.iterator.feed.timer("Rows")
     for flush in range(12):
         for _ in range(2):
             if rows.takes(wide):
                 rows.add(1, (1, 1, 1))
         probe.loaders.callables.flush()
         assert rows.every <= 8, flush
-    told = [fields for name, fields in one.told if name == "calls" and fields["node"] == 1]
+    told = [fields["calls"] for fields in events("calls") if fields["node"] == 1]
     assert len(told) >= 3
-    assert sum(fields["calls"] for fields in told) >= wide * (24 - 8)
+    assert sum(told) >= wide * (24 - 8)
 
 
 def test_how_many_rows_of_workers_are_timed_comes_from_the_last_flush_alone(probe):
@@ -179,43 +190,21 @@ def test_how_many_rows_of_workers_are_timed_comes_from_the_last_flush_alone(prob
 
 def test_an_error_keeps_its_traceback_without_ours(loader):
     one = loader()
-    iterator = one.begin()
-    iterator.orders = iter([(0, 99)])
+    one.iterator.orders = iter([(0, 99)])
     with pytest.raises(ValueError, match="wrong row") as raised:
-        one.fetch(iterator)
+        one.fetch(one.iterator)
     files = [Path(str(entry.path)).parent.name for entry in raised.traceback]
     assert files.count("probe") == int(sys.version_info < (3, 11))  # Python 3.10 puts one back
     assert raised.traceback[-1].name == "row"
 
 
-def test_how_many_batches_are_ready_is_told_in_order(loader):
-    numbers = iter([(2, 1, 0), (1, 0, 1), (0, 0, 2), (0, 0, 0)])
-    one = loader(ready=lambda _iterator: next(numbers))
-    iterator = one.begin()
-    drained(one, iterator)
-    iterator.feed.write()
-    (told,) = [fields for name, fields in one.told if name == "ready"]
-    assert (told["first"], told["depth"], told["held"], told["tasks"]) == (0, [2, 1, 0, 0], [1, 0, 0, 0], [0, 1, 2, 0])
-
-
-def test_batches_are_weighed(loader):
-    one = loader()
-    iterator = one.begin()
-    drained(one, iterator)
-    iterator.feed.write()
-    (told,) = [fields for name, fields in one.told if name == "weights"]
-    assert (told["number"], told["rows"][0]) == (iterator.feed.number, [0, 16])  # two numbers
-    assert "warning" not in [name for name, _ in one.told]
-
-
-def test_what_a_forked_worker_does_is_counted_in_the_training(loader, probe):
-    one = loader(count=1)
-    iterator, (receives, sends) = one.begin(), os.pipe()
-    probe.loaders._starting.feed = iterator.feed
+def test_what_a_forked_worker_does_is_counted_in_the_training(loader, probe, figures):
+    one, (receives, sends) = loader(count=1), os.pipe()
+    probe.loaders._starting.feed = feed = one.iterator.feed
     pid = os.fork()
     if not pid:
         try:
-            one.made.batch(iterator.feed, (0, 1, 2))
+            one.made.batch(feed, (0, 1, 2))
             os.write(sends, json.dumps(probe.loaders.WORKER is not None).encode())
         finally:
             os._exit(0)
@@ -224,14 +213,11 @@ def test_what_a_forked_worker_does_is_counted_in_the_training(loader, probe):
     os.close(sends)
     assert json.loads(os.read(receives, 100))
     os.close(receives)
-    told = figures(one, probe)
-    assert {node: told[node]["calls"] for node in (0, 1)} == {0: 1, 1: 3}
-    assert iterator.feed.timer("Rows") is None  # here nothing is timed
+    assert {node: calls for node, (calls, _) in figures().items()} == {0: 1, 1: 3}
+    assert feed.timer("Rows") is None  # here nothing is timed
 
 
-def test_nothing_is_recorded_while_the_recorder_is_off(loader):
-    one = loader()
-    one.rec.off = True
-    iterator = one.begin()
-    assert iterator.feed is None
-    assert one.told == []
+def test_nothing_is_recorded_while_the_recorder_is_off(loader, rec, said):
+    rec.off = True
+    assert loader().iterator.feed is None
+    assert said == []
