@@ -91,38 +91,23 @@ def updates(probe):
     return lambda function, owner=None: probe.trains.jit_updates(types.SimpleNamespace(fn=function, obj=owner))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        straight,
-        helper,
-        through_helpers,
-        by_gradient,
-        inside,
-        closed_over(Momentum()),
-        closed_over(helper),
-        decorated(straight),
-    ],
-    ids=["straight", "helper", "helpers", "gradient", "inner function", "closure", "closure of a helper", "decorated"],
-)
+TRAINING = [straight, helper, through_helpers, by_gradient, inside, decorated(straight), Trainer().train]
+TRAINING += [closed_over(Momentum()), closed_over(helper)]
+LOOKING = [only_looks, net, endless, closed_over(net), decorated(net), print]
+
+
+@pytest.mark.parametrize("function", TRAINING)
 def test_a_function_that_reaches_an_optimizer_or_a_gradient_trains(updates, function):
     assert updates(function)
 
 
-@pytest.mark.parametrize("function", [only_looks, net, endless, closed_over(net), decorated(net), print])
+@pytest.mark.parametrize("function", LOOKING)
 def test_a_function_that_reaches_none_does_not(updates, function):
     assert not updates(function)
 
 
-def test_a_bound_method_that_uses_its_objects_optimizer_trains(updates):
-    assert updates(Trainer().train)
-
-
-def test_a_plain_function_with_an_owner_that_holds_an_optimizer_trains(updates):
+def test_a_plain_function_trains_by_what_it_uses_of_its_owner(updates):
     assert updates(Trainer.train, Trainer())
-
-
-def test_a_method_that_only_looks_is_no_training_though_its_object_holds_an_optimizer(updates):
     assert not updates(Trainer.look, Trainer())
 
 
