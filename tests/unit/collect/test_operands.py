@@ -1,7 +1,7 @@
 """What Python calls operators with, in one step: recorded once, and the classes are as before afterwards."""
 
 import sys
-import types
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -13,8 +13,8 @@ class Tensor:
 
 
 @pytest.fixture
-def mindspore(monkeypatch):
-    """A package with operators as MindSpore's: classes that share a call, or have one of their own."""
+def operators(mindspore, monkeypatch):
+    """Operators as MindSpore's: classes that share a call, or have one of their own."""
 
     class Primitive:
         def __init__(self, name, **attributes):
@@ -28,14 +28,12 @@ def mindspore(monkeypatch):
         def __call__(self, *args):
             return super().__call__(*args), Tensor(1)
 
-    package = types.ModuleType("mindspore")
-    package.get_context = lambda _name: package.mode
-    package.mode = 1
-    primitive = types.ModuleType("mindspore.ops.primitive")
+    mindspore.get_context = lambda _name: mindspore.mode
+    mindspore.mode = 1
+    primitive = ModuleType("mindspore.ops.primitive")
     primitive.Primitive, primitive.Own = Primitive, Own
-    monkeypatch.setitem(sys.modules, "mindspore", package)
     monkeypatch.setitem(sys.modules, "mindspore.ops.primitive", primitive)
-    return types.SimpleNamespace(package=package, Primitive=Primitive, Own=Own)
+    return SimpleNamespace(package=mindspore, Primitive=Primitive, Own=Own)
 
 
 @pytest.fixture
@@ -44,75 +42,45 @@ def operands(probe, rec):
     return probe.operands.Operands()
 
 
-@pytest.fixture
-def events(rec, monkeypatch):
-    """Events in place of the file that they are flushed to."""
-    found = []
-    monkeypatch.setattr(rec, "event", lambda name, **fields: found.append((name, fields)))
-    return found
-
-
-def watch(mindspore, operands):
-    """A step with one call."""
-    operands.start()
-    mindspore.Primitive("Add")(Tensor(1))
-    operands.stop()
-
-
-def test_calls_of_a_step_have_types_shapes_and_attributes(mindspore, operands, events):
-    conv, add = mindspore.Primitive("Conv2D", kernel_size=(3, 3), other="x"), mindspore.Own("Add")
+def test_calls_of_a_step_have_types_shapes_and_attributes(operators, operands, said):
+    conv, add = operators.Primitive("Conv2D", kernel_size=(3, 3), other="x"), operators.Own("Add")
     operands.start()
     conv(Tensor(1, 3, 8, 8), Tensor(8, 3, 3, 3))
     add(Tensor(4), (Tensor(2), 7))
     conv(Tensor(1, 3, 8, 8), Tensor(8, 3, 3, 3))
     operands.step_done()
     image, weight = ("float32", (1, 3, 8, 8)), ("float32", (8, 3, 3, 3))
-    assert events == [
-        (
-            "operands",
-            {
-                "kinds": [
-                    ["Conv2D", (image, weight), (image,), (("kernel_size", (3, 3)),)],
-                    ["Add", (("float32", (4,)), ("float32", (2,))), (("float32", (4,)), ("float32", (1,))), ()],
-                ],
-                "calls": [0, 1, 0],
-            },
-        )
-    ]
+    four, two, one = (("float32", (size,)) for size in (4, 2, 1))
+    kinds = [["Conv2D", (image, weight), (image,), (("kernel_size", (3, 3)),)], ["Add", (four, two), (four, one), ()]]
+    assert said == [("operands", {"kinds": kinds, "calls": [0, 1, 0]})]
 
 
-def test_afterwards_the_classes_are_as_before_and_nothing_is_recorded_again(mindspore, operands, events):
-    before = [vars(kind)["__call__"] for kind in (mindspore.Primitive, mindspore.Own)]
-    watch(mindspore, operands)
-    assert [vars(kind)["__call__"] for kind in (mindspore.Primitive, mindspore.Own)] == before
-    watch(mindspore, operands)
-    assert len(events) == 1
+def test_one_step_with_calls_is_recorded_and_afterwards_the_classes_are_as_before(operators, operands, said):
+    kinds = operators.Primitive, operators.Own
+    before = [vars(kind)["__call__"] for kind in kinds]
+    for mode in (0, 1, 1):  # a graph, which has no calls, and two steps
+        operators.package.mode = mode
+        operands.start()
+        operators.Primitive("Add")(Tensor(1))
+        operands.stop()
+        assert [vars(kind)["__call__"] for kind in kinds] == before
+        assert len(said) == (mode == 1)
 
 
-def test_a_step_without_calls_is_not_the_one(mindspore, operands, events):
+def test_a_step_without_calls_is_not_the_one(operators, operands, said):
     operands.start()
     operands.step_done()
-    mindspore.Primitive("Add")(Tensor(1))
+    assert said == []
+    operators.Primitive("Add")(Tensor(1))
     operands.step_done()
-    assert len(events) == 1
+    assert len(said) == 1
 
 
-def test_a_graph_has_no_calls(mindspore, operands, events):
-    mindspore.package.mode = 0
-    watch(mindspore, operands)
-    assert events == []
-
-
-def test_an_operator_that_raises_still_does_and_a_shape_that_does_is_our_failure(mindspore, operands, rec, events):
-    class Torn:
-        @property
-        def shape(self):
-            raise RuntimeError("torn")
-
+def test_an_operator_that_raises_still_does_and_a_shape_that_does_is_our_failure(operators, operands, failures):
+    torn = type("Torn", (), {"shape": property(lambda _self: 1 / 0)})()
     operands.start()
     with pytest.raises(IndexError):
-        mindspore.Primitive("Add")()
-    torn = Torn()
-    assert mindspore.Primitive("Add")(torn) is torn
-    assert rec._warned == {"probe_failed:operands"}
-    assert mindspore.Primitive("Add")(1) == 1
+        operators.Primitive("Add")()
+    assert operators.Primitive("Add")(torn) is torn
+    assert failures == ["operands"]
+    assert operators.Primitive("Add")(1) == 1

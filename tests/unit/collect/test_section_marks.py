@@ -3,9 +3,9 @@
 import json
 import os
 import sys
-import types
 from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,11 +41,7 @@ class Executor:
     def new_graph(self, what, *args):
         pass
 
-    def end_graph(self, what, *args):
-        pass
-
-    def grad(self, *args):
-        pass
+    end_graph = grad = new_graph
 
     def value_and_grad(self, what):
         self.new_graph(what)
@@ -55,20 +51,15 @@ class Executor:
 
 
 @pytest.fixture
-def watched(probe, rec, monkeypatch, tmp_path):
+def watched(probe, rec, mindspore, monkeypatch):
     """The probe's sections on fresh copies of the classes above, with an open window; `marks()` closes it."""
-    package = types.ModuleType("mindspore")
-    package.__file__ = str(tmp_path / "mindspore" / "__init__.py")
-    monkeypatch.setitem(sys.modules, "mindspore", package)
-    cell, executor = (
-        type("Cell", (Cell,), {"__call__": Cell.__call__}),
-        type("Executor", (Executor,), dict(vars(Executor))),
-    )
-    sections = probe.sections.Sections()
+    mindspore.get_context = {"mode": 1}.get
+    cell = type("Cell", (Cell,), {"__call__": Cell.__call__})
+    executor = type("Executor", (Executor,), dict(vars(Executor)))
+    sections, settled = probe.sections.Sections(), []
     monkeypatch.setattr(probe.sections, "SECTIONS", sections)
     sections.install_cell(cell)
     probe.sections.install_gradients(executor)
-    settled = []
     rec.open()
     sections.open(lambda: settled.append(True))
 
@@ -79,7 +70,7 @@ def watched(probe, rec, monkeypatch, tmp_path):
         calls = [json.loads(line) for line in rec._lines]
         return [(flag, depth) for kind, flag, _, depth, _, _ in found if kind == probe.recorder.SECTION], calls
 
-    return types.SimpleNamespace(Cell=cell, executor=executor(), sections=sections, marks=marks, settled=settled)
+    return SimpleNamespace(Cell=cell, executor=executor(), sections=sections, marks=marks, settled=settled)
 
 
 def test_a_gradient_function_is_a_forward_and_a_backward_pass(watched):
@@ -95,26 +86,12 @@ def test_a_gradient_function_is_a_forward_and_a_backward_pass(watched):
     assert all(Path(call["site"].rpartition(":")[0]).name == Path(__file__).name for call in calls)
 
 
-def test_what_a_network_calls_is_part_of_it(watched):
+def test_what_a_network_calls_is_part_of_it_and_cells_without_parameters_are_no_passes(watched):
     net = watched.Cell(cells=[watched.Cell(["weight"]), watched.Cell(["bias"])])
     watched.executor.value_and_grad(net)
     net()
-    assert watched.marks()[0] == [(FORWARD, 0), (BACKWARD, 0), (PASS, 0)]
-
-
-def test_cells_without_parameters_are_no_passes(watched):
     watched.Cell()()
-    assert watched.marks()[0] == []
-
-
-def test_a_forward_pass_that_raises_leaves_the_next_one_whole(watched):
-    def refuse():
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        watched.Cell(["weight"], body=refuse)()
-    watched.Cell(["weight"])()
-    assert watched.marks()[0] == [(PASS, 0), (PASS, 0)]
+    assert watched.marks()[0] == [(FORWARD, 0), (BACKWARD, 0), (PASS, 0)]
 
 
 @pytest.fixture
@@ -126,7 +103,6 @@ def cells(told):
 def test_calls_of_cells_lie_in_each_other_and_wait(probe, cells, watched):
     inner = watched.Cell(["bias"])
     net = watched.Cell(["weight"], cells=[inner, watched.Cell(), inner])
-    sys.modules["mindspore"].get_context = {"mode": 1}.get
     waits = []
     probe.cells.CELLS.start(lambda: waits.append(True))
     watched.executor.value_and_grad(net)
@@ -141,29 +117,18 @@ def test_calls_of_cells_lie_in_each_other_and_wait(probe, cells, watched):
     assert len(waits) == 2 * len(rows)
 
 
-def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_outermost(probe, cells, watched):
-    def refuse():
-        raise RuntimeError("no")
-
-    sys.modules["mindspore"].get_context = {"mode": 1}.get
-    probe.cells.CELLS.start(lambda: None)
-    with pytest.raises(RuntimeError):
-        watched.Cell(["weight"], body=refuse)()
-    watched.Cell(["weight"])()
-    probe.cells.CELLS.stop()
-    ((kinds, rows),) = cells()
-    assert kinds == [("Cell", -1)]
-    assert len(rows) == 2
-
-
 @pytest.mark.parametrize("mode", [0, 1])
-def test_cells_are_watched_only_where_python_launches_the_operators(probe, cells, watched, mode):
-    sys.modules["mindspore"].get_context = {"mode": mode}.get
+def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_whole_where_python_launches_the_operators(
+    probe, cells, watched, mindspore, mode
+):
+    mindspore.get_context = {"mode": mode}.get
     probe.cells.CELLS.start(lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        watched.Cell(["weight"], body=lambda: 1 / 0)()
     watched.Cell(["weight"])()
+    assert watched.marks()[0] == [(PASS, 0), (PASS, 0)]
     probe.cells.CELLS.stop()
-    watched.marks()
-    assert len(cells()) == mode
+    assert [(kinds, len(rows)) for kinds, rows in cells()] == [([("Cell", -1)], 2)][:mode]
 
 
 def test_without_a_window_cells_are_called_as_before(watched):
@@ -187,21 +152,21 @@ def launched(probe, rec, watched, tmp_path, monkeypatch, told):
         lines, now = probe.lines.Lines(), []
         program = tmp_path / "program.py"
         program.write_text(text)
-        library = tmp_path / "mindspore" / "ops.py"
-        library.parent.mkdir()
-        library.write_text("def launch(name):\n    seen.append((name, clock()))\n")
-        spaces = {"program": {}, "library": {"seen": now, "clock": probe.recorder.now, "__name__": "mindspore.ops"}}
-        for name, path in (("program", program), ("library", library)):
-            exec(compile(path.read_text(), str(path), "exec"), spaces[name])  # noqa: S102 - the program of this test
+        library = "def launch(name):\n    seen.append((name, clock()))\n"
+        spaces = {}, {"seen": now, "clock": probe.recorder.now, "__name__": "mindspore.ops"}
+        for code, path, space in zip(
+            (text, library), (program, tmp_path / "mindspore" / "ops.py"), spaces, strict=True
+        ):
+            exec(compile(code, str(path), "exec"), space)  # noqa: S102 - the program of this test
         rec.open()
         lines.start(lambda: None)
-        spaces["program"]["step"](spaces["library"]["launch"])
+        spaces[0]["step"](spaces[1]["launch"])
         lines.stop()
         assert sys.gettrace() is None
         (event,) = told("lines")
         at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
         sites = [*event["sites"], None]
-        places = {name: sites[row] and sites[row].removeprefix(str(program)) for name, row in at.items()}
+        places = " ".join(f"{name}{(sites[row] or '').removeprefix(str(program))}" for name, row in at.items())
         return places, {sites[event["callers"][row]].rpartition(": ")[2] for row in at.values() if sites[row]}
 
     return launched
@@ -209,7 +174,7 @@ def launched(probe, rec, watched, tmp_path, monkeypatch, told):
 
 def test_operators_come_from_the_line_that_ran(launched):
     places, callers = launched("def step(launch):\n    launch('a')\n    for name in 'bc':\n        launch(name)\n")
-    assert places == {"a": "(2): step", "b": "(4): step", "c": "(4): step"}
+    assert places == "a(2): step b(4): step c(4): step"
     assert callers == {"launched.<locals>.launched"}
 
 
@@ -227,16 +192,16 @@ def step(launch):
 """
 
 
-def test_a_function_that_runs_long_in_python_counts_as_the_line_that_calls_it(launched, probe, monkeypatch):
-    monkeypatch.setattr(probe.lines, "MOST_OF_ONE", 5)
-    places, _ = launched(PYTHON_FIRST)
-    assert places == {"a": "(8): step", "late": "(9): step", "b": "(10): step"}
-
-
-def test_behind_the_most_lines_of_a_step_no_line_is_known(launched, probe, monkeypatch):
-    monkeypatch.setattr(probe.lines, "MOST", 8)
-    places, _ = launched(PYTHON_FIRST)
-    assert places == {"a": "(8): step", "late": None, "b": None}
+@pytest.mark.parametrize(
+    ("limit", "value", "found"),
+    [
+        ("MOST_OF_ONE", 5, "a(8): step late(9): step b(10): step"),  # as the line that calls what runs long in Python
+        ("MOST", 8, "a(8): step late b"),
+    ],
+)
+def test_behind_the_most_lines_of_a_function_or_a_step_none_is_known(launched, probe, monkeypatch, limit, value, found):
+    monkeypatch.setattr(probe.lines, limit, value)
+    assert launched(PYTHON_FIRST)[0] == found
 
 
 def test_a_process_that_is_forked_in_a_step_is_not_run_line_by_line(probe, rec, watched):

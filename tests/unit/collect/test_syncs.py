@@ -1,13 +1,11 @@
 """Which calls are marked as waiting for the network, with which line, and what they change: nothing."""
 
 import sys
-import threading
-import types
-from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
-HERE = __file__
+from tests.unit.collect.conftest import in_thread
 
 
 class Tensor:
@@ -31,15 +29,11 @@ class Tensor:
 
 
 @pytest.fixture
-def watched(probe, monkeypatch, tmp_path):
+def watched(probe, mindspore, monkeypatch):
     """A hooked Tensor class, and the marks and lines that its calls leave."""
-    syncs = import_module(f"{probe.package.__name__}.syncs")
-    package = types.ModuleType("mindspore")
-    package.__file__ = str(tmp_path / "mindspore" / "__init__.py")
-    monkeypatch.setitem(sys.modules, "mindspore", package)
     kind = type("Tensor", (), dict(Tensor.__dict__))
-    syncs.install_tensor(types.SimpleNamespace(Tensor=kind))
-    rec = types.SimpleNamespace(folder="here", off=False, marks=[], lines=[])
+    probe.syncs.install_tensor(SimpleNamespace(Tensor=kind))
+    rec = SimpleNamespace(folder="here", off=False, marks=[], lines=[])
     rec.mark = lambda *fields: rec.marks.append(fields)
     rec.line = lambda name, **fields: rec.lines.append((name, fields))
     rec.failed = pytest.fail
@@ -52,30 +46,23 @@ def test_a_call_is_marked_once_with_the_line_that_made_it(watched):
     line = sys._getframe().f_lineno + 1
     assert [kind(3).item() for _ in range(2)] == [3, 3]
     assert [mark[:4] for mark in rec.marks] == [(recorder.SYNC, 0, 1, 0)] * 2  # what `item` calls belongs to it
-    assert rec.lines == [("sync_site", {"number": 1, "call": "item", "site": f"{HERE}:{line}", "via": ""})]
+    assert rec.lines == [("sync_site", {"number": 1, "call": "item", "site": f"{__file__}:{line}", "via": ""})]
     assert all(begin <= end for *_, begin, end in rec.marks)
 
 
-def test_printing_and_asking_for_truth_read_the_values(watched):
-    kind, rec, _ = watched
-    assert (str(kind(2)), bool(kind(0))) == ("[2]", False)
-    assert [fields["call"] for _, fields in rec.lines] == ["__str__", "__bool__"]
-
-
-def test_errors_pass_and_the_next_call_is_marked(watched):
+def test_printing_and_asking_for_truth_read_the_values_and_errors_pass(watched):
     kind, rec, _ = watched
     with pytest.raises(ValueError, match="empty"):
         kind(None).asnumpy()
-    kind(1).asnumpy()
-    assert len(rec.marks) == 2
+    assert (str(kind(2)), bool(kind(0))) == ("[2]", False)
+    assert [fields["call"] for _, fields in rec.lines] == ["asnumpy", "__str__", "__bool__"]
+    assert len(rec.marks) == 3
     assert kind.asnumpy.__doc__ == "Of the original."
 
 
 def test_nothing_is_marked_before_there_is_a_spool_nor_in_other_threads(watched):
     kind, rec, _ = watched
-    thread = threading.Thread(target=kind(1).asnumpy)
-    thread.start()
-    thread.join()
+    in_thread(kind(1).asnumpy)
     rec.folder = None
     kind(1).asnumpy()
     rec.folder, rec.off = "here", True
@@ -91,4 +78,4 @@ def test_a_call_out_of_mindspore_has_the_users_line_and_mindspores_file(watched,
     line = sys._getframe().f_lineno + 1
     space["step_end"](kind(1))
     ((_, fields),) = rec.lines
-    assert (fields["site"], fields["via"]) == (f"{HERE}:{line}", "_loss_monitor.py")
+    assert (fields["site"], fields["via"]) == (f"{__file__}:{line}", "_loss_monitor.py")
