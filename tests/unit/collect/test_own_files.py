@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -48,30 +49,21 @@ def taken_over(number, path):
     os.write(number, OWN)
 
 
-def test_what_is_written_goes_to_the_recorders_file_whoever_has_its_number(kept, tmp_path):
+def test_what_is_written_or_cut_off_is_the_recorders_file_whoever_has_its_number(kept, tmp_path):
     kept.write(b"one\n")
-    number = kept._kept.number
-    taken_over(number, tmp_path / "other")
+    numbers = [kept._kept.number]
+    taken_over(numbers[0], tmp_path / "other")
     kept.write(b"two\n")
-    assert (tmp_path / "other").read_bytes() == OWN
-    assert (tmp_path / "kept").read_bytes() == b"one\ntwo\n"
-    os.close(number)  # it still was the program's
-
-
-def test_a_number_that_was_closed_is_opened_again(kept, tmp_path):
+    assert ((tmp_path / "other").read_bytes(), (tmp_path / "kept").read_bytes()) == (OWN, b"one\ntwo\n")
+    numbers.append(kept._kept.number)
+    taken_over(numbers[1], tmp_path / "other")
+    assert kept.take() == b"one\ntwo\n"
+    assert ((tmp_path / "other").read_bytes(), (tmp_path / "kept").read_bytes()) == (OWN, b"")
     os.close(kept._kept.number)
-    kept.write(b"one\n")
-    assert (tmp_path / "kept").read_bytes() == b"one\n"
-
-
-def test_only_the_recorders_file_is_cut_off(kept, tmp_path):
-    kept.write(b"text")
-    number = kept._kept.number
-    taken_over(number, tmp_path / "other")
-    assert kept.take() == b"text"
-    assert (tmp_path / "other").read_bytes() == OWN
-    assert (tmp_path / "kept").read_bytes() == b""
-    os.close(number)
+    kept.write(b"three\n")
+    assert (tmp_path / "kept").read_bytes() == b"three\n"
+    for number in numbers:
+        os.close(number)  # they still were the program's
 
 
 def test_closing_leaves_a_file_of_the_programs_open(kept, tmp_path):
@@ -100,22 +92,23 @@ def test_a_file_that_is_gone_or_replaced_is_lost_and_not_made_anew(files, kept, 
 
 
 def test_the_programs_next_number_is_the_one_that_it_would_get_without_a_recorder(kept, tmp_path):
+    def following():
+        number = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
+        os.close(number)
+        return number
+
     kept.write(b"one\n")
-    number = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
-    os.close(number)
+    number = following()
     kept.close()
-    again = os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR)
-    os.close(again)
-    assert number == again
+    assert following() == number
 
 
 def test_nothing_is_kept_open_where_descriptors_are_few(files, kept, tmp_path):
     files._few[0] = True
     before = open_in(tmp_path)
-    kept.write(b"one\n")
-    assert open_in(tmp_path) == before - 1
-    kept.write(b"two\n")
-    assert open_in(tmp_path) == before - 1
+    for line in (b"one\n", b"two\n"):
+        kept.write(line)
+        assert open_in(tmp_path) == before - 1
     assert (tmp_path / "kept").read_bytes() == b"one\ntwo\n"
 
 
@@ -363,42 +356,34 @@ def test_a_record_that_cannot_be_begun_is_told_at_the_end(rec, probe, tmp_path, 
 
 def raised_by_a_signal(rec, handler):
     """What comes out of a hook in the middle of which a signal arrives."""
-    import signal
-
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        try:
-            os.kill(os.getpid(), signal.SIGUSR1)
-            for _ in range(1000):
-                pass
-        except Exception:  # noqa: BLE001 - as the hooks have it
-            rec.failed("hook")
+        os.kill(os.getpid(), signal.SIGUSR1)
+        for _ in range(1000):
+            pass
+    except Exception:  # noqa: BLE001 - as the hooks have it
+        rec.failed("hook")
     finally:
         signal.signal(signal.SIGUSR1, before)
 
 
-class TooSlowError(Exception):
-    pass
-
-
 class Watch:
     def __call__(self, _number, _frame):
-        raise TooSlowError
+        raise TimeoutError
 
-    def method(self, _number, _frame):
-        raise TooSlowError
+    method = __call__
 
 
 def function(_number, _frame):
-    raise TooSlowError
+    raise TimeoutError
 
 
 @pytest.mark.parametrize("handler", [function, Watch(), Watch().method])
 def test_what_a_signal_handler_raises_in_a_hook_reaches_the_program(rec, handler):
-    with pytest.raises(TooSlowError):
+    with pytest.raises(TimeoutError):
         raised_by_a_signal(rec, handler)
     try:
         function(0, None)
-    except TooSlowError:
+    except TimeoutError:
         rec.failed("no handler is installed, and it is the hook's own")
     assert "probe_failed:no handler is installed, and it is the hook's own" in rec._warned

@@ -33,12 +33,9 @@ def _asked(tree):
     }
     own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in siblings.keys() - own
-        ):
-            yield siblings[node.value.id], node.attr
+        of = getattr(node, "value", None) if isinstance(node, ast.Attribute) else None
+        if isinstance(of, ast.Name) and of.id in siblings.keys() - own:
+            yield siblings[of.id], node.attr
 
 
 def test_what_modules_ask_of_each_other_is_there():
