@@ -2,7 +2,6 @@
 
 import ctypes
 import sys
-from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -21,8 +20,7 @@ class Library:
 @pytest.fixture
 def readings(probe, rec, monkeypatch):
     """The module, where the library of a process is one that is known."""
-    module = import_module("_pipeprof_probe.readings")
-    known = Library(b"known")
+    module, known = probe.readings, Library(b"known")
     monkeypatch.setitem(sys.modules, "mindspore._c_dataengine", SimpleNamespace(__file__="library"))
     monkeypatch.setattr(module, "KNOWN", (module.digest(known),))
     monkeypatch.setattr(module, "Readings", lambda library: library)
@@ -31,29 +29,22 @@ def readings(probe, rec, monkeypatch):
     return module
 
 
-def test_a_library_with_known_code_is_used(readings):
-    assert readings.find() is readings.loaded
-
-
 def test_a_library_with_other_code_is_left_alone(readings):
     readings.loaded = Library(b"known, but for one byte")
     assert readings.find() is None
 
 
 @pytest.mark.parametrize(("value", "is_used"), [("1", False), ("yes", False), ("0", True), ("", True)])
-def test_the_user_can_forbid_it(readings, monkeypatch, value, is_used):
+def test_a_library_with_known_code_is_used_unless_the_user_forbids_it(readings, probe, monkeypatch, value, is_used):
     monkeypatch.setenv("PIPEPROF_NO_PATCHES", value)
-    assert (readings.find() is not None) is is_used
-
-
-def test_an_option_of_collect_forbids_it_too(readings, probe, monkeypatch):
+    assert readings.find() is (readings.loaded if is_used else None)
     monkeypatch.setattr(probe.recorder, "REC", probe.recorder.Recorder("", '{"patches": false}'))
     assert readings.find() is None
 
 
 def test_neither_the_sampler_nor_the_log_levels_are_touched_then(probe, rec, monkeypatch):
     monkeypatch.setenv("PIPEPROF_NO_PATCHES", "1")
-    assert import_module("_pipeprof_probe.smaps").install() is False
+    assert probe.smaps.install() is False
     assert probe.service.make_sampler(None) is None
     assert "service_off" in rec._warned
 
@@ -62,6 +53,5 @@ def test_the_installed_library_is_known_or_another_version(probe):
     mindspore = pytest.importorskip("mindspore")
     if mindspore.__version__ != "2.10.0":
         pytest.skip("only 2.10.0 was looked into")
-    engine = import_module("mindspore._c_dataengine")
-    module = import_module("_pipeprof_probe.readings")
-    assert module.digest(ctypes.PyDLL(engine.__file__)) in module.KNOWN
+    engine = pytest.importorskip("mindspore._c_dataengine")
+    assert probe.readings.digest(ctypes.PyDLL(engine.__file__)) in probe.readings.KNOWN
