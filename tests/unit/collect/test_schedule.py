@@ -2,7 +2,7 @@
 
 import json
 import sys
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,8 +47,7 @@ class Profiler:
     """MindSpore's op recorder: only one may run."""
 
     def __init__(self):
-        self.folder = None
-        self.stopped = 0
+        self.folder, self.stopped = None, 0
 
     def init(self, folder):
         assert self.folder is None, "a window was opened inside another one"
@@ -63,18 +62,16 @@ class Profiler:
     def stop(self):
         assert self.folder is not None
         Path(self.folder, "cpu_op_execute_timestamp_0.txt").write_bytes(b"x" * 33 * 7)
-        self.folder = None
-        self.stopped += 1
+        self.folder, self.stopped = None, self.stopped + 1
 
 
-class Executor:
-    def sync(self):
-        pass
-
-
-def windows_of(probe, rec, schedule):
+def windows_of(probe, schedule=None):
+    """With this schedule, or automatic ones."""
     made = probe.windows.Windows()
-    made.executor, made.profiler = Executor(), Profiler()
+    made.executor, made.profiler = SimpleNamespace(sync=lambda: None), Profiler()
+    if schedule is None:
+        made.auto, made.open_at = True, 1
+        return made
     made.schedule = probe.windows.Schedule(**schedule)
     made.open_at = made.schedule.next_window(0)
     if made.open_at == 0:
@@ -82,101 +79,77 @@ def windows_of(probe, rec, schedule):
     return made
 
 
-def automatic(probe):
-    made = probe.windows.Windows()
-    made.executor, made.profiler, made.auto, made.open_at = Executor(), Profiler(), True, 1
-    return made
+def stepped(windows, count, before=lambda: None):
+    """Whether each of so many steps was recorded."""
+    recorded = []
+    for _ in range(count):
+        recorded.append(windows.profiler is not None and windows.profiler.folder is not None)
+        before()
+        windows.step_done()
+    return recorded
 
 
 @OFTEN
 @given(schedule=schedules)
 def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_path_factory, schedule, told):
     rec.__init__(str(tmp_path_factory.mktemp("spool")), "{}")
-    made = windows_of(probe, rec, schedule)
-    inside = []
-    for _ in range(30):
-        inside.append(made.profiler.folder is not None)
-        made.step_done()
+    made = windows_of(probe, schedule)
+    assert stepped(made, 30) == [action(step, **schedule) is not None for step in range(30)]
     made.exit()
-    assert inside == [action(step, **schedule) is not None for step in range(30)]
     assert told("warning") == []
 
 
 def test_a_window_says_when_each_of_its_steps_ended_and_how_much_it_recorded(probe, rec, told):
-    made = windows_of(probe, rec, {"wait": 1, "warmup": 1, "active": 2, "repeat": 1})
-    for _ in range(6):
-        made.step_done()
+    stepped(windows_of(probe, {"wait": 1, "warmup": 1, "active": 2, "repeat": 1}), 6)
     (opened,), (closed,) = told("window_open"), told("window")
-    assert opened["warmup"] == 1
-    assert len(closed["ticks"]) == 4
-    assert closed["ticks"] == sorted(closed["ticks"])
-    assert closed["begin"] <= closed["ticks"][0]
-    assert closed["ticks"][-1] <= closed["end"]
-    assert closed["executions"] == 7
+    assert (opened["warmup"], len(closed["ticks"]), closed["executions"]) == (1, 4, 7)
+    times = [closed["begin"], *closed["ticks"], closed["end"]]
+    assert times == sorted(times)
 
 
 def test_all_steps_are_recorded_in_windows_that_become_longer(probe, rec, told):
     """MindSpore writes all that it ever took of memory into each window: equal ones would grow with the square of time."""
-    made = windows_of(probe, rec, {"active": probe.windows.ALL_STEPS})
+    made = windows_of(probe, {"active": probe.windows.ALL_STEPS})
     made.all = True
-    for _ in range(10_000):
-        made.step_done()
+    stepped(made, 10_000)
     made.exit()
-    ticks = [event["ticks"] for event in told("window")]
-    assert sum(len(one) - 1 for one in ticks) == 10_000
-    assert len(ticks[0]) - 1 == probe.windows.ALL_STEPS
-    assert len(ticks) < 25
+    steps = [len(event["ticks"]) - 1 for event in told("window")]
+    assert (sum(steps), steps[0]) == (10_000, probe.windows.ALL_STEPS)
+    assert len(steps) < 25
 
 
-def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec, told):
-    made = windows_of(probe, rec, {"active": 5})
+def test_the_scripts_own_profiler_ends_our_window_and_gets_no_other(probe, rec):
+    made = windows_of(probe, {"active": 5})
     profiler = made.profiler
-    made.step_done()
+    stepped(made, 1)
     made.forbid("the script uses it")
     assert profiler.stopped == 1
-    for _ in range(20):
-        made.step_done()
-    assert profiler.folder is None
-    assert [event["code"] for event in told("warning")] == ["ops_left_to_user"]
+    stepped(made, 20)
+    assert (profiler.folder, rec._warned) == (None, {"ops_left_to_user"})
 
 
-def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec, told):
-    made = windows_of(probe, rec, {"wait": 1, "active": 1})
-
-    def refuse(_folder):
-        raise RuntimeError("no recorder")
-
-    made.profiler.init = refuse
-    for _ in range(5):
-        made.step_done()
-    assert made.profiler is None
-    assert [event["code"] for event in told("warning")] == ["probe_failed:window"]
+def test_a_recorder_that_fails_ends_the_windows_and_not_the_training(probe, rec):
+    made = windows_of(probe, {"wait": 1, "active": 1})
+    made.profiler.init = lambda _folder: 1 / 0
+    stepped(made, 5)
+    assert (made.profiler, rec._warned) == (None, {"probe_failed:window"})
 
 
-def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, monkeypatch, told):
+def test_a_recorder_that_fails_at_once_fails_nothing_else(probe, rec, mindspore, monkeypatch):
     """What else is set up when MindSpore is imported follows."""
-    profiler = Profiler()
-    monkeypatch.setattr(profiler, "init", lambda _folder: 1 / 0)
-    profiler.stop = lambda: None
+    profiler = SimpleNamespace(init=lambda _folder: 1 / 0, stop=int, step_profiling_enable=int, enable_op_time=int)
     native = SimpleNamespace(Profiler=SimpleNamespace(get_instance=lambda _target: profiler))
-    monkeypatch.setitem(sys.modules, "mindspore", SimpleNamespace(_c_expression=native))
+    mindspore._c_expression = native
     monkeypatch.setitem(sys.modules, "mindspore._c_expression", native)
     rec._options_text = json.dumps({"ops": "all", "memory": False})
     made = probe.windows.Windows()
     made.prepare()
-    assert made.profiler is None
-    assert [event["code"] for event in told("warning")] == ["probe_failed:window"]
+    assert (made.profiler, rec._warned) == (None, {"probe_failed:window"})
 
 
 def test_automatic_windows_grow_rarer_and_stay_below_their_share(probe, rec):
-    made = automatic(probe)
-    recorded = []
-    for _ in range(20_000):
-        recorded.append(made.profiler.folder is not None)
-        probe.recorder.now()
-        made.step_done()
-    assert not recorded[0]
-    assert recorded[1]
+    recorded = stepped(windows_of(probe), 20_000, before=probe.recorder.now)
+    assert recorded[:2] == [False, True]
     assert sum(recorded) < 0.05 * len(recorded)
     openings = [n for n, (one, other) in enumerate(pairwise(recorded)) if other and not one]
     gaps = [later - earlier for earlier, later in pairwise(openings)]
@@ -185,16 +158,11 @@ def test_automatic_windows_grow_rarer_and_stay_below_their_share(probe, rec):
 
 @pytest.mark.parametrize("step_ms", [1, 100, 1_000])
 def test_automatic_windows_leave_most_steps_alone_however_long_a_step_is(probe, rec, monkeypatch, step_ms):
-    clock = [1_000_000]
-    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
-    made = automatic(probe)
-    recorded = []
-    for _ in range(200):
-        recorded.append(made.profiler.folder is not None)
-        clock[0] += step_ms * 1_000_000
-        made.step_done()
-    assert sum(recorded) >= 3
-    assert sum(recorded) < 0.5 * len(recorded)
+    clock = count(1_000_000, step_ms * 1_000_000)
+    at = [next(clock)]
+    monkeypatch.setattr(probe.recorder, "now", lambda: at[-1])
+    recorded = stepped(windows_of(probe), 200, before=lambda: at.append(next(clock)))
+    assert 3 <= sum(recorded) < 0.5 * len(recorded)
 
 
 @pytest.mark.parametrize(
@@ -205,8 +173,11 @@ def test_automatic_windows_leave_most_steps_alone_however_long_a_step_is(probe, 
         (" active=3 , wait=2 ", (0, 2, 0, 3, 0)),
     ],
 )
-def test_a_schedule_is_read_and_what_is_not_named_is_0(text, schedule):
-    assert tuple(parse_schedule(text).values()) == schedule
+def test_a_schedule_is_read_and_taken_by_the_probe_and_what_is_not_named_is_0(probe, text, schedule):
+    read = parse_schedule(text)
+    made = probe.windows.Schedule(**read)
+    names = "skip_first", "wait", "warmup", "active", "repeat"
+    assert tuple(read.values()) == tuple(getattr(made, name) for name in names) == schedule
 
 
 @pytest.mark.parametrize(
@@ -220,17 +191,13 @@ def test_a_part_that_cannot_be_read_is_refused_and_shown(text):
     assert "--schedule" in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["active=0", "wait=3", "wait=3,warmup=1,repeat=2"])
-def test_a_schedule_that_records_nothing_is_refused(text):
-    with pytest.raises(UsageError, match="records nothing: active is 0"):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *((text, "records nothing: active is 0") for text in ("active=0", "wait=3", "wait=3,warmup=1,repeat=2")),
+        ("active=3,wait=1,active=5", "says `active` twice"),
+    ],
+)
+def test_a_schedule_that_records_nothing_or_says_a_number_twice_is_refused(text, why):
+    with pytest.raises(UsageError, match=why):
         parse_schedule(text)
-
-
-def test_a_number_that_is_said_twice_is_refused():
-    with pytest.raises(UsageError, match="says `active` twice"):
-        parse_schedule("active=3,wait=1,active=5")
-
-
-def test_what_is_parsed_is_what_the_probe_takes(probe):
-    made = probe.windows.Schedule(**parse_schedule("skip_first=1,active=3"))
-    assert (made.skip_first, made.active) == (1, 3)
