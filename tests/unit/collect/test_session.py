@@ -22,6 +22,11 @@ def create(path, force=False, command=COMMAND):
     return create_run(path, command, {"ops": "window"}, force=force)
 
 
+def precious(path):
+    path.write_text("precious", encoding="utf-8")
+    return path
+
+
 def ended(path):
     """The id of a run whose recording was killed: its lock is there, its process is not."""
     run = create(path)
@@ -30,24 +35,23 @@ def ended(path):
     return run.manifest.run_id
 
 
-def test_a_new_run_is_there_at_once_and_says_that_it_is_running(tmp_path):
-    create(tmp_path / "deep" / "run")
-    manifest = load(tmp_path / "deep" / "run").manifest
-    assert (manifest.state, manifest.command, manifest.options) == ("running", COMMAND, {"ops": "window"})
-
-
-def test_the_command_is_kept_without_its_secrets(tmp_path):
-    create(tmp_path / "run", command=[*COMMAND, "--token", "hush-hush"])  # no hash holds this by chance
-    assert b"hush-hush" not in tmp_path.joinpath("run/run.json").read_bytes()
-
-
-def test_an_empty_folder_may_be_used(tmp_path):
-    create(tmp_path)
-    assert load(tmp_path).manifest.state == "running"
+@pytest.mark.parametrize("there", [False, True])
+def test_a_new_run_is_there_at_once_and_says_that_it_is_running_without_its_secrets(tmp_path, there):
+    path, command = tmp_path / "deep" / "run", [*COMMAND, "--token", "hush-hush"]  # no hash holds this by chance
+    if there:
+        path.mkdir(parents=True)
+    create(path, command=command)
+    manifest = load(path).manifest
+    assert (manifest.state, manifest.command, manifest.options) == (
+        "running",
+        [*command[:-1], "***"],
+        {"ops": "window"},
+    )
+    assert b"hush-hush" not in path.joinpath("run.json").read_bytes()
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path):
-    tmp_path.joinpath("data").write_text("precious", encoding="utf-8")
+    precious(tmp_path / "data")
     with pytest.raises(UsageError, match="` exists") as caught:
         create(tmp_path)
     assert "--force" in caught.value.hint
@@ -56,10 +60,9 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 def test_force_replaces_a_run_and_all_that_is_in_it(tmp_path):
     path = tmp_path / "run"
     first = ended(path)
-    path.joinpath("step", "rep=0", "rank=0").mkdir(parents=True)
-    path.joinpath("step", "rep=0", "rank=0", "part-00000.parquet").write_bytes(b"")
-    path.joinpath("spool", "rep=0").mkdir(parents=True)
-    path.joinpath("spool", "rep=0", "whatever").write_bytes(b"")
+    for file in (path / "step/rep=0/rank=0/part-00000.parquet", path / "spool/rep=0/whatever"):
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"")
     create(path, force=True)
     assert load(path).manifest.run_id != first
     assert sorted(entry.name for entry in path.iterdir()) == [lock.LOCK, "run.json"]
@@ -79,7 +82,7 @@ def test_force_removes_nothing_that_is_no_part_of_the_run(tmp_path, name):
     elif name.endswith("/"):
         beside.mkdir()
     else:
-        beside.write_text("precious", encoding="utf-8")
+        precious(beside)
     with pytest.raises(UsageError, match="holds what is no part of the run") as caught:
         create(path, force=True)
     assert f"`{name.removesuffix('/empty/')}" in caught.value.message
@@ -90,40 +93,34 @@ def test_force_removes_nothing_that_is_no_part_of_the_run(tmp_path, name):
 def test_of_many_foreign_files_some_are_named_and_the_others_counted(tmp_path):
     ended(tmp_path / "run")
     for number in range(5):
-        tmp_path.joinpath("run", f"{number}.txt").write_text("mine", encoding="utf-8")
+        precious(tmp_path / "run" / f"{number}.txt")
     with pytest.raises(UsageError, match=r"`0\.txt`, `1\.txt`, `2\.txt` and 2 more"):
         create(tmp_path / "run", force=True)
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_run_that_is_being_recorded_is_never_replaced(tmp_path, force):
+def test_a_run_that_is_being_recorded_is_never_replaced(tmp_path, monkeypatch, force):
     first = create(tmp_path / "run").manifest.run_id
     with pytest.raises(UsageError, match="is being recorded"):
         create(tmp_path / "run", force=force)
     assert load(tmp_path / "run").manifest.run_id == first
-
-
-def test_a_run_whose_training_goes_on_without_the_launcher_is_not_replaced(tmp_path, monkeypatch):
-    ended(tmp_path / "run")
+    ended(tmp_path / "left")
     monkeypatch.setattr("pipeprof.record.lock._recorded_alive", lambda _run: {77})
     with pytest.raises(UsageError, match="is being recorded"):
-        create(tmp_path / "run", force=True)
+        create(tmp_path / "left", force=True)  # its training goes on without the launcher
 
 
-def test_a_recording_that_was_killed_before_its_manifest_is_nothing(tmp_path):
+@pytest.mark.parametrize("step", [False, True])
+def test_a_recording_that_was_killed_before_its_manifest_is_nothing_unless_it_has_more(tmp_path, step):
+    """With more it is a run that was half removed, which can be replaced."""
     ended(tmp_path)
     tmp_path.joinpath("run.json").unlink()
-    create(tmp_path)
+    if step:
+        tmp_path.joinpath("step").mkdir()
+        with pytest.raises(UsageError, match="` exists"):
+            create(tmp_path)
+    create(tmp_path, force=step)
     assert load(tmp_path).manifest.state == "running"
-
-
-def test_a_run_that_was_half_removed_can_be_replaced(tmp_path):
-    ended(tmp_path)
-    tmp_path.joinpath("run.json").unlink()
-    tmp_path.joinpath("step").mkdir()
-    with pytest.raises(UsageError, match="` exists"):
-        create(tmp_path)
-    create(tmp_path, force=True)
     assert not tmp_path.joinpath("step").exists()
 
 
@@ -152,26 +149,26 @@ def test_recordings_that_begin_in_one_second_get_a_folder_each(tmp_path, monkeyp
     assert [create(None).path.name for _ in range(2)] == ["run", "run-2"]
 
 
-def test_force_replaces_nothing_but_runs(tmp_path):
-    tmp_path.joinpath("data").write_text("precious", encoding="utf-8")
-    for path in (tmp_path, tmp_path / "data"):
-        with pytest.raises(UsageError, match="is not a pipeprof run, so --force does not replace it"):
-            create(path, force=True)
-    assert tmp_path.joinpath("data").read_text(encoding="utf-8") == "precious"
-
-
-@pytest.mark.parametrize(("name", "text"), [
-    ("run.json", "{}"), ("run.json", '{"run_id": "x"}'), ("run.json", "[]"), ("run.json", "half a"), ("lock", "12345\n"),
-])  # fmt: skip
-def test_force_does_not_replace_a_folder_of_another_program(tmp_path, name, text):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("data", "precious"),
+        ("run.json", "{}"),
+        ("run.json", '{"run_id": "x"}'),
+        ("run.json", "[]"),
+        ("run.json", "half a"),
+        ("lock", "12345\n"),
+    ],
+)
+def test_force_replaces_nothing_but_runs(tmp_path, name, text):
     tmp_path.joinpath(name).write_text(text, encoding="utf-8")
-    tmp_path.joinpath("data").write_text("precious", encoding="utf-8")
-    if name == lock.LOCK:
-        os.utime(tmp_path / name, (0, 0))
-        os.utime(tmp_path / "data", (0, 0))
-    with pytest.raises(UsageError, match="is not a pipeprof run, so --force does not replace it"):
-        create(tmp_path, force=True)
-    assert tmp_path.joinpath("data").read_text(encoding="utf-8") == "precious"
+    data = precious(tmp_path / "data")
+    for old in (tmp_path / name, data):
+        os.utime(old, (0, 0))
+    for path in (tmp_path, data):
+        with pytest.raises(UsageError, match="is not a pipeprof run"):
+            create(path, force=True)
+    assert data.read_text(encoding="utf-8") == "precious"
 
 
 @pytest.mark.parametrize("beside", ["spool/rep=0", "step/rep=0", "step/rows.parquet"])
@@ -194,13 +191,9 @@ def test_force_on_a_link_to_a_run_replaces_it_or_says_why_not(tmp_path):
         assert load(link).manifest.run_id != first
 
 
-def test_a_folder_that_cannot_be_made_is_refused_in_words(tmp_path):
-    tmp_path.joinpath("file").write_text("x", encoding="utf-8")
+def test_a_folder_that_cannot_be_made_or_a_command_that_does_not_exist_is_refused_before_anything_is_made(tmp_path):
     with pytest.raises(UsageError, match=r"cannot write `.*file/run`: Not a directory"):
-        create(tmp_path / "file" / "run")
-
-
-def test_a_command_that_does_not_exist_is_refused_before_anything_is_made(tmp_path):
+        create(precious(tmp_path / "file") / "run")
     with pytest.raises(UsageError, match="command not found: `no-such-command-at-all`"):
         create(tmp_path / "run", command=["no-such-command-at-all"])
     assert not tmp_path.joinpath("run").exists()
@@ -236,87 +229,79 @@ def outcomes(monkeypatch):
 GOOD, BAD, STOPPED = Exit(0, interrupted=False), Exit(3, interrupted=False), Exit(0, interrupted=True)
 
 
+def repeated(run, reps, started=lambda _rep: None, command=COMMAND):
+    return record(run, command, ProbeOptions(), reps=reps, host_interval_s=1.0, started=started)
+
+
 @pytest.mark.parametrize(
-    ("ends", "ran"),
-    [((GOOD, GOOD, GOOD), 3), ((GOOD, BAD, GOOD), 2), ((STOPPED, GOOD, GOOD), 1)],
-    ids=["good", "failed", "interrupted"],
+    ("ends", "ran", "warned"),
+    [
+        ((GOOD, GOOD, GOOD), 3, []),
+        ((GOOD, BAD, GOOD), 2, []),
+        ((STOPPED, GOOD, GOOD), 1, ["only 1 of 3 repetitions were made: interrupted"]),
+        ((STOPPED,), 1, []),
+    ],
 )
-def test_repetitions_go_on_until_one_fails_or_is_interrupted(tmp_path, outcomes, ends, ran):
-    spools = outcomes(*ends)
-    told = []
-    found = record(create(tmp_path / "run"), COMMAND, ProbeOptions(), reps=3, host_interval_s=1.0, started=told.append)
-    assert found == list(ends[:ran])
+def test_repetitions_go_on_until_one_fails_or_is_interrupted_and_fewer_than_asked_are_told(
+    tmp_path, outcomes, ends, ran, warned
+):
+    spools, told = outcomes(*ends), []
+    run = create(tmp_path / "run")
+    assert repeated(run, len(ends), told.append) == list(ends[:ran])
     assert spools == [f"rep={number}" for number in range(ran)]
     assert told == list(range(ran))
+    assert [(one.code, one.message) for one in run.manifest.warnings] == [(LAUNCHER, text) for text in warned]
 
 
-def test_no_repetition_begins_in_a_folder_that_is_no_longer_ours(tmp_path, outcomes):
+@pytest.mark.parametrize("why", ["the file `lock` was removed or replaced meanwhile", "cannot write `"])
+def test_no_repetition_begins_in_a_folder_that_is_no_longer_ours_or_full(tmp_path, outcomes, why):
     outcomes(GOOD, GOOD)
     run = create(tmp_path / "run")
 
-    def take_away(rep):
-        if not rep:
+    def meanwhile(rep):
+        if not rep and "lock" in why:
             run.path.joinpath(lock.LOCK).unlink()
+        elif not rep:
+            precious(run.spool / "rep=1")  # no folder can be made here
 
-    assert record(run, COMMAND, ProbeOptions(), reps=2, host_interval_s=1.0, started=take_away) == [GOOD]
+    assert repeated(run, 2, meanwhile) == [GOOD]
     (warning,) = run.manifest.warnings
     assert warning.code == LAUNCHER
-    assert warning.message == "only 1 of 2 repetitions were made: the file `lock` was removed or replaced meanwhile"
-
-
-@pytest.mark.parametrize(("reps", "warned"), [(1, []), (3, ["only 1 of 3 repetitions were made: interrupted"])])
-def test_fewer_repetitions_than_asked_are_told(tmp_path, outcomes, reps, warned):
-    outcomes(STOPPED)
-    run = create(tmp_path / "run")
-    record(run, COMMAND, ProbeOptions(), reps=reps, host_interval_s=1.0)
-    assert [(warning.code, warning.message) for warning in run.manifest.warnings] == [
-        (LAUNCHER, text) for text in warned
-    ]
-
-
-def test_a_disk_that_is_full_ends_the_repetitions_and_keeps_their_ends(tmp_path, outcomes):
-    outcomes(GOOD)
-    run = create(tmp_path / "run")
-
-    def fill(_rep):
-        run.spool.joinpath("rep=1").write_text("no folder can be made here", encoding="utf-8")
-
-    assert record(run, COMMAND, ProbeOptions(), reps=2, host_interval_s=1.0, started=fill) == [GOOD]
-    (warning,) = run.manifest.warnings
-    assert warning.message.startswith("only 1 of 2 repetitions were made: cannot write `")
+    assert warning.message.startswith(f"only 1 of 2 repetitions were made: {why}")
 
 
 def test_a_first_repetition_that_cannot_be_recorded_is_refused_in_words(tmp_path, outcomes):
     outcomes()
     run = create(tmp_path / "run")
-    run.spool.write_text("no folder", encoding="utf-8")
+    precious(run.spool)
     with pytest.raises(UsageError, match=r"cannot write `.*rep=0`"):
-        record(run, COMMAND, ProbeOptions(), reps=1, host_interval_s=1.0)
+        repeated(run, 1)
+
+
+def program(path, text):
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return [str(path)]
 
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_command_that_cannot_be_started_leaves_no_run(tmp_path, there):
     """The verbs without RUN would take it for the newest."""
-    script = tmp_path / "train.sh"
-    script.write_text("no interpreter is named\n", encoding="utf-8")
-    script.chmod(0o755)
-    path = tmp_path / "run"
+    command, path = program(tmp_path / "train.sh", "no interpreter is named\n"), tmp_path / "run"
     if there:
         path.mkdir()
-    run = create(path, command=[str(script)])
+    run = create(path, command=command)
     with pytest.raises(UsageError, match=r"cannot start `.*train.sh`"):
-        record(run, [str(script)], ProbeOptions(), reps=2, host_interval_s=1.0)
+        repeated(run, 2, command=command)
     assert [entry.name for entry in tmp_path.iterdir()] == ["train.sh"]
 
 
 def test_a_command_that_is_gone_keeps_the_repetitions_before(tmp_path):
-    script = tmp_path / "once.sh"
-    script.write_text('#!/bin/sh\nrm "$0"\n', encoding="utf-8")
-    script.chmod(0o755)
-    run = create(tmp_path / "run", command=[str(script)])
-    assert record(run, [str(script)], ProbeOptions(), reps=3, host_interval_s=1.0) == [GOOD]
+    command = program(tmp_path / "once.sh", '#!/bin/sh\nrm "$0"\n')
+    run = create(tmp_path / "run", command=command)
+    assert repeated(run, 3, command=command) == [GOOD]
     (warning,) = run.manifest.warnings
-    assert warning.message == f"only 1 of 3 repetitions were made: command not found: `{script}`"
+    assert warning.message == f"only 1 of 3 repetitions were made: command not found: `{command[0]}`"
     assert run.spooled_reps() == [0]
 
 
