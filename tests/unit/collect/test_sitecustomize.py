@@ -1,13 +1,10 @@
 """How the probe enters a Python: quietly, first, and without displacing the user's own sitecustomize."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-from pipeprof.collect.launch import PROBE
+from tests.unit.collect.conftest import python
 
 TELL = "import sys; print([p for p in sys.path if 'probe' in p]); print(sys.modules['sitecustomize'].__file__)"
 
@@ -20,35 +17,13 @@ def user(tmp_path):
     return folder
 
 
-@pytest.fixture
-def spool(tmp_path):
-    folder = tmp_path / "spool"
-    folder.mkdir()
-    return folder
-
-
-def python(*words, path=(), spool=None, **extra):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIPEPROF_", "PYTHON"))}
-    environment["PYTHONPATH"] = os.pathsep.join([str(PROBE), *map(str, path)])
-    environment |= {"PIPEPROF_SPOOL": str(spool)} if spool else {}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=60, env=environment | extra
-    )
-
-
 def test_the_users_own_sitecustomize_still_runs_and_is_the_one_in_sys_modules(user, spool):
     done = python("-c", TELL, path=[user], spool=spool)
     assert done.stdout == f"the user was here\n[]\n{user / 'sitecustomize.py'}\n"
     assert done.stderr == ""
-
-
-def test_sys_path_is_as_it_would_be_without_us(user, spool):
     show = "import sys; print(sys.path)"
-    plain = subprocess.run(
-        [sys.executable, "-c", show], capture_output=True, text=True, check=True, timeout=60,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PYTHONPATH": str(user)},
-    )  # fmt: skip
-    assert python("-c", show, path=[user], spool=spool).stdout == plain.stdout
+    plain = python("-c", show, path=[user], watched=False)
+    assert python("-c", show, path=[user], spool=spool).stdout == plain.stdout != ""
 
 
 def test_a_python_that_is_watched_leaves_one_line(spool):
@@ -70,15 +45,11 @@ def test_who_asks_whether_mindspore_is_installed_does_not_begin_its_import(tmp_p
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-def test_without_a_spool_nothing_is_hooked():
-    done = python("-c", "import sys; print([m for m in sys.modules if 'pipeprof' in m])")
-    assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-def test_nothing_heavy_is_imported_into_the_users_process(spool):
+def test_nothing_heavy_is_imported_into_the_users_process_and_without_a_spool_nothing_is_hooked(spool):
     heavy = "('mindspore', 'numpy', 'pipeprof', 'psutil', 'importlib.metadata')"
-    done = python("-c", f"import sys; print([m for m in {heavy} if m in sys.modules])", spool=spool)
-    assert done.stdout == "[]\n"
+    for is_meant, where in ((f"m in {heavy}", spool), ("'pipeprof' in m", None)):
+        done = python("-c", f"import sys; print([m for m in sys.modules if {is_meant}])", spool=where)
+        assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.parametrize("broken", [{"PIPEPROF_SPOOL": "/nowhere/at/all"}, {"PIPEPROF_OPTIONS": "{no json"}])
