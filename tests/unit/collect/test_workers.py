@@ -2,7 +2,6 @@
 
 import os
 import time
-from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,7 @@ class Tree:
 
 @pytest.fixture
 def workers(probe, rec):
-    return import_module("_pipeprof_probe.workers")
+    return probe.workers
 
 
 def in_child(work):
@@ -48,15 +47,9 @@ class MindSporePool:
         in_child(self.work)
 
 
-class Messages:
-    def __init__(self, answer=None):
-        self.answer = answer
-
-    def msg_rcv(self, *_args):
-        return self.answer
-
-    def msg_snd(self, *_args):
-        return self.answer
+def messages():
+    """A class of MindSpore's queues: what is received or sent comes back."""
+    return type("MessageQueue", (), {"msg_rcv": lambda _self, row: row, "msg_snd": lambda _self, row: row})
 
 
 @pytest.fixture
@@ -64,7 +57,7 @@ def started(workers):
     """Starts a pool whose workers do `work`; gives what the training knows of it."""
     module = SimpleNamespace(
         _PythonMultiprocessing=type("Pool", (MindSporePool,), {"create_pool": MindSporePool.create_pool}),
-        cde=SimpleNamespace(MessageQueue=type("Messages", (Messages,), dict(vars(Messages)))),
+        cde=SimpleNamespace(MessageQueue=messages()),
     )
     workers.install_datasets(module)
 
@@ -87,14 +80,14 @@ def rows(number, work=lambda: None):
     return loop
 
 
-def test_rows_of_all_workers_are_summed_and_no_other_process_counts(started):
-    found = started(rows(5)).take()
-    assert (found["pipeline"], found["calls"], found["timed"]) == (3, 10, 10)
-
-
-def test_time_is_from_the_message_that_brings_a_row_to_the_one_that_takes_it(started):
-    found = started(rows(3)).take()
-    assert (found["wall"], found["min"], found["max"]) == (6_000, 1_000, 1_000)  # a look at the clock is 1 us
+def test_rows_of_all_workers_are_summed_from_the_message_that_brings_one_to_the_one_that_takes_it(started, said):
+    owner = started(rows(5))
+    found = owner.take()
+    assert (found["pipeline"], found["calls"], found["timed"]) == (3, 10, 10)  # of no other process
+    assert (found["wall"], found["min"], found["max"]) == (10_000, 1_000, 1_000)  # a look at the clock is 1 us
+    assert owner.take() is None  # figures begin again
+    assert [(name, fields["pids"]) for name, fields in said] == [("workers", owner.pids)]  # once for each recorder
+    assert len(owner.pids) == 2
 
 
 def test_cpu_time_is_that_of_the_worker(started):
@@ -102,54 +95,32 @@ def test_cpu_time_is_that_of_the_worker(started):
     assert 0.04e9 <= found["cpu"] < 0.2e9
 
 
-def test_a_row_that_failed_counts_and_one_that_was_not_answered_does_not(started):
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_row_that_was_not_answered_does_not_count_and_what_a_killed_worker_counted_stays(started, is_killed):
     def loop(messages):
-        messages.msg_rcv(1)
-        messages.msg_snd(1)
-        messages.msg_rcv(1)
-
-    assert started(loop, count=1).take()["calls"] == 1
-
-
-def test_figures_begin_again_after_each_reading(started):
-    found = started(rows(5))
-    assert found.take()["calls"] == 10
-    assert found.take() is None
-
-
-def test_what_a_killed_worker_counted_stays(started):
-    def die(messages):
         rows(4)(messages)
         messages.msg_rcv(1)
-        os.kill(os.getpid(), 9)
+        if is_killed:
+            os.kill(os.getpid(), 9)
 
-    assert started(die).take()["calls"] == 8
+    assert started(loop).take()["calls"] == 8
 
 
-def test_rows_at_the_end_of_which_none_was_timed_are_told(workers, rec):
+def test_many_rows_are_sampled_by_the_order_of_the_training_and_told_though_none_was_timed_at_the_end(workers, rec):
     owner = workers.Workers(Tree())
     owner.pool = workers.Pool(1)
     slot = workers.Slot(owner, owner.pool.memory, 0)
+    for number, timed in ((1000, 1000), (1100, 100)):
+        for _ in range(number):
+            slot.begin()
+            slot.end()
+        found = owner.take()
+        assert (found["calls"], found["timed"]) == (number, timed)
     slot.count(4, False)
     assert owner.take() is None
     found = owner.take(last=True)
     assert (found["calls"], found["timed"], found["max"]) == (4, 0, None)
     assert owner.take(last=True) is None
-
-
-def test_many_rows_are_sampled_by_the_order_of_the_training(workers, rec):
-    owner = workers.Workers(Tree())
-    owner.pool = workers.Pool(1)
-    slot = workers.Slot(owner, owner.pool.memory, 0)
-    for _ in range(1000):
-        slot.begin()
-        slot.end()
-    assert owner.take()["timed"] == 1000
-    for _ in range(1100):
-        slot.begin()
-        slot.end()
-    found = owner.take()
-    assert (found["calls"], found["timed"]) == (1100, 100)
 
 
 def test_the_longest_row_is_of_the_time_since_the_last_reading(workers, rec):
@@ -163,29 +134,13 @@ def test_the_longest_row_is_of_the_time_since_the_last_reading(workers, rec):
     assert readings == [(9, 2), (4, 3)]
 
 
-def test_a_worker_that_is_no_worker_of_a_watched_pool_counts_nothing(workers, rec):
-    seen = []
-    queue = type("Messages", (Messages,), dict(vars(Messages)))
+def test_a_worker_that_is_no_worker_of_a_watched_pool_counts_nothing(workers):
+    queue = messages()
     workers.install_datasets(SimpleNamespace(cde=SimpleNamespace(MessageQueue=queue)))
-    seen.append(queue("answer").msg_rcv(1))
-    seen.append(queue("answer").msg_snd(1))
-    assert seen == ["answer", "answer"]
-    assert workers.SLOT is None
+    assert (queue().msg_rcv(1), queue().msg_snd(2), workers.SLOT) == (1, 2, None)
 
 
-def test_processes_are_told_once_for_each_recorder(started, rec, monkeypatch):
-    lines = []
-    monkeypatch.setattr(rec, "line", lambda name, **fields: lines.append((name, fields["pids"])))
-    found = started(rows(1))
-    found.take()
-    found.take()
-    assert lines == [("workers", found.pids)]
-    assert len(found.pids) == 2
-
-
-def test_a_source_is_timed_in_its_workers_only(workers, rec):
-    callables = import_module("_pipeprof_probe.callables")
-
+def test_a_source_is_timed_in_its_workers_only(workers, probe):
     class _PickleGeneratorSource:
         def __getitem__(self, index):
             return index
@@ -196,16 +151,12 @@ def test_a_source_is_timed_in_its_workers_only(workers, rec):
         def launch(self):
             self.workers = [SimpleNamespace(pid=in_child(lambda: [source[index] for index in range(4)]))]
 
-    callables.install_sources(
-        SimpleNamespace(
-            GeneratorDataset=type("GeneratorDataset", (), {"prepare_multiprocessing": lambda _self: None}),
-            _PickleGeneratorSource=_PickleGeneratorSource,
-            SamplerFn=SamplerFn,
-        )
-    )
+    dataset = type("GeneratorDataset", (), {"prepare_multiprocessing": lambda _self: None})
+    classes = {"_PickleGeneratorSource": _PickleGeneratorSource, "SamplerFn": SamplerFn}
+    probe.callables.install_sources(SimpleNamespace(GeneratorDataset=dataset, **classes))
     workers.install_datasets(SimpleNamespace(cde=None))
     source, pool = _PickleGeneratorSource(), SamplerFn()
-    found = source.__dict__[callables.ATTRIBUTE] = workers.watch(pool, Tree())
+    found = source.__dict__[probe.callables.ATTRIBUTE] = workers.watch(pool, Tree())
     assert source[1] == 1
     pool.launch()
     assert found.take()["calls"] == 4
