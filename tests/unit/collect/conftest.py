@@ -128,14 +128,6 @@ def operator(kind, *children, base=object, **facts):
 
 
 @pytest.fixture
-def own_frames(probe):
-    """How many frames of a traceback are of the probe, and how many may be: 3.10 puts that of each hook back."""
-    folder = str(Path(probe.recorder.__file__).parent)
-    most = 1 if sys.version_info >= (3, 11) else 2
-    return lambda caught: (len([entry for entry in caught.traceback if str(entry.path).startswith(folder)]), most)
-
-
-@pytest.fixture
 def has_few_own_frames(probe):
     """Whether few frames of a traceback are of the probe: 3.10 puts that of each hook back."""
     folder, most = str(Path(probe.recorder.__file__).parent), 1 if sys.version_info >= (3, 11) else 2
