@@ -1,4 +1,4 @@
-"""How long a thread had no core, what it read, and which ones wait for the interpreter's lock: with files as the kernel's."""
+"""How long a thread had no core, what it read, and which ones wait for the lock: with files as the kernel's."""
 
 import os
 import sys

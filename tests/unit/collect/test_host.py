@@ -107,7 +107,7 @@ def test_a_sample_that_fails_is_left_out_and_the_next_one_is_not(tmp_path, monke
 
 @pytest.fixture
 def machine(tmp_path):
-    """`below(latest, parents)`: what is found below 10 in such a /proc, and whom it asked; that of a look before stays."""
+    """`machine(latest, parents)`: what is found below 10 in such a /proc, and whom that asked; it knows its last look."""
     descendants, asked = Descendants(tmp_path), []
     parent = descendants._parent
     descendants._parent = lambda pid: asked.append(pid) or parent(pid)

@@ -15,7 +15,7 @@ THREAD = threading.Thread
 
 @pytest.fixture
 def kept_rows(probe, rec, monkeypatch):
-    """The module; what the rows' functions are taken from; and threads, which the recorder of other tests has none of."""
+    """The module; what takes the rows' functions apart; and threads, which the recorder of other tests has none of."""
     monkeypatch.setattr(threading, "Thread", THREAD)
     transforms = SimpleNamespace(Compose=SimpleNamespace(decompose=list))
     monkeypatch.setitem(sys.modules, "mindspore.dataset.transforms", transforms)

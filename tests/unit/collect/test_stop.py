@@ -54,7 +54,7 @@ def test_only_the_wish_replaces_what_counts_the_steps(probe, rec, failures, opti
 
 @pytest.fixture
 def timed(probe, said, rec, tmp_path, monkeypatch):
-    """`run(rank, times)`: steps of a rank end at these times; the step after which the rank leaves, None while it goes on.
+    """`run(rank, times)`: steps of a rank end at these times; the step after which it leaves, None while it goes on.
 
     A run is to take 9 s and 4 steps.
     """
