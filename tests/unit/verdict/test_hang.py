@@ -1,10 +1,12 @@
-"""Whether a training stood still before its end, from what each rank was in at that time."""
+"""Whether a training stood still before its end, from what each rank was in; whether a limit of CPU time ended it."""
+
+import signal
 
 import pytest
 
 from pipeprof.record.run import Rank, Rep
 from pipeprof.record.whereabouts import Call, Frame, Last
-from pipeprof.verdict.hang import LEAST_S, TIMES, hang_of
+from pipeprof.verdict.hang import LEAST_S, NEAR_LIMIT, TIMES, hang_of, ran_out_of_cpu
 
 S = 1_000_000_000
 LOOP = Frame("/home/me/train.py", 30, "<module>", own=True)
@@ -26,19 +28,14 @@ def test_a_rank_that_stood_still_is_told_with_its_line():
     hang = hang_of([rep(rank())])
     assert (hang.rep, hang.for_s, hang.stepped) == (0, 40.5, True)
     assert (hang.rows[0]["code"], hang.rows[0]["site"]) == ("script", "/home/me/train.py:12")
+    assert not hang_of([rep(rank(longest_step_ns=None))]).stepped
 
 
-def test_a_training_that_ended_well_did_not_hang():
-    assert hang_of([rep(rank(), exit_code=0)]) is None
-
-
-@pytest.mark.parametrize("code", [-15, 1, 143, None], ids=["SIGTERM", "failed", "in a shell", "launcher killed too"])
-def test_however_it_ended_otherwise_it_did(code):
-    assert hang_of([rep(rank(), exit_code=code)]) is not None
-
-
-def test_only_a_repetition_that_did_not_end_well_counts():
-    assert hang_of([rep(rank(), exit_code=0), rep(rank(), number=1)]).rep == 1
+@pytest.mark.parametrize(("code", "hung"), [
+    (0, False), (-15, True), (1, True), (143, True), (None, True),
+], ids=["well", "SIGTERM", "failed", "in a shell", "launcher killed too"])  # fmt: skip
+def test_only_a_training_that_did_not_end_well_hung(code, hung):
+    assert (hang_of([rep(rank(), exit_code=code)]) is not None) is hung
 
 
 @pytest.mark.parametrize(("still_s", "step_s", "hung"), [
@@ -50,28 +47,38 @@ def test_a_step_that_is_not_much_longer_than_others_is_no_hang(still_s, step_s, 
     assert (found is not None) is hung
 
 
-def test_without_a_step_before_it_is_said_so():
-    assert not hang_of([rep(rank(longest_step_ns=None))]).stepped
+@pytest.mark.parametrize(
+    ("ranks", "exit_code", "told"),
+    [
+        # the rank that did not come is the one to look at
+        ([rank(0, stack=(NETWORK, LOOP)), rank(1, calls=8, still_ns=30 * S)], -9, [(1, "script"), (0, "collective")]),
+        # one that had ended long before is gone, and the one that waits for it is told
+        ([rank(0, stack=(NETWORK, LOOP)), rank(1, gone_s=40.0)], -9, [(0, "collective"), (1, "gone")]),
+        ([rank(0, stack=(NETWORK, LOOP)), rank(1, gone_s=40.0, ended="normal")], -9, [(0, "collective"), (1, "ended")]),
+        # a process that said goodbye when it was interrupted had stood still until then
+        ([rank(ended="normal", gone_s=0.3)], -2, [(0, "script")]),
+    ],
+)
+def test_the_rank_to_look_at_comes_first(ranks, exit_code, told):
+    assert [(row["rank"], row["code"]) for row in hang_of([rep(*ranks, exit_code=exit_code)]).rows] == told
 
 
-def test_the_rank_that_did_not_come_is_the_one_to_look_at():
-    waits, late = rank(0, stack=(NETWORK, LOOP), calls=9), rank(1, calls=8, still_ns=30 * S)
-    hang = hang_of([rep(waits, late)])
-    assert [(row["rank"], row["code"]) for row in hang.rows] == [(1, "script"), (0, "collective")]
-
-
-def test_a_rank_that_had_ended_long_before_is_gone_and_the_one_that_waits_for_it_is_told():
-    waits, dead = rank(0, stack=(NETWORK, LOOP)), rank(1, gone_s=40.0)
-    hang = hang_of([rep(waits, dead)])
-    assert [(row["rank"], row["code"]) for row in hang.rows] == [(0, "collective"), (1, "gone")]
-    assert hang_of([rep(waits, rank(1, gone_s=40.0, ended="normal"))]).rows[1]["code"] == "ended"
-
-
-def test_a_process_that_said_goodbye_when_it_was_interrupted_had_stood_still_until_then():
-    assert hang_of([rep(rank(ended="normal", gone_s=0.3), exit_code=-2)]).rows[0]["code"] == "script"
-
-
-def test_a_run_of_an_older_pipeprof_says_nothing_of_it():
+def test_only_a_repetition_that_did_not_end_well_counts_and_a_run_of_an_older_pipeprof_says_nothing():
+    assert hang_of([rep(rank(), exit_code=0), rep(rank(), number=1)]).rep == 1
     old = rank()
     old.last = None
     assert hang_of([rep(old)]) is None
+
+
+@pytest.mark.parametrize(("code", "used", "ran_out"), [
+    (signal.SIGXCPU, [], True), (signal.SIGKILL, [(1.0, 100), (NEAR_LIMIT * 2, 2)], True),
+    (signal.SIGKILL, [(NEAR_LIMIT * 2 - 0.01, 2)], False), (signal.SIGKILL, [], False),
+    (signal.SIGSEGV, [(2.0, 2)], False),
+])  # fmt: skip
+def test_the_signal_of_the_limit_says_it_and_a_kill_where_a_process_had_used_it_up(code, used, ran_out):
+    assert ran_out_of_cpu(-code, used) is ran_out_of_cpu(128 + code, used) is ran_out
+
+
+@pytest.mark.parametrize("code", [None, 0, 1])
+def test_no_other_end_is_that_of_the_limit(code):
+    assert not ran_out_of_cpu(code, [(2.0, 2)])

@@ -1,7 +1,6 @@
 """What a rank waits for, from stacks that are made by hand."""
 
 import pytest
-from msgspec.structs import replace
 
 from pipeprof.record.whereabouts import Call, Frame, Live, Queue, Stuck
 from pipeprof.verdict.waiting import judge
@@ -23,87 +22,65 @@ def live(*stack, rank=0, **known):
     return Live(rep=0, rank=rank, pid=10 + rank, **{"alive": True, "ended": False} | known)
 
 
-@pytest.mark.parametrize(
-    ("stack", "code", "for_s"),
-    [
-        ([hook("fetch", tree=0, rows=0), LOOP], "first_batch", 10.5),
-        ([hook("fetch", tree=0, rows=7), LOOP], "batch", 10.5),
-        ([hook("build"), LOOP], "build", 10.5),
-        ([SLEEP, hook("compile"), hook("call"), LOOP], "compile", 10.5),
-        ([hook("call"), LOOP], "network", 10.5),
-        ([ASNUMPY, LOOP], "mindspore", 5.5),
-        ([LIBRARY, SLEEP, LOOP], "script", 5.5),
-        ([SLEEP, hook("callback"), ASNUMPY, LOOP], "script", 5.5),
-        ([ASNUMPY, hook("callback"), ASNUMPY, LOOP], "mindspore", 5.5),
-        ([SLEEP, hook("call"), LOOP], "script", 5.5),
-    ],
-)
+def alone(*stack, **known):
+    (row,) = judge([live(*stack, **known)])
+    return row
+
+
+COMPILE, NETWORK, FETCH = hook("compile"), hook("call"), hook("fetch", tree=0, rows=3)
+
+
+@pytest.mark.parametrize(("stack", "code", "for_s"), [
+    ([hook("fetch", tree=0, rows=0), LOOP], "first_batch", 10.5),
+    ([hook("fetch", tree=0, rows=7), LOOP], "batch", 10.5), ([hook("build"), LOOP], "build", 10.5),
+    ([SLEEP, COMPILE, NETWORK, LOOP], "compile", 10.5), ([NETWORK, LOOP], "network", 10.5),
+    ([ASNUMPY, LOOP], "mindspore", 5.5), ([LIBRARY, SLEEP, LOOP], "script", 5.5),
+    ([SLEEP, hook("callback"), ASNUMPY, LOOP], "script", 5.5),
+    ([ASNUMPY, hook("callback"), ASNUMPY, LOOP], "mindspore", 5.5), ([SLEEP, NETWORK, LOOP], "script", 5.5),
+])  # fmt: skip
 def test_the_innermost_of_known_call_and_own_code_decides(stack, code, for_s):
-    (row,) = judge([live(*stack)])
+    row = alone(*stack)
     assert (row["code"], row["for_s"]) == (code, for_s)
 
 
-def test_the_programs_innermost_line_is_the_place():
-    (row,) = judge([live(LIBRARY, SLEEP, LOOP)])
-    assert (row["site"], row["function"], row["line"]) == ("/home/me/train.py:12", "wait", "f()")
-
-
-def test_a_callback_is_told_from_the_loop():
-    inside, outside = judge([live(SLEEP, hook("callback"), LOOP)])[0], judge([live(SLEEP, LOOP)])[0]
-    assert (inside["in_callback"], outside["in_callback"]) == (True, False)
+@pytest.mark.parametrize(("known", "code"), [
+    ({"ended": True, "alive": False}, "ended"), ({"alive": False}, "gone"), ({"age_s": None}, "starting"),
+    ({"age_s": 6.0}, "silent"), ({"still_ns": S // 2}, "moving"),
+])  # fmt: skip
+def test_some_states_need_no_stack(known, code):
+    assert alone(COMPILE, LOOP, **known)["code"] == code
 
 
 @pytest.mark.parametrize(
-    ("known", "code"),
+    ("ranks", "codes", "missing"),
     [
-        ({"ended": True, "alive": False}, "ended"),
-        ({"alive": False}, "gone"),
-        ({"age_s": None}, "starting"),
-        ({"age_s": 6.0}, "silent"),
-        ({"still_ns": S // 2}, "moving"),
+        ([live(NETWORK, LOOP, calls=5), live(SLEEP, LOOP, rank=1, calls=4)], ["collective", "script"], [1]),
+        ([live(NETWORK, LOOP, calls=5), live(SLEEP, LOOP, rank=1, calls=6)], ["network", "script"], []),  # it is ahead
+        ([live(NETWORK, LOOP, rank=rank, calls=5) for rank in range(3)], ["network"] * 3, []),  # nobody is accused
+        ([live(ASNUMPY, LOOP, calls=5), live(rank=1, alive=False, calls=5)], ["collective", "gone"], [1]),
     ],
 )
-def test_some_states_need_no_stack(known, code):
-    (row,) = judge([live(hook("compile"), LOOP, **known)])
-    assert row["code"] == code
-
-
-def test_of_a_process_that_runs_no_python_the_last_place_is_said():
-    (row,) = judge([live(hook("compile"), LOOP, age_s=7.0)])
-    assert (row["code"], row["call"], row["for_s"], row["site"]) == ("silent", "compile", 7.0, "/home/me/train.py:30")
-
-
-def test_the_rank_that_has_not_come_is_missing():
-    waiting, late = judge([live(hook("call"), LOOP, calls=5), live(SLEEP, LOOP, rank=1, calls=4)])
-    assert (waiting["code"], waiting["call"], late["code"]) == ("collective", "network", "script")
-    assert waiting["missing"] == [{"rank": 1, "code": "script", "site": "/home/me/train.py:12", "line": "f()"}]
-
-
-def test_a_rank_that_is_ahead_is_not_waited_for():
-    (row, _) = judge([live(hook("call"), LOOP, calls=5), live(SLEEP, LOOP, rank=1, calls=6)])
-    assert (row["code"], row["missing"]) == ("network", [])
-
-
-def test_ranks_that_are_all_in_the_network_accuse_nobody():
-    rows = judge([live(hook("call"), LOOP, rank=rank, calls=5) for rank in range(3)])
-    assert {row["code"] for row in rows} == {"network"}
-
-
-def test_a_rank_that_is_gone_has_not_come():
-    (row, _) = judge([live(ASNUMPY, LOOP, calls=5), live(rank=1, alive=False, calls=5)])
-    assert (row["code"], [one["code"] for one in row["missing"]]) == ("collective", ["gone"])
+def test_the_rank_that_has_not_come_is_missing(ranks, codes, missing):
+    rows = judge(ranks)
+    assert [row["code"] for row in rows] == codes
+    assert [(one["rank"], one["code"]) for one in rows[0]["missing"]] == [(rank, codes[rank]) for rank in missing]
 
 
 def test_the_queue_is_of_the_iterator_that_is_waited_for_or_of_the_newest():
     queues = {0: [Queue("BatchOp", 0, 16)], 1: [Queue("BatchOp", 4, 4)], 2: []}
-    (row,) = judge([live(hook("fetch", tree=0, rows=3), LOOP, queues=queues)])
-    assert row["queue"] == {"depth": 0, "capacity": 16}
-    (row,) = judge([live(SLEEP, LOOP, queues=queues)])
-    assert row["queue"] == {"depth": 4, "capacity": 4}
+    assert alone(FETCH, LOOP, queues=queues)["queue"] == {"depth": 0, "capacity": 16}
+    assert alone(SLEEP, LOOP, queues=queues)["queue"] == {"depth": 4, "capacity": 4}
 
 
-def test_a_stuck_worker_is_told_with_its_place():
+def test_the_place_is_the_programs_innermost_line_also_of_a_silent_rank_a_missing_one_and_a_stuck_worker():
+    row = alone(LIBRARY, SLEEP, LOOP)
+    assert (row["site"], row["function"], row["line"]) == ("/home/me/train.py:12", "wait", "f()")
+    assert (alone(SLEEP, hook("callback"), LOOP)["in_callback"], alone(SLEEP, LOOP)["in_callback"]) == (True, False)
+    row = alone(COMPILE, LOOP, age_s=7.0)
+    assert (row["code"], row["call"], row["for_s"], row["site"]) == ("silent", "compile", 7.0, "/home/me/train.py:30")
+    (waiting, _) = judge([live(NETWORK, LOOP, calls=5), live(SLEEP, LOOP, rank=1, calls=4)])
+    assert waiting["call"] == "network"
+    assert waiting["missing"] == [{"rank": 1, "code": "script", "site": "/home/me/train.py:12", "line": "f()"}]
     stuck = Stuck(77, 3 * S, (LIBRARY, SLEEP), "f()", "MapOp", "decode")
-    (row,) = judge([replace(live(hook("fetch", tree=0, rows=3), LOOP), stuck=(stuck,))])
-    (told,) = row["stuck"]
+    (told,) = alone(FETCH, LOOP, stuck=(stuck,))["stuck"]
     assert (told["pid"], told["for_s"], told["op_type"], told["site"]) == (77, 3.0, "MapOp", "/home/me/train.py:12")
