@@ -33,31 +33,20 @@ def test_without_rows_no_program_says_anything():
     assert {name: part["named"] for name, part in found.items()} == dict.fromkeys(words.NOTES)
     assert all(part["of"] == 0 for part in found.values())
     assert {name: part["note"] for name, part in words.worded(found).items()} == words.NOTES
-    assert found["mindinsight"]["queues"] is None
-    assert found["mindinsight"]["ops"] == []
+    assert (found["mindinsight"]["queues"], found["mindinsight"]["ops"]) == (None, [])
 
 
-def test_mindinsight_names_from_the_source_to_the_loop():
+def test_mindinsight_names_from_the_source_to_the_loop_and_a_root_alone_gets_no_advice():
     rows = [blamed(1, "inner", advice="map_op"), blamed(3, "leaf", "TFReaderOp", "dataset_op")]
     part = ask(mindinsight=rows)["mindinsight"]
-    assert part["named"] == [3, 1]
-    assert [op["op_id"] for op in part["ops"]] == [1, 3]
-    assert [(item["key"], item["op_ids"]) for item in part["advice"]] == [
-        ("minddata_pipeline-general", [3, 1]),
-        ("minddata_pipeline-dataset_op", [3]),
-        ("minddata_pipeline-map_op", [1]),
-    ]
-
-
-def test_a_root_alone_is_found_and_gets_no_advice():
+    assert (part["named"], [op["op_id"] for op in part["ops"]]) == ([3, 1], [1, 3])
+    advice = {item["key"].removeprefix("minddata_pipeline-"): item["op_ids"] for item in part["advice"]}
+    assert list(advice.items()) == [("general", [3, 1]), ("dataset_op", [3]), ("map_op", [1])]
     part = ask(mindinsight=[blamed(0, "root", "BatchOp")])["mindinsight"]
     assert (part["named"], part["advice"]) == ([], [])
     assert part["ops"] == [{"op_id": 0, "op_type": "BatchOp", "verdict": "root"}]
-
-
-def test_batches_without_queue_samples_name_nothing_and_do_not_say_that_all_is_well():
     part = ask(mindinsight=[queues("device_queue_warning", 0.0)])["mindinsight"]
-    assert (part["queues"], part["named"]) == ("device_queue_warning", None)
+    assert (part["queues"], part["named"]) == ("device_queue_warning", None), "without samples not all is well"
 
 
 @pytest.mark.parametrize(
@@ -103,13 +92,10 @@ def test_details_of_queues_name_the_numbers_that_they_rest_on(finding, text):
     assert detail["text"].startswith(text)
 
 
-def test_mindspore_without_a_match_names_nothing_and_without_data_is_silent():
+def test_mindspore_without_a_match_names_nothing_without_data_is_silent_and_its_ranks_vote():
     assert ask(mindspore=[spored(0)])["mindspore"]["named"] == []
     part = ask(mindspore=[spored(0, missing="cpu")])["mindspore"]
     assert (part["named"], part["missing"]) == (None, "cpu")
-
-
-def test_the_most_frequent_answer_of_the_ranks_stands_for_all():
     rows = [spored(0, "cpu", named=True), *(spored(1, "cpu", named=True, rank=rank) for rank in (1, 2))]
     part = ask(mindspore=rows)["mindspore"]
     assert (part["named"], part["agree"], part["of"]) == ([1], 2, 3)
@@ -124,12 +110,7 @@ def tuned(op_id, verdict="bottleneck", workers=None, prefetch=None):
 def test_autotune_names_what_it_changes_from_the_source_on():
     part = ask(autotune=[tuned(3), tuned(2, workers=3), tuned(0, prefetch=20)], cpu_threads=2)["autotune"]
     assert (part["named"], part["op_id"]) == ([2, 0], 2)
-    assert [(item["setting"], item["old"], item["new"]) for item in part["changes"]] == [
-        ("num_parallel_workers", 1, 2),
-        ("prefetch_size", 16, 20),
-    ]
-
-
-@pytest.mark.parametrize(("verdict", "named"), [("ok", [-1]), ("bottleneck", []), (None, None)])
-def test_autotune_that_changes_nothing(verdict, named):
-    assert ask(autotune=[tuned(2, verdict=verdict)])["autotune"]["named"] == named
+    changes = [(item["setting"], item["old"], item["new"]) for item in part["changes"]]
+    assert changes == [("num_parallel_workers", 1, 2), ("prefetch_size", 16, 20)]
+    for verdict, named in (("ok", [-1]), ("bottleneck", []), (None, None)):
+        assert ask(autotune=[tuned(2, verdict=verdict)])["autotune"]["named"] == named

@@ -18,84 +18,34 @@ MAIN = WRITER | {"part": "main", "what": "", "site": "", "library": "", "pid": N
                  "wait_cores": 0.75}  # fmt: skip
 
 
-def test_a_busy_child_on_a_machine_without_idle_cores_is_named():
-    found = find_contention([MAIN, WRITER], [ROOM])
-    assert (found["kind"], found["pid"], found["site"], found["confidence"]) == (KIND, 12, "train.py:9", "high")
-    assert (found["training_cores"], found["wait_cores"], found["available_cores"]) == (1.1, 0.75, 2.0)
-
-
-@pytest.mark.parametrize(
-    ("row", "room"),
-    [
-        ({"job_share": 0.19}, {}),
-        ({"cores": 0.09}, {}),
-        ({"part": "worker"}, {}),
-        ({"part": "other_rank"}, {}),
-        ({"part": "neighbour", "job_share": None}, {}),
-        ({"phase": "warm_up"}, {}),
-        ({}, {"idle_share": 0.11}),
-        ({}, {"idle_share": None}),
-        ({}, {"cores": None}),
-        ({}, {"phase": "set_up"}),
-    ],
-)
-def test_nobody_is_named_otherwise(row, room):
-    assert find_contention([MAIN, WRITER | row], [ROOM | room]) is None
-
-
-def test_the_cores_are_those_that_it_may_use():
-    assert find_contention([MAIN, WRITER | {"cores": 0.04}], [ROOM | {"cores": 0.5}]) is not None
+@pytest.mark.parametrize(("row", "room", "part"), [
+    ({"job_share": 0.19}, {}, None), ({"cores": 0.09}, {}, None), ({"part": "worker"}, {}, None),
+    ({"part": "other_rank"}, {}, None), ({"part": "neighbour", "job_share": None}, {}, None),
+    ({"phase": "warm_up"}, {}, None), ({}, {"idle_share": 0.11}, None), ({}, {"idle_share": None}, None),
+    ({}, {"cores": None}, None), ({}, {"phase": "set_up"}, None), ({"cores": 0.04}, {"cores": 0.5}, "child"),
+    ({"part": "launcher"}, {}, "launcher"),
+])  # fmt: skip
+def test_who_is_named(row, room, part):
+    found = find_contention([MAIN, WRITER | row], [ROOM | room])
+    assert (found and found["part"]) == part
 
 
 THREAD = WRITER | {"part": "python_thread", "what": "count", "library": "", "command": "", "wait_cores": 0.1}
 HELD = ROOM | {"idle_share": 0.5, "gil_share": 0.7}
 
 
-@pytest.mark.parametrize(
-    ("row", "room", "named"),
-    [
-        ({}, {}, True),
-        ({}, {"gil_share": 0.39}, False),  # such as a thread that computes in NumPy
-        ({}, {"gil_share": None}, False),
-        ({"cores": 0.19}, {}, False),
-        ({"job_share": 0.19}, {}, False),
-        ({"what": ""}, {}, False),  # recorded before threads were told by what they run
-    ],
-)
+@pytest.mark.parametrize(("row", "room", "named"), [
+    ({}, {}, True),
+    ({}, {"gil_share": 0.39}, False),  # such as a thread that computes in NumPy
+    ({}, {"gil_share": None}, False), ({"cores": 0.19}, {}, False), ({"job_share": 0.19}, {}, False),
+    ({"what": ""}, {}, False),  # recorded before threads were told by what they run
+])  # fmt: skip
 def test_a_python_thread_is_named_where_the_interpreters_lock_is_held(row, room, named):
     found = find_contention([MAIN, THREAD | row], [HELD | room])
     assert (found is not None) == named
     if found:
         assert (found["kind"], found["what"], found["confidence"]) == ("lock_contention", "count", "medium")
         assert (found["cores"], found["training_cores"], found["own_wait_cores"]) == (0.9, 1.1, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "kind", "limit", "leads"),
-    [
-        ("consumer_bound", None, "host_gap", True),
-        ("consumer_bound", None, "other_loader", False),
-        ("input_bound", "burst", None, True),
-        ("input_bound", "wait", None, False),
-        ("input_bound", None, None, False),
-    ],
-)
-def test_a_thread_that_may_make_the_batches_does_not_lead(verdict, kind, limit, leads):
-    diagnosis = {"verdict": verdict, "kind": kind, "facts": None, "confidence": "high", "doubts": [],
-                 "network": {"limit": limit}}  # fmt: skip
-    lower(diagnosis, find_contention([MAIN, THREAD], [HELD]))
-    assert bool(diagnosis["process"]) == leads
-    assert (diagnosis["kind"], diagnosis["confidence"]) == (kind, "medium")
-    assert [doubt["code"] for doubt in diagnosis["doubts"]] == ["lock_contention"]
-
-
-def test_a_launcher_that_computes_is_named():
-    assert find_contention([MAIN, WRITER | {"part": "launcher"}], [ROOM])["part"] == "launcher"
-
-
-def test_the_largest_is_named():
-    other = WRITER | {"what": "Other", "cores": 1.0, "pid": 13}
-    assert find_contention([MAIN, WRITER, other], [ROOM])["pid"] == 13
 
 
 @pytest.mark.parametrize(
@@ -111,11 +61,15 @@ def test_doubts(room, codes, confidence):
     assert ([doubt["code"] for doubt in found["doubts"]], found["confidence"]) == (codes, confidence)
 
 
-def test_half_of_the_repetitions_must_say_it_and_disagreement_is_a_doubt():
-    rooms = [ROOM | {"rep": rep} for rep in range(3)]
-    one = [WRITER | {"rep": 0}]
-    assert find_contention(one, rooms) is None
-    found = find_contention([*one, WRITER | {"rep": 1, "pid": 99}], rooms)
+def test_a_busy_child_on_a_machine_without_idle_cores_is_named_the_largest_in_half_of_the_repetitions():
+    found = find_contention([MAIN, WRITER], [ROOM])
+    assert (found["kind"], found["pid"], found["site"], found["confidence"]) == (KIND, 12, "train.py:9", "high")
+    assert (found["training_cores"], found["wait_cores"], found["available_cores"]) == (1.1, 0.75, 2.0)
+    other = WRITER | {"what": "Other", "cores": 1.0, "pid": 13}
+    assert find_contention([MAIN, WRITER, other], [ROOM])["pid"] == 13
+    rooms, one = [ROOM | {"rep": rep} for rep in range(3)], WRITER | {"rep": 0}
+    assert find_contention([one], rooms) is None
+    found = find_contention([one, WRITER | {"rep": 1, "pid": 99}], rooms)
     assert found["doubts"] == [{"code": "repetitions_differ", "agree": 2, "of": 3}]
 
 
@@ -124,22 +78,30 @@ def diagnosis(**more):
             "network": {"confidence": "medium", "doubts": [{"code": "varies"}]}} | more  # fmt: skip
 
 
+def lowered(found, **more):
+    made = diagnosis(**more)
+    lower(made, found)
+    return made
+
+
 def test_what_else_was_found_is_less_sure():
-    made = diagnosis()
-    lower(made, find_contention([MAIN, WRITER], [ROOM]))
+    made = lowered(find_contention([MAIN, WRITER], [ROOM]))
     assert (made["kind"], made["process"]["leads"]) == (KIND, True)
     assert (made["confidence"], made["network"]["confidence"]) == ("medium", "low")
     assert made["doubts"] == [{"code": KIND, "share": 0.45, "what": "WriterPool", "pid": 12}]
     assert [doubt["code"] for doubt in made["network"]["doubts"]] == ["varies", KIND]
+    assert lowered(None) == diagnosis() | {"process": None}
 
 
-def test_without_contention_nothing_changes():
-    made = diagnosis()
-    lower(made, None)
-    assert made == diagnosis() | {"process": None}
-
-
-DATASET = MAIN | {"part": "dataset_thread", "cores": 0.25, "wait_cores": None}
+@pytest.mark.parametrize(("verdict", "kind", "limit", "leads"), [
+    ("consumer_bound", None, "host_gap", True), ("consumer_bound", None, "other_loader", False),
+    ("input_bound", "burst", None, True), ("input_bound", "wait", None, False), ("input_bound", None, None, False),
+])  # fmt: skip
+def test_a_thread_that_may_make_the_batches_does_not_lead(verdict, kind, limit, leads):
+    made = lowered(find_contention([MAIN, THREAD], [HELD]), verdict=verdict, kind=kind, network={"limit": limit})
+    assert bool(made["process"]) == leads
+    assert (made["kind"], made["confidence"]) == (kind, "medium")
+    assert [doubt["code"] for doubt in made["doubts"]] == ["lock_contention"]
 
 
 @pytest.mark.parametrize(
@@ -148,8 +110,8 @@ DATASET = MAIN | {"part": "dataset_thread", "cores": 0.25, "wait_cores": None}
 )
 def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, ready, leads):
     """One that is ready to compute for most of its time waits for a CPU, not for a process."""
-    made = diagnosis(verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
-    lower(made, find_contention([MAIN, WRITER, DATASET | {"wait_cores": ready}], [ROOM]))
+    dataset = MAIN | {"part": "dataset_thread", "cores": 0.25, "wait_cores": ready}
+    found = find_contention([MAIN, WRITER, dataset], [ROOM])
+    made = lowered(found, verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
     assert made["process"]["leads"] is leads
-    assert made["kind"] == (KIND if leads else "wait")
-    assert made["confidence"] == "medium"
+    assert (made["kind"], made["confidence"]) == (KIND if leads else "wait", "medium")
