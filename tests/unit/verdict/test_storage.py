@@ -10,9 +10,7 @@ from pipeprof.verdict import storage
 from pipeprof.verdict.capacity import Trial
 from pipeprof.verdict.storage import CACHE_BYTES, best_point
 
-storage_of = of_dicts(storage.storage_of)
-
-storage = of_dicts(storage.small_files)
+storage_of, small_files = of_dicts(storage.storage_of), of_dicts(storage.small_files)
 
 MS = 1e6
 PLACE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
@@ -24,33 +22,41 @@ def row(op_id, op_type, row_ms, rows, **more):
     return PLACE | {"op_id": op_id, "op_type": op_type, "workers": 1} | times | more
 
 
-def load(wait=6.0, source_ms=4.0, **more):
+def changed(ops, changes):
+    """`changes`: facts of some of these rows, by the number of the operator."""
+    return [one | (changes or {}).get(one["op_id"], {}) for one in ops]
+
+
+def load(wait=6.0, source_ms=4.0, ops=None, **more):
     pace = {"wait_share": wait / (10 + wait), "loop_rate": 1000 / (10 + wait), "consumer_rate": 100.0} | more
-    ops = [
+    rows = [
         row(-1, "consumer", 10, 1), row(0, "BatchOp", 0.01, 1), row(1, "MapOp", 1, 4, name="crop", is_python=True),
         row(2, "MapOp", 2, 4, name="decode", is_python=True),
         row(3, "GeneratorOp", source_ms, 4, name="F", is_python=True),
     ]  # fmt: skip
-    return [one | pace for one in ops]
+    return changed([one | pace for one in rows], ops)
 
 
-def facts(**source):
+def facts(ops=None, every=None, **source):
     """A row of 1000 bytes becomes one of 4000 and one of 500; the source waits for all of its time."""
-    known = {"epoch_batches": 25, "batch_bytes": 2000}
-    ops = [
+    known = {"epoch_batches": 25, "batch_bytes": 2000} | (every or {})
+    rows = [
         {"op_id": 0, "op_type": "BatchOp", "consumer_id": None, "producers": 1, "rows_per_batch": 1},
         {"op_id": 1, "op_type": "MapOp", "consumer_id": 0, "producers": 1, "in_bytes": 4000, "out_bytes": 500},
         {"op_id": 2, "op_type": "MapOp", "consumer_id": 1, "producers": 1, "in_bytes": 1000, "out_bytes": 4000},
         {"op_id": 3, "op_type": "GeneratorOp", "consumer_id": 2, "producers": 0, "rows_per_batch": 4, "in_bytes": 0,
-         "out_bytes": 1000, "wait_share": 1.0, "read_bytes": 1000, "source_rows": 100},
+         "out_bytes": 1000, "wait_share": 1.0, "read_bytes": 1000, "source_rows": 100} | source,
     ]  # fmt: skip
-    ops[3] |= source
-    return [PLACE | known | one for one in ops]
+    return changed([PLACE | known | one for one in rows], ops)
 
 
 def advice(rows=None, about=None, trials=()):
     (found,) = storage_of(rows or load(), about or facts(), 4.0, trials)
     return found
+
+
+def points(column, rows=None, about=None):
+    return [getattr(one, column) for one in advice(rows, about)["points"]]
 
 
 KEPT = Trial("tune", "MapOp", "crop", {"cache": None}, {"cache": CACHE_BYTES}, 1.05, 1.01, 1.09)
@@ -61,203 +67,117 @@ def test_a_cache_that_was_measured_before_has_that_in_place_of_a_prediction():
     assert [getattr(points[1], name) for name in ("trial", "ratio", "low", "high")] == ["tune", 1.05, 1.01, 1.09]
     assert points[2] == {one.op_id: one for one in advice()["points"]}[2]
     assert points[2].trial is None
+    others = {"name": "decode2"}, {"new": {"cache": 1}}, {"new": {"cache": CACHE_BYTES, "workers": 4}}
+    for other in others:
+        assert advice(trials=[replace(KEPT, **other)]) == advice()
+
+
+SLOW_DECODE = {2: {"row_ns": 3.5 * MS, "work_ns": 14 * MS, "rate": 1000 / 14}}
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("rows", "about", "reading", "preparing", "hand_over"),
     [
-        replace(KEPT, name="decode2"),
-        replace(KEPT, new={"cache": 1}),
-        replace(KEPT, new={"cache": CACHE_BYTES, "workers": 4}),
+        (load(), facts(), 6 / 16, 0, 0),  # where the loop limits without it
+        (load(wait=10.0, source_ms=5.0), facts(), 0.5, 0, 0),
+        (load(wait=10.0, source_ms=5.0, ops=SLOW_DECODE), facts(), 6 / 20, 4 / 20, 0),  # what stays without reading
+        (load(), facts(every={"hand_over_ns": 0.8 * MS}), 1 - 10.8 / 16, 0, 0.8 / 16),
+        (load(), facts(wait_share=None), None, None, 0),  # no source was timed
+        (load(), facts(wait_share=0.0), 0, 6 / 16, 0),
     ],
 )
-def test_a_trial_of_something_else_is_no_trial_of_the_cache(other):
-    assert advice(trials=[other]) == advice()
+def test_the_wait_is_for_reading_preparing_or_the_hand_over(rows, about, reading, preparing, hand_over):
+    split = advice(rows, about)["split"]
+    expected = {"wait": rows[0]["wait_share"], "reading": reading, "preparing": preparing, "hand_over": hand_over}
+    assert split == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_wait_is_for_reading_where_the_loop_limits_without_it():
-    assert advice()["split"] == {
-        "wait": pytest.approx(6 / 16), "reading": pytest.approx(6 / 16), "preparing": pytest.approx(0), "hand_over": 0,
-    }  # fmt: skip
+def test_partly_cached_rows_take_the_rest_of_the_time_and_what_a_source_computes_is_not_read():
+    curve = advice()["curve"]
+    assert [one["ratio"] for one in curve] == pytest.approx([1, 16 / 12, 1.6, 1.6, 1.6])
+    assert curve[1]["rate"] == pytest.approx(1000 / 12)
+    assert advice(about=facts(wait_share=0.25))["curve"][-1]["ratio"] == pytest.approx(16 / 12)
 
 
-def test_what_stays_without_reading_is_preparing():
-    assert advice(load(wait=10.0, source_ms=5.0))["split"]["reading"] == pytest.approx(0.5)
-    decode = {"row_ns": 3.5 * MS, "work_ns": 14 * MS, "rate": 1000 / 14}
-    rows = [one | (decode if one["op_id"] == 2 else {}) for one in load(wait=10.0, source_ms=5.0)]
-    found = advice(rows)["split"]
-    assert (found["reading"], found["preparing"]) == (pytest.approx(6 / 20), pytest.approx(4 / 20))
+@pytest.mark.parametrize(("read", "readers"), [(0.0, [3]), (2000.0, [2, 3])])
+def test_a_map_that_reads_no_file_is_no_reader(read, readers):
+    assert advice(about=facts({2: {"wait_share": 1.0, "read_bytes": read}}))["readers"] == readers
 
 
-def test_the_hand_over_is_neither():
-    found = advice(about=[one | {"hand_over_ns": 0.8 * MS} for one in facts()])["split"]
-    assert found["hand_over"] == pytest.approx(0.8 / 16)
-    assert found["wait"] == pytest.approx(found["reading"] + found["preparing"] + found["hand_over"])
-    assert found["reading"] == pytest.approx(1 - 10.8 / 16)
-
-
-def test_what_reading_takes_is_not_known_where_no_source_was_timed():
-    found = advice(about=facts(wait_share=None))["split"]
-    assert (found["wait"], found["reading"], found["preparing"]) == (pytest.approx(6 / 16), None, None)
-    assert advice(about=facts(wait_share=0.0))["split"]["reading"] == 0
-
-
-def test_partly_cached_rows_take_the_rest_of_the_time():
-    assert [one["ratio"] for one in advice()["curve"]] == pytest.approx([1, 16 / 12, 1.6, 1.6, 1.6])
-    assert [one["rate"] for one in advice()["curve"]][1] == pytest.approx(1000 / 12)
-
-
-def test_what_a_source_computes_is_not_read():
-    found = advice(about=facts(wait_share=0.25))
-    assert found["curve"][-1]["ratio"] == pytest.approx(16 / 12)
-
-
-def test_a_map_that_reads_no_file_is_no_reader():
-    about = facts()
-    about[2] |= {"wait_share": 1.0, "read_bytes": 0.0}
-    assert advice(about=about)["readers"] == [3]
-    about[2] |= {"read_bytes": 2000.0}
-    assert advice(about=about)["readers"] == [2, 3]
-
-
-def test_each_point_has_its_size():
-    points = {one.op_type + (one.name or ""): one for one in advice()["points"]}
-    sizes = [("GeneratorOpF", 100_000), ("MapOpdecode", 400_000), ("MapOpcrop", 50_000), ("BatchOp", 50_000)]
-    assert [(name, one.bytes) for name, one in points.items()] == sizes
-    assert points["BatchOp"].rows == 25
-
-
-def test_sizes_are_known_from_the_batch_on_where_the_source_tells_none():
-    found = advice(about=facts(out_bytes=None, source_rows=None))
-    assert [one.bytes for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
-
-
-def test_a_cache_holds_the_rows_of_its_own_process():
-    """Of 800 rows an epoch of this rank has 25 batches of 4: a shard, or a part that was taken."""
-    assert [one.rows for one in advice(about=facts(source_rows=800))["points"]] == [100, 100, 100, 25]
-    about = [one | {"epoch_batches": 50} for one in facts()]  # two passes over the source
-    assert [one.rows for one in advice(about=about)["points"]] == [100, 100, 100, 25]
-
-
-def test_a_map_behind_a_cache_that_was_not_timed_may_limit_as_well():
-    rows = load(wait=70.0, source_ms=12.0)
-    rows[2] |= {"rate": None, "work_ns": None, "row_ns": None, "cores": 0.9}
-    assert [one.untimed for one in advice(rows)["points"]] == [True, True, False, False]
-    assert not any(one.untimed for one in advice()["points"])
-
-
-def test_a_row_is_not_smaller_than_what_was_made_of_it():
-    """Sizes are means of rows that differ: a map may have been given larger ones than the source was seen to make."""
-    about = facts()
-    about[1] |= {"in_bytes": None, "out_bytes": None}
-    about[2] |= {"in_bytes": 1010, "out_bytes": 5}
-    assert advice(about=about)["points"][1].row_bytes == 5
-
-
-def test_an_unknown_size_is_null():
-    about = facts(out_bytes=None)
-    about[2] |= {"in_bytes": None, "out_bytes": None}
-    assert advice(about=about)["points"][0].bytes is None
-    assert advice(about=about)["points"][1].bytes == 400_000
-
-
-def test_the_smallest_of_the_best_is_recommended():
-    assert advice()["best"] == 1  # crop: 50 kB, as fast as all others, nearer the source than its batch
-
-
-def test_rows_that_grow_are_slower_to_read_than_to_make():
-    points = advice()["points"]
-    assert points[0].disk_ratio == pytest.approx(1)
-    assert points[1].disk_ratio == pytest.approx(1 / 4)
-    assert points[2].disk_ratio == pytest.approx(1.6)
-
-
-def test_no_cache_where_the_loop_limits():
-    assert advice(load(wait=0.0, source_ms=1.0))["best"] is None
+UNKNOWN = {"in_bytes": None, "out_bytes": None}
 
 
 @pytest.mark.parametrize(
-    ("op_type", "name", "why"),
+    ("about", "column", "expected"),
     [
-        ("MapOp", "RandomCrop", "random"),
-        ("MapOp", "Decode, RandAugment", "random"),
-        ("MapOp", "CutMixBatch", "random"),
-        ("ShuffleOp", None, "order"),
+        (facts(), "op_id", [3, 2, 1, 0]),
+        (facts(), "bytes", [100_000, 400_000, 50_000, 50_000]),
+        (facts(out_bytes=None, source_rows=None), "bytes", [100_000, 400_000, 50_000, 50_000]),  # from the batch on
+        (facts({2: UNKNOWN}, out_bytes=None), "bytes", [None, 400_000, 50_000, 50_000]),
+        (facts(), "rows", [100, 100, 100, 25]),
+        (facts(source_rows=800), "rows", [100, 100, 100, 25]),  # an epoch of this rank is a shard of it, or a part
+        (facts(every={"epoch_batches": 50}), "rows", [100, 100, 100, 25]),  # two passes over the source
+        # sizes are means of rows that differ: no row is smaller than what was made of it
+        (facts({1: UNKNOWN, 2: {"in_bytes": 1010, "out_bytes": 5}}), "row_bytes", [1000, 5, 500, 2000]),
+        (facts(), "untimed", [False] * 4),
+        (facts(), "disk_ratio", pytest.approx([1, 1 / 4, 1.6, 1.6])),  # rows that grow are slower to read than to make
     ],
 )
+def test_each_point_has_its_size(about, column, expected):
+    assert points(column, about=about) == expected
+
+
+@pytest.mark.parametrize(("op_type", "name", "why"), [
+    ("MapOp", "RandomCrop", "random"), ("MapOp", "Decode, RandAugment", "random"), ("MapOp", "CutMixBatch", "random"),
+    ("ShuffleOp", None, "order"),
+])  # fmt: skip
 def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
-    rows, about = load(), facts()
-    rows[3] |= {"op_type": op_type, "name": name}
-    about[2] |= {"op_type": op_type}
-    found = advice(rows, about)
+    found = advice(load(ops={2: {"op_type": op_type, "name": name}}), facts({2: {"op_type": op_type}}))
     assert [one.changes for one in found["points"]] == [None, why, why, why]
     assert found["best"] == 3
 
 
 @pytest.mark.parametrize("name", ["Decode, Normalize", "debug_gauges", "Laughter", None])
 def test_a_name_that_tells_of_no_random_numbers_changes_nothing(name):
-    rows = load()
-    rows[3] |= {"name": name}
-    assert [one.changes for one in advice(rows)["points"]] == [None, None, None, "batches"]
+    assert points("changes", load(ops={2: {"name": name}})) == [None, None, None, "batches"]
 
 
-def test_kept_batches_are_never_the_best_because_sources_shuffle():
-    rows = load()
-    rows[1] |= {name: row(0, "BatchOp", 40, 1)[name] for name in ("row_ns", "work_ns", "rate")}
-    found = advice(rows)
-    assert max(found["points"], key=lambda one: one.ratio).op_type == "BatchOp"
-    assert found["best"] != 0
-
-
-def test_several_sources_have_no_one_cache():
-    about = facts()
-    about[0] |= {"producers": 2}
-    found = advice(about=about)
-    assert (found["branches"], found["points"], found["best"]) == (True, [], None)
-
-
-def test_waiting_for_the_lock_looks_like_reading():
-    assert advice(load(gil_share=0.95))["doubts"] == ["lock"]
-    assert advice()["doubts"] == []
-
-
-def test_a_pipeline_without_times_has_no_advice():
-    assert storage_of([one | {"loop_rate": None} for one in load()], facts(), 4.0) == []
-
-
-def test_the_best_cache_pays():
-    """It is the smallest within 2 % of the fastest, but one that brings nothing is none."""
+def test_the_smallest_of_the_best_is_recommended_unless_the_loop_the_lock_or_several_sources_limit():
+    """Crop: 50 kB, as fast as all others, nearer the source than its batch; within 2 % of the fastest."""
+    assert advice()["best"] == 1
+    assert advice(load(wait=0.0, source_ms=1.0))["best"] is None  # the loop limits
     assert best_point([cache_point(bytes=10), cache_point(op_id=0, bytes=90, ratio=1.02)]).op_id == 0
     assert best_point([cache_point(bytes=10, ratio=1.02), cache_point(op_id=0, bytes=90, ratio=1.03)]).op_id == 1
-
-
-def test_without_points_there_is_no_best():
     assert best_point([]) is None
-
-
-def small(rows=None, about=None, **source):
-    rows = rows or load()
-    about = about or facts(**({"read_bytes": 2000.0} | source))
-    found = storage_of(rows, about, 8.0)[0]
-    return storage(found, rows, about)
-
-
-def test_small_files_are_worth_one_large_one_where_the_loop_waits_for_them():
-    found = small()
-    assert (found["op_type"], found["read_bytes"]) == ("GeneratorOp", 2000.0)
-    assert found["most"] == pytest.approx(storage_of(load(), facts(), 8.0)[0]["curve"][-1]["ratio"])
-    assert found["most"] > 1.05
+    slow = {name: row(0, "BatchOp", 40, 1)[name] for name in ("row_ns", "work_ns", "rate")}
+    found = advice(load(ops={0: slow}))
+    assert max(found["points"], key=lambda one: one.ratio).op_type == "BatchOp"
+    assert found["best"] != 0
+    found = advice(about=facts({0: {"producers": 2}}))
+    assert (found["branches"], found["points"], found["best"]) == (True, [], None)
+    assert storage_of(load(loop_rate=None), facts(), 4.0) == []
+    assert (advice(load(gil_share=0.95))["doubts"], advice()["doubts"]) == (["lock"], [])
+    untimed = {1: {"rate": None, "work_ns": None, "row_ns": None, "cores": 0.9}}
+    assert points("untimed", load(wait=70.0, source_ms=12.0, ops=untimed)) == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
-    "source", [{"read_bytes": 5e6}, {"read_bytes": None}, {"read_bytes": 0.0}, {"wait_share": 0.0}]
+    ("op_type", "source", "worth"),
+    [
+        ("GeneratorOp", {"read_bytes": 2000.0}, True),
+        ("GeneratorOp", {"read_bytes": 5e6}, False),  # large files
+        ("GeneratorOp", {"read_bytes": None}, False),
+        ("GeneratorOp", {"read_bytes": 0.0}, False),
+        ("GeneratorOp", {"read_bytes": 2000.0, "wait_share": 0.0}, False),
+        ("MindRecordOp", {"read_bytes": 2000.0}, False),  # it reads one file
+    ],
 )
-def test_large_files_none_or_no_wait_are_not(source):
-    assert small(**source) is None
-
-
-def test_a_reader_of_mindspore_that_reads_one_file_is_not():
-    rows, about = load(), facts(read_bytes=2000.0)
-    for one in (rows, about):
-        one[3] |= {"op_type": "MindRecordOp"}
-    assert small(rows, about) is None
+def test_small_files_are_worth_one_large_one_where_the_loop_waits_for_them(op_type, source, worth):
+    rows, about = load(ops={3: {"op_type": op_type}}), facts(**{"op_type": op_type} | source)
+    whole = storage_of(rows, about, 8.0)[0]
+    found = small_files(whole, rows, about)
+    assert (found is not None) is worth
+    if worth:
+        assert (found["op_type"], found["read_bytes"]) == ("GeneratorOp", 2000.0)
+        assert found["most"] == pytest.approx(whole["curve"][-1]["ratio"])
+        assert found["most"] > 1.05
