@@ -21,28 +21,14 @@ def test_the_interval_is_scipys_trimmed_one(count):
     share = (count // 6) / count + 1e-9
     expected = stats.mstats.trimmed_mean_ci(np.log(ratios), limits=(share, share), alpha=0.02)
     assert np.log(interval_over(ratios)) == pytest.approx(np.asarray(expected), rel=1e-7)
+    assert interval_over(ratios[:1]) is None
 
 
-def test_the_interval_holds_the_median():
-    low, high = interval_over([1.0] * 12 + [1.3] * 12 + [1.9] * 11)
-    assert low <= 1.3 <= high
-    assert interval_over([1.2]) is None
-
-
-@pytest.mark.parametrize(
-    ("ratios", "decided"),
-    [
-        ([2.0, 2.05], "above"),
-        ([1.2, 1.22, 1.19], "above"),
-        ([1.0, 1.01, 0.99, 1.0], "below"),
-        ([1.05, 1.06, 1.04, 1.05], "narrow"),
-        ([0.55, 1.53], None),
-        ([1.53], None),
-        ([1.1, 1.6], None),
-        ([1.4, 1.5, 0.9, 1.6], None),
-        ([0.55, 1.53, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99], "below"),
-    ],
-)
+@pytest.mark.parametrize(("ratios", "decided"), [
+    ([2.0, 2.05], "above"), ([1.2, 1.22, 1.19], "above"), ([1.0, 1.01, 0.99, 1.0], "below"),
+    ([1.05, 1.06, 1.04, 1.05], "narrow"), ([0.55, 1.53], None), ([1.53], None), ([1.1, 1.6], None),
+    ([1.4, 1.5, 0.9, 1.6], None), ([0.55, 1.53, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99], "below"),
+])  # fmt: skip
 def test_what_pairs_decide(ratios, decided):
     answer = answer_of(ratios, GAIN)
     assert (answer.decided, answer.speeds) == (decided, ())
@@ -55,21 +41,18 @@ def test_a_change_matters_from_two_per_cent_on():
 
 
 @pytest.mark.parametrize(
-    ("ratios", "slow", "fast", "decided"),
+    ("ratios", "medians", "decided"),
     [
-        ([1.8, 3.1, 1.85, 3.05, 1.82], (0, 2, 4), (1, 3), "above"),
-        ([1.0, 1.6, 1.02, 1.58, 1.01], (0, 2, 4), (1, 3), "two_speeds"),
-        ([0.7, 1.0, 0.71, 0.99, 0.72], (0, 2, 4), (1, 3), "below"),
+        ([1.8, 3.1, 1.85, 3.05, 1.82], [1.82, 3.075], "above"),
+        ([1.0, 1.6, 1.02, 1.58, 1.01], [1.01, 1.59], "two_speeds"),
+        ([0.7, 1.0, 0.71, 0.99, 0.72], [0.71, 0.995], "below"),
     ],
 )
-def test_two_speeds_answer_each_for_itself(ratios, slow, fast, decided):
+def test_two_speeds_answer_each_for_itself(ratios, medians, decided):
     answer = answer_of(ratios, GAIN)
-    assert [speed.places for speed in answer.speeds] == [slow, fast]
+    assert [speed.places for speed in answer.speeds] == [(0, 2, 4), (1, 3)]
     assert answer.decided == decided
-    assert [speed.median for speed in answer.speeds] == [
-        sorted(ratios)[1],
-        pytest.approx(sum(ratios[i] for i in fast) / 2),
-    ]
+    assert [speed.median for speed in answer.speeds] == pytest.approx(medians)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +69,14 @@ def test_what_is_not_two_speeds(values):
     assert two_speeds(values) == ()
 
 
-def test_a_speed_of_parts_needs_more_of_them():
+def test_a_speed_of_parts_needs_more_of_them_and_a_source_with_two_paces_is_said_to_have_them():
     rates = [10.0, 10.1, 20.0, 20.1, 20.2, 20.1, 20.0, 20.1]
-    assert len(two_speeds(rates)) == 2
-    assert two_speeds(rates, each=3) == ()
+    assert (len(two_speeds(rates)), two_speeds(rates, each=3)) == (2, ())
+    chance, seen = random.Random("paces"), 0  # noqa: S311 - no secret
+    for _ in range(SESSIONS):
+        ratios = [chance.choice((1.5, 2.5)) * math.exp(chance.gauss(0, 0.03)) for _ in range(MOST)]
+        seen += len(two_speeds(ratios)) == 2
+    assert seen / SESSIONS > 0.85  # 7 % of the sessions have one of the paces fewer than twice
 
 
 def quiet(chance, noise):
@@ -144,12 +131,3 @@ def test_a_quiet_machine_has_its_answer_after_a_few_pairs(truth, pairs):
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.1, 0.2])
 def test_one_speed_is_rarely_taken_for_two(noise, kind):
     assert outcomes(1.05, noise, kind).get("two_speeds", 0) <= 0.10
-
-
-def test_a_source_with_two_paces_is_said_to_have_them():
-    chance = random.Random("paces")  # noqa: S311 - no secret
-    seen = 0
-    for _ in range(SESSIONS):
-        ratios = [chance.choice((1.5, 2.5)) * math.exp(chance.gauss(0, 0.03)) for _ in range(MOST)]
-        seen += len(two_speeds(ratios)) == 2
-    assert seen / SESSIONS > 0.85  # 7 % of the sessions have one of the paces fewer than twice
