@@ -12,6 +12,7 @@ from pipeprof.verdict.calls import (
     HOT,
     LEAST_LOOKS,
     LIBRARY,
+    LINE,
     LOOP,
     LOOP_SHARE,
     MOSTLY_COVERED,
@@ -138,7 +139,7 @@ def seen(function, total, depth, caller="train.py(3): main", **more):
         "rep": 0, "rank": 0, "total_ns": total, "depth": depth, "name": f"train.py: {function}",
         "frame": f"train.py({depth}): {function}", "caller": caller, "is_library": False, "self_ns": total,
         "frame_ns": total, "wait_ns": 0, "launch_ns": total, "training_ns": 0, "network_ns": 0, "owned_ns": total,
-        "op_ns": 0, "inside": None, "inside_ns": None, "loop_ns": 1000, "looks": total,
+        "op_ns": 0, "frame_op_ns": 0, "inside": None, "inside_ns": None, "loop_ns": 1000, "looks": total,
     }  # fmt: skip
     return row | more
 
@@ -167,12 +168,17 @@ JSON_CALL = "json/encoder.py: encode"
     ([MODULE | {"caller": "run.py(3): start"}, AUC], [("auc", OUTSIDE, 0.27)]), ([MODULE | {"total_ns": 900}], []),
     ([MAIN, seen("log_mel", 970, 2)], [("log_mel", OUTSIDE, 0.97)]),  # nothing trains below it
     # where operators leave no frame only time in a library is a call of the program's
-    ([BUSY_MAIN | {"op_ns": None}], []), ([LOG | {"op_ns": None}], []),
+    ([BUSY_MAIN | {"op_ns": None, "frame_op_ns": None}], []), ([LOG | {"op_ns": None}], []),
     ([LOG | {"op_ns": None, "inside": "train.py: loss", "inside_ns": 500}], []),
     ([LOG | {"op_ns": None, "inside": JSON_CALL, "inside_ns": 249}], []),
     ([LOG | {"op_ns": None, "inside": JSON_CALL, "inside_ns": 250}], [("log", OUTSIDE, 0.5)]),
     # where they have lines these say what is Python
-    ([LOG | {"op_ns": 249}], [("log", OUTSIDE, 0.5)]), ([LOG | {"op_ns": 250}], []), ([BUSY_MAIN | {"op_ns": 1}], []),
+    ([LOG | {"op_ns": 249}], [("log", OUTSIDE, 0.5)]), ([LOG | {"op_ns": 250}], []),
+    ([BUSY_MAIN | {"op_ns": 1, "frame_op_ns": 1}], []),
+    # one line of a loop that launches operators at others
+    ([BUSY_MAIN | {"op_ns": 1, "frame_ns": 250}], [("main", LINE, 0.25)]),
+    ([BUSY_MAIN | {"op_ns": 1}], [("main", LINE, 0.3)]), ([BUSY_MAIN | {"op_ns": 1, "frame_ns": None}], []),
+    ([BUSY_MAIN | {"op_ns": 1, "frame_op_ns": None}], []), ([LOG | {"op_ns": 250, "training_ns": 0}], []),
     ([LOG | {"looks": LEAST_LOOKS - 1}], []),
 ])  # fmt: skip
 def test_which_functions_are_calls_of_the_program(rows, named):

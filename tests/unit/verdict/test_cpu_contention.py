@@ -6,7 +6,7 @@ from typed_rows import of_dicts
 from pipeprof.verdict import account
 from pipeprof.verdict.account import KIND, lower
 
-find_contention = of_dicts(account.find_contention)
+find_contention, loop_cores = of_dicts(account.find_contention), of_dicts(account.loop_cores)
 
 PLACE = {"rep": 0, "rank": 0, "phase": "steady"}
 ROOM = PLACE | {"cores": 2.0, "idle_share": 0.02, "job_cores": 1.9, "dur_ns": 60_000_000_000}
@@ -115,3 +115,11 @@ def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, ready
     made = lowered(found, verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
     assert made["process"]["leads"] is leads
     assert (made["kind"], made["confidence"]) == (KIND if leads else "wait", "medium")
+
+
+@pytest.mark.parametrize(("rows", "cores"), [
+    ([MAIN], 1.85), ([MAIN | {"wait_cores": None}], 1.1), ([MAIN, MAIN | {"part": "mindspore_thread"}], 3.7),
+    ([MAIN, MAIN | {"rank": 1, "cores": 2.0}], 2.75), ([MAIN | {"phase": "warm_up"}, WRITER], None), ([], None),
+])  # fmt: skip
+def test_cores_that_the_threads_of_the_loop_used_or_wanted(rows, cores):
+    assert loop_cores(rows) == (cores if cores is None else pytest.approx(cores))

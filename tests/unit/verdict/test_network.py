@@ -5,7 +5,7 @@ from typed_rows import of_dicts
 
 from pipeprof.report.answer.doubts import clauses
 from pipeprof.verdict import network, network_ranks
-from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, STALLED, WARMUP_SHARE
+from pipeprof.verdict.network import ASLEEP, ENOUGH, LEAD, PARTS, STALLED, WARMUP_SHARE, take_sleep
 from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
 from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS
@@ -366,3 +366,17 @@ def test_where_python_costs_nearly_as_much_as_the_operators_what_brings_more_com
     assert eager["actions"][0] | {"code": "python_out_of_step", "facts": {}} == graph["actions"][0]
     clear = judged(phases(forward=600, optimizer=50), types=types, mode="pynative")
     assert codes(clear)[0] == "fewer_of_type"
+
+
+@pytest.mark.parametrize(("forward", "cores", "asleep"), [
+    (200, 0.4, 0.4), (200, 0.41, 0.0),  # half of the host's part
+    (650, 0.349 - ASLEEP, ASLEEP + 0.001), (650, 0.351 - ASLEEP, 0.0), (200, None, 0.0), (900, 0.0, 0.0),
+])  # fmt: skip
+def test_threads_of_the_loop_that_use_no_cpu_while_no_operator_runs_sleep(forward, cores, asleep):
+    found = judged(phases(forward=forward), mode="pynative")
+    before = found["confidence"]
+    take_sleep(found, cores)
+    assert found["asleep_share"] == pytest.approx(asleep)
+    woken = {"code": "wake_loop", "share": found["asleep_share"], "facts": {}}
+    assert (found["actions"][0] == woken) == (codes(found, "doubts")[-1:] == ["asleep"]) == (asleep > 0)
+    assert (found["confidence"] == before) == (asleep == 0)
