@@ -368,12 +368,12 @@ def test_where_python_costs_nearly_as_much_as_the_operators_what_brings_more_com
     assert codes(clear)[0] == "fewer_of_type"
 
 
-@pytest.mark.parametrize(("forward", "cores", "asleep"), [
-    (200, 0.4, 0.4), (200, 0.41, 0.0),  # half of the host's part
-    (650, 0.349 - ASLEEP, ASLEEP + 0.001), (650, 0.351 - ASLEEP, 0.0), (200, None, 0.0), (900, 0.0, 0.0),
+@pytest.mark.parametrize(("forward", "optimizer", "cores", "asleep"), [
+    (200, 0, 0.4, 0.4), (200, 0, 0.41, 0.0),  # half of the host's part
+    (320, 330, 0.349 - ASLEEP, ASLEEP + 0.001), (320, 330, 0.351 - ASLEEP, 0.0), (200, 0, None, 0.0), (900, 0, 0, 0.0),
 ])  # fmt: skip
-def test_threads_of_the_loop_that_use_no_cpu_while_no_operator_runs_sleep(forward, cores, asleep):
-    found = judged(phases(forward=forward), mode="pynative")
+def test_threads_of_the_loop_that_use_no_cpu_while_no_operator_runs_sleep(forward, optimizer, cores, asleep):
+    found = judged(phases(forward=forward, optimizer=optimizer), mode="pynative")
     before = found["confidence"]
     take_sleep(found, cores)
     assert found["asleep_share"] == pytest.approx(asleep)
