@@ -9,6 +9,7 @@ from pipeprof.verdict.network import ASLEEP, ENOUGH, LEAD, PARTS, STALLED, WARMU
 from pipeprof.verdict.network_advice import communication, compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
 from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS
+from pipeprof.verdict.rules import graded
 
 diagnose_network = of_dicts(network.diagnose_network)
 slowest_rank, slow_links = of_dicts(network_ranks.slowest_rank), of_dicts(network_ranks.slow_links)
@@ -379,4 +380,4 @@ def test_threads_of_the_loop_that_use_no_cpu_while_no_operator_runs_sleep(forwar
     assert found["asleep_share"] == pytest.approx(asleep)
     woken = {"code": "wake_loop", "share": found["asleep_share"], "facts": {}}
     assert (found["actions"][0] == woken) == (codes(found, "doubts")[-1:] == ["asleep"]) == (asleep > 0)
-    assert (found["confidence"] == before) == (asleep == 0)
+    assert found["confidence"] == graded([{"code": "asleep"}] if asleep else [], before)
