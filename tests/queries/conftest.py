@@ -10,6 +10,8 @@ from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
 from pipeprof.query.rows import Row
 
+pytest.register_assert_rewrite("query_cases")
+
 TYPED = {kind.query for kind in Row.__subclasses__()}
 
 
