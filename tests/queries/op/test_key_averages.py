@@ -1,12 +1,12 @@
 import pytest
+from query_cases import answers, rows
 from table_rows import op
 
 
 @pytest.fixture
 def averages(ask):
-    def rows_of(give, tables, group_by="name", stack_depth=0, python_functions=True):
-        how = {"group_by": group_by, "stack_depth": stack_depth, "python_functions": python_functions}
-        return ask("op/key_averages", tables, give=give, **how)
+    def rows_of(give, tables, group_by="name"):
+        return ask("op/key_averages", tables, give, group_by=group_by, stack_depth=0, python_functions=True)
 
     return rows_of
 
@@ -47,55 +47,6 @@ def test_shapes_split_a_name(averages):
     ]
 
 
-STACKS = [
-    {"stack_id": 0, "parent_id": None, "frame": "main"},
-    {"stack_id": 1, "parent_id": 0, "frame": "train"},
-    {"stack_id": 2, "parent_id": 1, "frame": "conv"},
-    {"stack_id": 3, "parent_id": 0, "frame": "eval"},
-    {"stack_id": 4, "parent_id": 3, "frame": "conv"},
-]
-
-
-def test_the_innermost_frames_split_a_name(averages):
-    tables = {
-        "op_info": [info(1, "mm", stack_id=2), info(2, "mm", stack_id=4), info(3, "mm"), info(4, "mm", stack_id=0)],
-        "op": [op(1, 1), op(2, 2), op(3, 4), op(4, 8)],
-        "stack": STACKS,
-    }
-
-    def by_stack(depth):
-        return averages("stack count total_ns", tables, "stack", depth)
-
-    assert by_stack(1) == [("", 1, 4), ("conv", 2, 3), ("main", 1, 8)]
-    assert by_stack(2) == [("", 1, 4), ("conv\neval", 1, 2), ("conv\ntrain", 1, 1), ("main", 1, 8)]
-    assert by_stack(9) == [("", 1, 4), ("conv\neval\nmain", 1, 2), ("conv\ntrain\nmain", 1, 1), ("main", 1, 8)]
-    assert by_stack(0) == [("", 4, 15)]
-
-
-def test_operations_are_those_of_the_executions_of_which_they_are_known(averages):
-    tables = {
-        "op_info": [info(1, "mm", flops=100), info(2, "mm", flops=10), info(3, "relu"), info(4, "mm")],
-        "op": [op(1, 1), op(1, 1), op(2, 1), op(3, 1), op(4, 1)],
-    }
-    give = "key computation computation_count count"
-    assert averages(give, tables) == [("mm", 210.0, 3, 4), ("relu", None, 0, 1)]
-
-
-def test_device_rows_have_device_time_alone(averages):
-    tables = {
-        "op_info": [info(1, "aten::mm"), info(2, "gemm", "kernel", device="GPU")],
-        "op": [
-            op(1, 30, side="host", device_self_ns=7, device_total_ns=7),
-            op(2, 7, side="device", device_self_ns=7, device_total_ns=7),
-        ],
-    }
-    give = "key category on_device self_ns total_ns device_self_ns device_total_ns"
-    assert averages(give, tables) == [
-        ("aten::mm", "cpu_op", False, 30, 30, 7, 7),
-        ("gemm", "kernel", True, 0, 0, 7, 7),
-    ]
-
-
 def test_type_scope_and_phase_are_keys(averages):
     tables = {
         "op_info": [
@@ -114,27 +65,37 @@ def test_type_scope_and_phase_are_keys(averages):
     assert keys("phase") == [("", None, 2, 12), ("backward", None, 1, 2), ("forward", None, 1, 1)]
 
 
-def test_ranks_and_repetitions_stay_apart(averages):
-    tables = {
-        "op_info": [info(1, "mm"), {**info(1, "add"), "rank": 1}],
-        "op": [op(1, 1), {**op(1, 2), "rank": 1}],
-    }
-    assert averages("rank key total_ns", tables) == [(0, "mm", 1), (1, "add", 2)]
+NESTED = {
+    "op_info": [info(1, "forward", "user_annotation"), info(2, "a.py(1): f", "python_function"), info(3, "mm", None)],
+    "op": [op(1, 10, self_ns=2), op(2, 8, self_ns=3), op(3, 5)],
+}
+STACKS = {
+    "op_info": [info(1, "mm", stack_id=2), info(2, "mm", stack_id=4), info(3, "mm"), info(4, "mm", stack_id=0)],
+    "op": [op(1, 1), op(2, 2), op(3, 4), op(4, 8)],
+    "stack": rows("stack_id parent_id frame", (0, None, "main"), (1, 0, "train"), (2, 1, "conv"), (3, 0, "eval"),
+                  (4, 3, "conv")),
+}  # fmt: skip
 
-
-def test_python_functions_are_left_out_and_no_own_time_changes(averages):
-    tables = {
-        "op_info": [
-            info(1, "forward", "user_annotation"),
-            info(2, "a.py(1): f", "python_function"),
-            info(3, "mm", None),
-        ],
-        "op": [op(1, 10, self_ns=2), op(2, 8, self_ns=3), op(3, 5)],
-    }
-
-    def rows(group, python_functions):
-        return averages("key self_ns total_ns", tables, group, python_functions=python_functions)
-
-    assert rows("name", python_functions=True) == [("a.py(1): f", 3, 8), ("forward", 2, 10), ("mm", 5, 5)]
-    assert rows("name", python_functions=False) == [("forward", 2, 10), ("mm", 5, 5)]
-    assert rows("phase", python_functions=False) == [("forward", 7, 15)]
+test_rows_of_op_key_averages = answers("op/key_averages", {
+    "the innermost frames split a name": (STACKS,
+        ("stack count total_ns", [("", 1, 4), ("conv", 2, 3), ("main", 1, 8)], {"group_by": "stack", "stack_depth": 1}),
+        ("stack count total_ns", [("", 1, 4), ("conv\neval", 1, 2), ("conv\ntrain", 1, 1), ("main", 1, 8)],
+         {"group_by": "stack", "stack_depth": 2}),
+        ("stack count total_ns", [("", 1, 4), ("conv\neval\nmain", 1, 2), ("conv\ntrain\nmain", 1, 1), ("main", 1, 8)],
+         {"group_by": "stack", "stack_depth": 9}), ("stack count total_ns", [("", 4, 15)], {"group_by": "stack"})),
+    "operations are those of the executions of which they are known": ("key computation computation_count count",
+        {"op_info": [info(1, "mm", flops=100), info(2, "mm", flops=10), info(3, "relu"), info(4, "mm")],
+         "op": [op(1, 1), op(1, 1), op(2, 1), op(3, 1), op(4, 1)]}, [("mm", 210.0, 3, 4), ("relu", None, 0, 1)]),
+    "device rows have device time alone": ("key category on_device self_ns total_ns device_self_ns device_total_ns",
+        {"op_info": [info(1, "aten::mm"), info(2, "gemm", "kernel", device="GPU")],
+         "op": [op(1, 30, side="host", device_self_ns=7, device_total_ns=7),
+                op(2, 7, side="device", device_self_ns=7, device_total_ns=7)]},
+        [("aten::mm", "cpu_op", False, 30, 30, 7, 7), ("gemm", "kernel", True, 0, 0, 7, 7)]),
+    "ranks and repetitions stay apart": ("rank key total_ns",
+        {"op_info": [info(1, "mm"), info(1, "add", rank=1)], "op": [op(1, 1), op(1, 2, rank=1)]},
+        [(0, "mm", 1), (1, "add", 2)]),
+    "python functions are left out and no own time changes": (NESTED,
+        ("key self_ns total_ns", [("a.py(1): f", 3, 8), ("forward", 2, 10), ("mm", 5, 5)]),
+        ("key self_ns total_ns", [("forward", 2, 10), ("mm", 5, 5)], {"python_functions": False}),
+        ("key self_ns total_ns", [("forward", 7, 15)], {"group_by": "phase", "python_functions": False})),
+}, group_by="name", stack_depth=0, python_functions=True)  # fmt: skip

@@ -1,6 +1,7 @@
 """op/profile_analyze: times of operators on one side, one by one or added up."""
 
 import pytest
+from query_cases import answers
 from table_rows import op
 
 ASK = {
@@ -35,16 +36,6 @@ def analyze(ask):
     return rows_of
 
 
-def test_the_longest_over_devices_counts_and_shares_refer_to_all(analyze):
-    give = "position op_id opr_id type count self_ns total_ns wait_ns exec_ns share cumulative_ns side_ns all_rows"
-    assert analyze(give) == [
-        (1, 1, "1", "conv", 1, 50.0, 50.0, 20.0, 30.0, 0.5, 50.0, 100.0, 4),
-        (2, 0, "0", "conv", 1, 40.0, 40.0, 10.0, 30.0, 0.4, 90.0, 100.0, 4),
-        (3, 2, "2", "copy", 1, 10.0, 10.0, None, None, 0.1, 100.0, 100.0, 4),
-        (4, 3, "3", "copy", 1, None, None, None, None, None, 100.0, 100.0, 4),
-    ]
-
-
 def test_rates_are_amounts_per_second_of_the_chosen_time(analyze):
     assert analyze("op_id self_ns computation flops memory bandwidth", key="wait") == [
         (1, 20.0, 100.0, 5e9, 50.0, 2.5e9),
@@ -65,34 +56,19 @@ def test_unknown_values_are_last_either_way_and_ties_in_order_of_execution(analy
     assert order(order_by="count") == [0, 1, 2, 3]
 
 
-def test_executions_of_which_the_operations_are_known_are_counted(analyze):
-    give = "type count computation_count"
-    assert analyze(give, by="type") == [
-        ("conv", 2, 2), ("copy", 2, 1),
-    ]  # fmt: skip
-
-
 def test_added_up_amounts_skip_what_is_not_known_but_a_mean_divides_by_all(analyze):
     give = "type count self_ns computation memory"
-    assert analyze(give, by="type", aggregate="sum") == [
-        ("conv", 2, 90.0, 180.0, 58.0), ("copy", 2, 10.0, 5.0, None),
-    ]  # fmt: skip
-    assert analyze(give, by="type", aggregate="mean") == [
-        ("conv", 2, 45.0, 90.0, 29.0), ("copy", 2, 10.0, 2.5, None),
-    ]  # fmt: skip
-    assert analyze(give, by="type", aggregate="max") == [
-        ("conv", 2, 50.0, 100.0, 50.0), ("copy", 2, 10.0, 5.0, None),
-    ]  # fmt: skip
+    for aggregate, conv, copy in (
+        ("sum", (90.0, 180.0, 58.0), (10.0, 5.0, None)), ("mean", (45.0, 90.0, 29.0), (10.0, 2.5, None)),
+        ("max", (50.0, 100.0, 50.0), (10.0, 5.0, None)),
+    ):  # fmt: skip
+        assert analyze(give, by="type", aggregate=aggregate) == [("conv", 2, *conv), ("copy", 2, *copy)]
     assert analyze(give, by="all", aggregate="min") == [("all", 4, 10.0, 5.0, 8.0)]
 
 
 def test_only_chosen_operators_and_times_within_bounds(analyze):
     assert analyze("op_id", every=False) == []
     assert analyze("op_id share", bounded=True, least_ns=10.0, most_ns=40.0) == [(0, 0.4), (2, 0.1)]
-
-
-def test_the_host_has_its_own_whole(analyze):
-    assert analyze("op_id self_ns share", side="host") == [(0, 7.0, 0.7), (2, 3.0, 0.3)]
 
 
 def test_a_source_with_one_side_counts_as_the_device(analyze):
@@ -111,18 +87,22 @@ def test_rows_of_each_rank_are_bounded_from_either_end(analyze):
     assert len(analyze(tables=tables, top=99)) == 6
 
 
-def test_training_steps_count_when_there_are_any(analyze):
-    step = [{"step": 0, "kind": "warmup"}, {"step": 1, "kind": "train"}]
-    tables = {"step": step, "op": [run(0, 9, step=0), run(0, 5, step=1), run(0, 3)], "op_info": [info(0, "Add")]}
-    assert analyze("self_ns", tables) == [(5.0,)]
-
-
-def test_times_that_were_rounded_are_used_unrounded(analyze):
-    tables = {"op": [run(0, 2, 1, exact_dur_ns=1.5, exact_wait_ns=0.75)], "op_info": [info(0, "a", 3)]}
-    rows = analyze("self_ns wait_ns exec_ns flops", tables)
-    assert rows == [(1.5, 0.75, 0.75, 2e9)]
-
-
-def test_no_time_at_all_has_no_share_and_no_rate(analyze):
-    tables = {"op": [run(0, 0)], "op_info": [info(0, "a", 3)]}
-    assert analyze("self_ns share flops", tables) == [(0.0, None, None)]
+test_rows_of_op_profile_analyze = answers("op/profile_analyze", {
+    "the longest over devices counts and shares refer to all": (
+        "position op_id opr_id type count self_ns total_ns wait_ns exec_ns share cumulative_ns side_ns all_rows",
+        TABLES, [(1, 1, "1", "conv", 1, 50.0, 50.0, 20.0, 30.0, 0.5, 50.0, 100.0, 4),
+                 (2, 0, "0", "conv", 1, 40.0, 40.0, 10.0, 30.0, 0.4, 90.0, 100.0, 4),
+                 (3, 2, "2", "copy", 1, 10.0, 10.0, None, None, 0.1, 100.0, 100.0, 4),
+                 (4, 3, "3", "copy", 1, None, None, None, None, None, 100.0, 100.0, 4)]),
+    "executions of which the operations are known are counted": ("type count computation_count", TABLES,
+        [("conv", 2, 2), ("copy", 2, 1)], {"by": "type"}),
+    "the host has its own whole": ("op_id self_ns share", TABLES, [(0, 7.0, 0.7), (2, 3.0, 0.3)], {"side": "host"}),
+    "training steps count when there are any": ("self_ns",
+        {"step": [{"step": 0, "kind": "warmup"}, {"step": 1, "kind": "train"}],
+         "op": [run(0, 9, step=0), run(0, 5, step=1), run(0, 3)], "op_info": [info(0, "Add")]}, [(5.0,)]),
+    "times that were rounded are used unrounded": ("self_ns wait_ns exec_ns flops",
+        {"op": [run(0, 2, 1, exact_dur_ns=1.5, exact_wait_ns=0.75)], "op_info": [info(0, "a", 3)]},
+        [(1.5, 0.75, 0.75, 2e9)]),
+    "no time at all has no share and no rate": ("self_ns share flops",
+        {"op": [run(0, 0)], "op_info": [info(0, "a", 3)]}, [(0.0, None, None)]),
+}, **ASK)  # fmt: skip
