@@ -1,52 +1,9 @@
 """rollup/rank: one row per rank, with the numbers of the queries that a report asks."""
 
+from query_cases import answers, rows
+from table_rows import MS
+
 from pipeprof.query.engine import Engine
-
-MS = 1_000_000
-STEPS = [
-    {"step": 0, "kind_step": 0, "kind": "warmup", "start_ns": 0, "end_ns": 50 * MS, "fetch_wait_ns": 40 * MS},
-    {"step": 1, "kind_step": 1, "kind": "train", "start_ns": 50 * MS, "end_ns": 60 * MS, "fetch_wait_ns": 2 * MS},
-    {"step": 2, "kind_step": 2, "kind": "train", "start_ns": 60 * MS, "end_ns": 90 * MS, "fetch_wait_ns": 10 * MS},
-    {"step": 3, "kind_step": 3, "kind": "train", "start_ns": 90 * MS, "end_ns": 190 * MS, "in_window": True},
-    {"step": 4, "kind_step": 0, "kind": "eval", "start_ns": 190 * MS, "end_ns": 200 * MS},
-]
-
-
-def test_times_count_outside_windows_and_hours_count_all_training_steps(ask):
-    (row,) = ask("rollup/rank", {"step": STEPS})
-    assert (row["kind"], row["steps"], row["timed_steps"]) == ("train", 4, 2)
-    assert (row["median_ns"], row["p90_ns"]) == (20 * MS, 28 * MS)
-    assert row["data_wait_share"] == 12 / 40
-    assert (row["training_ns"], row["wait_ns"]) == (190 * MS, 52 * MS)
-
-
-def test_what_was_not_measured_is_null(ask):
-    (row,) = ask("rollup/rank", {"step": [{"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": MS}]})
-    unknown = ("wait_ns", "data_wait_share", "comm_share", "rss_bytes", "pool_bytes", "run_ns", "compile_ns")
-    assert [row[name] for name in unknown] == [None] * len(unknown)
-
-
-def test_a_rank_without_steps_has_a_row_for_its_memory(ask):
-    memory = [
-        {"t_ns": 0, "device": "process", "rss_bytes": 5, "rss_peak_bytes": 9},
-        {"t_ns": 1, "device": "host", "rss_bytes": 100},
-        {"t_ns": 1, "device": "CPU", "allocated_bytes": 3, "reserved_bytes": 4},
-    ]
-    (row,) = ask("rollup/rank", {"memory": memory})
-    assert (row["steps"], row["kind"], row["rss_bytes"], row["pool_bytes"]) == (None, None, 9, 4)
-
-
-def test_parts_of_the_run(ask):
-    parts = [
-        {"part": part, "dur_ns": dur, "start_ns": 0, "count": 1}
-        for part, dur in [
-            ("import", 1), ("dataset_build", 2), ("training", 40), ("compile", 8), ("recompile", 16), ("evaluation", 32),
-            ("callback", 64), ("checkpoint", 128), ("ending", 256),
-        ]
-    ]  # fmt: skip
-    (row,) = ask("rollup/rank", {"run_part": parts})
-    names = ("run_ns", "start_ns", "compile_ns", "evaluation_ns", "checkpoint_ns", "callback_ns")
-    assert [row[name] for name in names] == [547, 3, 24, 32, 128, 64]
 
 
 def test_communication_is_that_of_the_most_exact_source(make_run):
@@ -63,3 +20,27 @@ def test_communication_is_that_of_the_most_exact_source(make_run):
             (row,) = engine.rows("rollup/rank")
         assert row["comm_share"] == known[source]["comm_share"] > 0
         assert row["exposed_share"] == known[source]["exposed_share"]
+
+
+UNKNOWN = "wait_ns data_wait_share comm_share rss_bytes pool_bytes run_ns compile_ns"
+
+test_rows_of_rollup_rank = answers("rollup/rank", {
+    "times count outside windows and hours count all training steps": (
+        "kind steps timed_steps median_ns p90_ns data_wait_share training_ns wait_ns",
+        {"step": rows("step kind_step kind start_ns end_ns fetch_wait_ns in_window",
+                      (0, 0, "warmup", 0, 50 * MS, 40 * MS, None), (1, 1, "train", 50 * MS, 60 * MS, 2 * MS, None),
+                      (2, 2, "train", 60 * MS, 90 * MS, 10 * MS, None), (3, 3, "train", 90 * MS, 190 * MS, None, True),
+                      (4, 0, "eval", 190 * MS, 200 * MS, None, None))},
+        [("train", 4, 2, 20 * MS, 28 * MS, 12 / 40, 190 * MS, 52 * MS)]),
+    "what was not measured is null": (UNKNOWN,
+        {"step": [{"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": MS}]}, [(None,) * 7]),
+    "a rank without steps has a row for its memory": ("steps kind rss_bytes pool_bytes",
+        {"memory": rows("t_ns device rss_bytes rss_peak_bytes allocated_bytes reserved_bytes",
+                        (0, "process", 5, 9, None, None), (1, "host", 100, None, None, None),
+                        (1, "CPU", None, None, 3, 4))}, [(None, None, 9, 4)]),
+    "parts of the run": ("run_ns start_ns compile_ns evaluation_ns checkpoint_ns callback_ns",
+        {"run_part": [{"part": part, "dur_ns": dur, "start_ns": 0, "count": 1}
+                      for part, dur in (("import", 1), ("dataset_build", 2), ("training", 40), ("compile", 8),
+                                        ("recompile", 16), ("evaluation", 32), ("callback", 64), ("checkpoint", 128),
+                                        ("ending", 256))]}, [(547, 3, 24, 32, 128, 64)]),
+})  # fmt: skip
