@@ -1,4 +1,7 @@
+"""What MindInsight would say of a pipeline."""
+
 import pytest
+from query_cases import answers
 
 
 def pipeline(depths, role="train", fetches=(), side="iterator", capacity=10):
@@ -21,6 +24,19 @@ def pipeline(depths, role="train", fetches=(), side="iterator", capacity=10):
     }
 
 
+test_rows_of_diagnose_mindinsight = answers("diagnose/mindinsight", {
+    "the shown percentage is rounded up": ("empty_percent",
+        {**pipeline([], fetches=[0, 1, 1]), "pipeline_op": [], "queue": []}, [(34.0,)]),
+    "a device queue alone says nothing": ("", pipeline([], fetches=[0], side="data_queue"), []),
+    "batches of unknown depth say nothing": ("", pipeline([], fetches=[None, None]), []),
+    "looking and naming nothing is told from not looking": ("position rule", pipeline([0, 5, 6]), [(1, "none")]),
+    "looking and naming nothing is told from not looking, too": ("", pipeline([None, None]), []),
+    "both rules stand side by side": ("position rule verdict op_type", pipeline([0, 0, 9], fetches=[0]),
+        [(0, "queues", "data_processing", None), (1, "pipeline", "inner", "MapOp")]),
+    "only training pipelines are looked at": ("", pipeline([0, 0, 9], role="eval", fetches=[0]), []),
+})  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("empty", "verdict"),
     [(3, "device_queue_warning"), (4, "data_processing"), (0, "device_queue_warning"), (10, "data_processing")],
@@ -29,11 +45,6 @@ def test_more_than_three_in_ten_empty_blames_the_data(ask, empty, verdict):
     tables = {**pipeline([], fetches=[0] * empty + [1] * (10 - empty)), "pipeline_op": [], "queue": []}
     rows = ask("diagnose/mindinsight", tables, give="position rule verdict batches empty empty_share empty_percent")
     assert rows == [(0, "queues", verdict, 10, empty, empty / 10, 10 * empty)]
-
-
-def test_the_shown_percentage_is_rounded_up(ask):
-    tables = {**pipeline([], fetches=[0, 1, 1]), "pipeline_op": [], "queue": []}
-    assert ask("diagnose/mindinsight", tables, give="empty_percent") == [(34.0,)]
 
 
 def test_an_empty_device_queue_behind_a_full_host_queue_blames_the_transfer(ask):
@@ -48,34 +59,18 @@ def test_the_queue_to_the_device_counts_before_the_iterator(ask):
     assert ask("diagnose/mindinsight", tables, give="verdict batches empty") == [("device_queue_warning", 2, 0)]
 
 
-def test_a_device_queue_alone_says_nothing(ask):
-    assert ask("diagnose/mindinsight", pipeline([], fetches=[0], side="data_queue")) == []
-
-
-def test_batches_of_unknown_depth_say_nothing(ask):
-    assert ask("diagnose/mindinsight", pipeline([], fetches=[None, None])) == []
-
-
-@pytest.mark.parametrize(
-    ("depths", "named"),
-    [
-        pytest.param([0, 0, 9], [("inner", 1, 0.0)], id="a queue in front is fuller than one's own"),
-        pytest.param([0, 5, 6], [(None, None, None)], id="by not more than 0.1"),
-        pytest.param([0, 0, 5], [("inner", 1, 0.0), ("leaf", 2, 0.5)], id="an empty leaf comes last"),
-        pytest.param([0, 8, 9], [("root", 0, 0.0)], id="all others full: the root alone"),
-        pytest.param([5], [("root", 0, 0.5)], id="a single operator is the root"),
-        pytest.param([None, 0, None, 9], [("inner", 1, 0.0)], id="looked through"),
-        pytest.param([None, 9, None, 9], [("root", 0, None)], id="a root without a queue"),
-        pytest.param([0, 0, None], [("leaf", 1, 0.0)], id="a leaf without a queue is not there"),
-    ],
-)
+@pytest.mark.parametrize(("depths", "named"), [
+    pytest.param([0, 0, 9], [("inner", 1, 0.0)], id="a queue in front is fuller than one's own"),
+    pytest.param([0, 5, 6], [(None, None, None)], id="by not more than 0.1"),
+    pytest.param([0, 0, 5], [("inner", 1, 0.0), ("leaf", 2, 0.5)], id="an empty leaf comes last"),
+    pytest.param([0, 8, 9], [("root", 0, 0.0)], id="all others full: the root alone"),
+    pytest.param([5], [("root", 0, 0.5)], id="a single operator is the root"),
+    pytest.param([None, 0, None, 9], [("inner", 1, 0.0)], id="looked through"),
+    pytest.param([None, 9, None, 9], [("root", 0, None)], id="a root without a queue"),
+    pytest.param([0, 0, None], [("leaf", 1, 0.0)], id="a leaf without a queue is not there"),
+])  # fmt: skip
 def test_operators_named_by_the_usage_of_queues(ask, depths, named):
     assert ask("diagnose/mindinsight", pipeline(depths), give="verdict op_id usage_ratio") == named
-
-
-def test_looking_and_naming_nothing_is_told_from_not_looking(ask):
-    assert ask("diagnose/mindinsight", pipeline([0, 5, 6]), give="position rule") == [(1, "none")]
-    assert ask("diagnose/mindinsight", pipeline([None, None])) == []
 
 
 def test_a_queue_without_samples_is_read_as_empty(ask):
@@ -84,15 +79,10 @@ def test_a_queue_without_samples_is_read_as_empty(ask):
     assert ask("diagnose/mindinsight", tables, give="verdict op_id usage_ratio") == [("leaf", 2, None)]
 
 
-@pytest.mark.parametrize(
-    ("depths", "advice"),
-    [
-        ([0, 0, 9], [(1, "map_op")]),
-        ([0, 9, 0, 9], [(2, None)]),
-        ([0, 0, 5], [(1, "map_op"), (2, "dataset_op")]),
-        ([0, 9, 9], [(0, None)]),
-    ],
-)
+@pytest.mark.parametrize(("depths", "advice"), [
+    ([0, 0, 9], [(1, "map_op")]), ([0, 9, 0, 9], [(2, None)]), ([0, 0, 5], [(1, "map_op"), (2, "dataset_op")]),
+    ([0, 9, 9], [(0, None)]),
+])  # fmt: skip
 def test_advice_goes_by_type_and_the_root_gets_none(ask, depths, advice):
     assert ask("diagnose/mindinsight", pipeline(depths), give="op_id advice") == advice
 
@@ -117,15 +107,6 @@ def test_operators_come_breadth_first_from_operator_0(ask):
     ]
     rows = ask("diagnose/mindinsight", tables, give="position verdict op_id")
     assert rows == [(1, "inner", 1), (2, "inner", 3), (3, "leaf", 2), (4, "leaf", 4)]
-
-
-def test_both_rules_stand_side_by_side(ask):
-    rows = ask("diagnose/mindinsight", pipeline([0, 0, 9], fetches=[0]), give="position rule verdict op_type")
-    assert rows == [(0, "queues", "data_processing", None), (1, "pipeline", "inner", "MapOp")]
-
-
-def test_only_training_pipelines_are_looked_at(ask):
-    assert ask("diagnose/mindinsight", pipeline([0, 0, 9], role="eval", fetches=[0])) == []
 
 
 def test_the_fill_that_the_file_states_counts_before_that_of_its_samples(ask):

@@ -37,39 +37,33 @@ def test_batches_that_met_an_empty_queue_are_counted_on_each_side(ask):
     assert late(ask, unknown, "host_empty device_batches device_empty") == [(None, 0, None)]
 
 
-def test_a_full_host_queue_and_an_empty_device_queue_are_a_late_transfer(ask):
-    rows = tables(side("host_queue", [0, 0, 2, 2, 2, 2, 2, 2]), side("data_queue", [2, 2, 0, 0, 0, 1, 1, 1]))
-    assert late(ask, rows, GIVE) == [(6, 0.0, 1.0, 0.5, 2.0, "data_transmission")]
-
-
-def test_nobody_is_late_while_both_queues_hold_batches(ask):
-    rows = tables(side("host_queue", [2] * 8), side("data_queue", [2] * 8))
-    assert late(ask, rows, "host_empty_share device_empty_share stage") == [(0.0, 0.0, None)]
-
-
-def test_without_the_devices_side_only_the_pipeline_can_be_late(ask):
-    rows = tables(side("host_queue", [0] * 8))
-    assert late(ask, rows, GIVE) == [(6, 1.0, 1.0, None, None, "data_processing")]
-
-
-@pytest.mark.parametrize("host", [[], side("host_queue", [None] * 8)])
-def test_an_empty_device_queue_alone_does_not_say_who_is_late(ask, host):
-    rows = tables(host, side("data_queue", [0] * 8), side("iterator", [None] * 8))
-    assert late(ask, rows, "host_empty_share device_empty_share stage") == [(None, 1.0, None)]
-
-
-def test_exactly_a_third_is_late_and_less_is_not(ask):
-    third = tables(side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1]))
-    sixth = tables(side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1]))
-    assert late(ask, third, "host_empty_share stage") == [(pytest.approx(1 / 3), "data_processing")]
-    assert late(ask, sixth, "host_empty_share stage") == [(pytest.approx(1 / 6), None)]
-
-
-def test_depths_that_are_not_known_are_no_share(ask):
-    rows = tables(side("host_queue", [None] * 8))
-    assert late(ask, rows, "batches host_empty_share stage") == [(6, None, None)]
-
-
 @pytest.mark.parametrize("rows", [tables(side("iterator", [0] * 8)), tables(side("host_queue", [0] * 8), role="eval")])
 def test_other_loops_have_no_rows(ask, rows):
     assert ask("diagnose/sink", rows) == []
+
+
+DEVICE_LATE = "host_empty_share device_empty_share stage"
+LATE = {
+    "a full host queue and an empty device queue are a late transfer": (GIVE,
+        [side("host_queue", [0, 0, 2, 2, 2, 2, 2, 2]), side("data_queue", [2, 2, 0, 0, 0, 1, 1, 1])],
+        (6, 0.0, 1.0, 0.5, 2.0, "data_transmission")),
+    "nobody is late while both queues hold batches": (DEVICE_LATE,
+        [side("host_queue", [2] * 8), side("data_queue", [2] * 8)], (0.0, 0.0, None)),
+    "without the devices side only the pipeline can be late": (GIVE, [side("host_queue", [0] * 8)],
+        (6, 1.0, 1.0, None, None, "data_processing")),
+    "an empty device queue alone does not say who is late": (DEVICE_LATE,
+        [side("data_queue", [0] * 8), side("iterator", [None] * 8)], (None, 1.0, None)),
+    "nor does it beside a host queue of unknown depth": (DEVICE_LATE,
+        [side("host_queue", [None] * 8), side("data_queue", [0] * 8), side("iterator", [None] * 8)], (None, 1.0, None)),
+    "exactly a third is late": ("host_empty_share stage", [side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1])],
+        (pytest.approx(1 / 3), "data_processing")),
+    "less than a third is not": ("host_empty_share stage", [side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1])],
+        (pytest.approx(1 / 6), None)),
+    "depths that are not known are no share": ("batches host_empty_share stage", [side("host_queue", [None] * 8)],
+        (6, None, None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("give", "sides", "expected"), LATE.values(), ids=LATE)
+def test_the_side_that_is_late(ask, give, sides, expected):
+    assert late(ask, tables(*sides), give) == [expected]
