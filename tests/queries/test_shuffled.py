@@ -98,31 +98,20 @@ def add_passes(add, here):
 def add_syncs(add, chance, here):
     for number in range(24):
         names = {"call": chance.choice(["item", None]), "site": chance.choice(["a.py:1", "a.py:2", None])}
-        step = chance.choice([number // 2, None])
-        add(
-            "sync", step=step, count=chance.choice([1, 2]), total_ns=chance.choice([0, 5, 5]), max_ns=5, **names, **here
-        )
+        times = {"step": chance.choice([number // 2, None]), "count": chance.choice([1, 2])}
+        add("sync", total_ns=chance.choice([0, 5, 5]), max_ns=5, **times, **names, **here)
 
 
 def add_steps(add, chance, here):
     clock = 0
     for number in range(12):
-        parts = [chance.choice([0, 10, 10, 30]) for _ in range(3)]
-        times = {
-            "start_ns": clock,
-            "fp_ns": clock + parts[0],
-            "bp_ns": clock + sum(parts[:2]),
-            "end_ns": clock + sum(parts),
-        }
-        for column in ("fp_ns", "bp_ns"):
-            times[column] = chance.choice([times[column], None])
+        first, second, third = (chance.choice([0, 10, 10, 30]) for _ in range(3))
+        end = clock + first + second + third
+        fp, bp = (chance.choice([at, None]) for at in (clock + first, clock + first + second))
         kind = "warmup" if number < 2 else chance.choice(["train", "train", "eval"])
-        facts = {
-            "kind_step": number,
-            "fetch_wait_ns": chance.choice([None, 0, 5]),
-            "in_window": chance.choice([True, False, None]),
-        }
-        add("step", step=number, kind=kind, **facts, **times, **here)
+        facts = {"fetch_wait_ns": chance.choice([None, 0, 5]), "in_window": chance.choice([True, False, None])}
+        times = {"start_ns": clock, "fp_ns": fp, "bp_ns": bp, "end_ns": end}
+        add("step", step=number, kind_step=number, kind=kind, **facts, **times, **here)
         for _ in range(4):
             start = clock + chance.choice([0, 5, 20])
             step = chance.choice([number, number, None])
@@ -135,16 +124,10 @@ def add_steps(add, chance, here):
             kind = chance.choice(["all_reduce", "broadcast", None])
             name = ["x", "y", "y", None][number % 4]
             add("collective", step=step, kind=kind, name=name, start_ns=start, dur_ns=chance.choice([0, 5, 40]), **here)
-        clock = times["end_ns"]
+        clock = end
     for op_id in range(3):
-        add(
-            "op_info",
-            op_id=op_id,
-            type=chance.choice(["Add", "MatMul"]),
-            phase=chance.choice(["forward", "backward"]),
-            stack_id=chance.choice([None, 2, 3]),
-            **here,
-        )
+        facts = {"type": chance.choice(["Add", "MatMul"]), "phase": chance.choice(["forward", "backward"])}
+        add("op_info", op_id=op_id, **facts, stack_id=chance.choice([None, 2, 3]), **here)
 
 
 def add_pipelines(add, chance, here):
@@ -223,23 +206,11 @@ def add_account(add, chance, here):
         add("cpu_room", cores=chance.choice([None, 2.0]), **amounts, **times)
         for part in ("main", "child", "child", "neighbour"):
             pid = chance.choice([None, 7, 8]) if part == "child" else None
-            add(
-                "cpu_use",
-                part=part,
-                pid=pid,
-                cpu_ns=chance.choice([0, 5, 5]),
-                wait_ns=chance.choice([None, 3]),
-                **times,
-            )
+            used = {"cpu_ns": chance.choice([0, 5, 5]), "wait_ns": chance.choice([None, 3])}
+            add("cpu_use", part=part, pid=pid, **used, **times)
     for pid in (7, 8):
-        add(
-            "process",
-            pid=pid,
-            what=chance.choice(["a", None]),
-            site="t.py:9",
-            command=chance.choice(["c", None]),
-            **here,
-        )
+        names = {"what": chance.choice(["a", None]), "command": chance.choice(["c", None])}
+        add("process", pid=pid, site="t.py:9", **names, **here)
 
 
 def add_facts(add, chance):
