@@ -1,9 +1,6 @@
 """Damaged Ascend profiles: one error in words, or a run that opens. No traceback, no hang, nothing outside of RUN."""
 
-import copy
-import json
 import os
-import random
 from pathlib import Path
 from unittest import mock
 
@@ -21,6 +18,7 @@ from ascend_files import (
     write_prof,
 )
 from ascend_judge import files_of, judge, place
+from damages import damage
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -62,10 +60,6 @@ MAKERS = {
     "graph": write_graph, "output": write_output, "prof": write_prof, "cpu": write_cpu, "raw": write_raw,
     "gpu": write_gpu, "cluster": write_cluster,
 }  # fmt: skip
-TEXTS = [b"", b"-1", b"9" * 40, b"1e99999999", b"1e300", b"nan", b"\xff\xfe", b"\0", b'"', b"{", b"]", b",", b"\n", b"'",
-         b"\\ud800", b"../../x", b"-", b"0", b"18446744073709551616", b"\xef\xbb\xbf", b"[" * 300, b"\r"]  # fmt: skip
-VALUES = [None, True, -1, 0, 1e300, 10**18, 9223372036854775807, 2**64, "", "x" * 5000, "\ud800", "-5.5", "NaN", "../../x",
-          [], {}, [[]], {"a": 1}, "1e99", "7\n8", "0" * 400, "=1+1", "\x00"]  # fmt: skip
 normal = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -123,69 +117,6 @@ def one_kind(path):
     except SourceError as error:
         assert "\n" not in error.message  # noqa: PT017
         return None
-
-
-def damage(data, seed):
-    """What stands in a file, with some of it changed: bytes, or whole values where it is JSON or CSV."""
-    chance = random.Random(seed)  # noqa: S311
-    if chance.random() < 0.4:
-        changed = other_values(data, chance)
-        if changed is not None:
-            return changed
-    return other_bytes(data, chance)
-
-
-def other_values(data, chance):
-    try:
-        content = json.loads(data)
-    except (ValueError, UnicodeDecodeError):
-        rows = [row.split(b",") for row in data.split(b"\n")] if data.count(b",") > 3 else []
-        for _ in range(chance.randint(1, 6)):
-            row = chance.choice(rows) if rows else []
-            if row:
-                row[chance.randrange(len(row))] = chance.choice(TEXTS)
-        return b"\n".join(b",".join(row) for row in rows) if rows else None
-    for _ in range(chance.randint(1, 4)):
-        content = other_node(content, chance)
-    return json.dumps(content).encode()
-
-
-def other_node(value, chance):
-    if not isinstance(value, (dict, list)) or not value or chance.random() < 0.1:
-        return copy.deepcopy(chance.choice(VALUES))
-    keys = list(value) if isinstance(value, dict) else range(len(value))
-    key = chance.choice(keys)
-    match chance.randint(0, 9):
-        case 0:
-            del value[key]
-        case 1 if isinstance(value, dict):
-            value[str(chance.choice(VALUES))] = value.pop(key)
-        case 2 if isinstance(value, list):
-            value.insert(key, copy.deepcopy(value[chance.randrange(len(value))]))
-        case _:
-            value[key] = other_node(value[key], chance)
-    return value
-
-
-def other_bytes(data, chance):
-    """Some bytes flipped, cut, doubled, or replaced by what a parser may stumble over."""
-    found = bytearray(data)
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randint(0, len(found))
-        match chance.randint(0, 5):
-            case 0:
-                del found[at:]
-            case 1:
-                found[at : at + chance.randint(0, 30)] = chance.choice(TEXTS)
-            case 2 if at < len(found):
-                found[at] ^= 1 << chance.randint(0, 7)
-            case 3:
-                found[at:at] = found[: chance.randint(0, 200)]
-            case 4:
-                found[at : at + chance.randint(0, 200)] = b""
-            case _:
-                found[at:at] = chance.randbytes(chance.randint(0, 40))
-    return bytes(found)
 
 
 def one_whole_case(kind, seed):
