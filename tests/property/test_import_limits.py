@@ -33,21 +33,22 @@ HEAD = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Blo
 EVENT = '{"ph": "X", "name": "%s", "pid": %s, "tid": %s, "ts": "%d.000", "dur": 1.0}'
 
 
-def bombs(kind):
-    """(name, what to write in front, what to repeat, how often) of a file that unpacks to some hundred MB or more."""
-    line = b"x" * (1 << 20)
-    return {
-        "one line of kernels": ("kernel_details.csv", HEAD.encode(), line, 500),
-        "one line of steps": ("step_trace_raw_0_detail_time.csv", b"step_num,start_point,end_point,total,fp_point\n", line, 500),
-        "one header": ("step_trace_raw_0_detail_time.csv", b"step_num,start_point,end_point,total,fp_point,", line, 500),
-        "one event": ("trace_view.json", b'[{"ph": "X", "args": "', line, 500),
-        "one operator": ("communication.json", b'{"step1": {"collective": {"a@1": {"Communication Time Info": "', line, 500),
-        "deep": ("communication.json", b'{"step1": {"collective": {"a@1": {"Communication Time Info": ', b"[" * (1 << 20), 100),
-        "lists": ("communication.json", b'{"step1": {"collective": {"a@1": {"Communication Time Info": [', b"[]," * (1 << 19), 200),
-        "one object": ("profiler_info_0.json", b'{"config": {"common_config": 1}, "x": [', b"[]," * (1 << 19), 200),
-        "one execution": ("cpu_op_execute_timestamp_0.txt", b"a;HostCpuOps;", b"1700000000000000000" * (1 << 15), 300),
-        "zeros": ("ts_track.data.0.slice_0", b"", b"\0" * (1 << 20), 300),
-    }[kind]  # fmt: skip
+LINE, LISTS = b"x" * (1 << 20), b"[]," * (1 << 19)
+COLLECTIVE = b'{"step1": {"collective": {"a@1": {"Communication Time Info": '
+STEPS = b"step_num,start_point,end_point,total,fp_point"
+# (name, what to write in front, what to repeat, how often) of a file that unpacks to some hundred MB or more.
+BOMBS = {
+    "one line of kernels": ("kernel_details.csv", HEAD.encode(), LINE, 500),
+    "one line of steps": ("step_trace_raw_0_detail_time.csv", STEPS + b"\n", LINE, 500),
+    "one header": ("step_trace_raw_0_detail_time.csv", STEPS + b",", LINE, 500),
+    "one event": ("trace_view.json", b'[{"ph": "X", "args": "', LINE, 500),
+    "one operator": ("communication.json", COLLECTIVE + b'"', LINE, 500),
+    "deep": ("communication.json", COLLECTIVE, b"[" * (1 << 20), 100),
+    "lists": ("communication.json", COLLECTIVE + b"[", LISTS, 200),
+    "one object": ("profiler_info_0.json", b'{"config": {"common_config": 1}, "x": [', LISTS, 200),
+    "one execution": ("cpu_op_execute_timestamp_0.txt", b"a;HostCpuOps;", b"1700000000000000000" * (1 << 15), 300),
+    "zeros": ("ts_track.data.0.slice_0", b"", b"\0" * (1 << 20), 300),
+}
 
 
 @pytest.fixture
@@ -71,13 +72,9 @@ def judge(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind",
-    ["one line of kernels", "one line of steps", "one header", "one event", "one operator", "deep", "lists", "one object",
-     "one execution", "zeros"],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", BOMBS)
 def test_a_packed_file_that_never_ends_is_refused_within_bounds(tmp_path, judge, kind):
-    name, front, part, times = bombs(kind)
+    name, front, part, times = BOMBS[kind]
     with gzip.open(tmp_path / "raw" / f"{name}.gz", "wb", compresslevel=1) as file:
         file.write(front)
         for _ in range(times):
@@ -85,46 +82,31 @@ def test_a_packed_file_that_never_ends_is_refused_within_bounds(tmp_path, judge,
     assert judge().startswith(("refused", "partial"))
 
 
-def many_names():
-    return (
-        "kernel_details.csv",
-        HEAD,
-        (f"name{n},type{n},core{n},{EPOCH_US + n}.000\t,1.5,0,0\n" for n in range(700_000)),
-    )
+MARK = '{"ph": "X", "args": {"a": "\\"process_name\\" \\"thread_name\\"'
 
 
-def many_steps():
-    lines = (f"{n},1,A,T,AI_CORE,{EPOCH_US + n}.000\t,1.5,0,0\n" for n in range(3_000_000))
-    return "kernel_details.csv", "Step Id,Stream ID," + HEAD, lines
+def events(form, count):
+    """So many events of a list."""
+    return "trace_view.json", "[", ((", " if n else "") + form(n) for n in range(count))
 
 
-def many_bad_rows():
-    lines = (f"{'x,' * (n % 50)}\n" for n in range(1_000_000))
-    return "output_timeline_data_0.txt", "op_name, stream_id, start_time(ms), duration(ms)\n", lines
-
-
-def many_threads():
-    lines = ((", " if n else "") + EVENT % ("e", n, n, EPOCH_US + n) for n in range(600_000))
-    return "trace_view.json", "[", lines
-
-
-def many_marks():
-    lines = (
-        (", " if n else "") + '{"ph": "X", "args": {"a": "\\"process_name\\" \\"thread_name\\"' for n in range(600_000)
-    )
-    return "trace_view.json", "[", lines
-
-
-def many_loaders():
-    name = "enumerate(DataLoader)#x"
-    lines = ((", " if n else "") + EVENT % (name, 1, 1, EPOCH_US + n) for n in range(1_200_000))
-    return "trace_view.json", "[", lines
+MANY = {  # file, what stands in front, and lines
+    "names": lambda: ("kernel_details.csv", HEAD,
+                      (f"name{n},type{n},core{n},{EPOCH_US + n}.000\t,1.5,0,0\n" for n in range(700_000))),
+    "steps": lambda: ("kernel_details.csv", "Step Id,Stream ID," + HEAD,
+                      (f"{n},1,A,T,AI_CORE,{EPOCH_US + n}.000\t,1.5,0,0\n" for n in range(3_000_000))),
+    "bad rows": lambda: ("output_timeline_data_0.txt", "op_name, stream_id, start_time(ms), duration(ms)\n",
+                         (f"{'x,' * (n % 50)}\n" for n in range(1_000_000))),
+    "threads": lambda: events(lambda n: EVENT % ("e", n, n, EPOCH_US + n), 600_000),
+    "marks": lambda: events(lambda _: MARK, 600_000),
+    "loaders": lambda: events(lambda n: EVENT % ("enumerate(DataLoader)#x", 1, 1, EPOCH_US + n), 1_200_000),
+}  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [many_names, many_steps, many_bad_rows, many_threads, many_marks, many_loaders])
-def test_more_of_anything_than_can_be_kept_is_said(tmp_path, judge, make):
-    name, front, lines = make()
+@pytest.mark.parametrize("kind", MANY)
+def test_more_of_anything_than_can_be_kept_is_said(tmp_path, judge, kind):
+    name, front, lines = MANY[kind]()
     with (tmp_path / "raw" / name).open("w", encoding="ascii") as file:
         file.write(front)
         file.writelines(lines)
