@@ -16,24 +16,14 @@ from pipeprof.read.foreign import import_path
 
 ASCEND, RESOURCE = OUTSIDE / "ascend", OUTSIDE / "ascend" / "mindinsight" / "tests" / "utils" / "resource"
 OWN = own("ascend")
-CASES = {  # answer of MindInsight -> folder, rank
-    OWN / "answers" / "one_rank.json": (OWN / "one_rank", 1),
-    OWN / "answers" / "two_ranks_0.json": (OWN / "two_ranks", 0),
-    OWN / "answers" / "two_ranks_1.json": (OWN / "two_ranks", 1),
-} | {
-    ASCEND / "oracle" / f"{name}.json": (RESOURCE / folder, rank)
-    for name, folder, rank in (
-        ("mi_run1_dev1", "run_1/normal_run/profiler", 1),
-        ("mi_run2_dev1", "run_2/normal_run/profiler", 1),
-        ("mi_run3_dev1", "run_3/normal_run/profiler", 1),
-        ("mi_run4_dev1", "run_4/normal_run/profiler", 1),
-        ("mi_profiler_dev0", "profiler", 0),
-        ("mi_profiler_dev1", "profiler", 1),
-        ("mi_cluster_propose_rank0", "cluster_propose", 0),
-        ("mi_cluster_propose_rank1", "cluster_propose", 1),
-    )
-    if ASCEND.is_dir()
-}
+# Answer of MindInsight -> folder, rank.
+CASES = {OWN / "answers" / f"{name}.json": (OWN / folder, rank) for name, folder, rank in (
+    ("one_rank", "one_rank", 1), ("two_ranks_0", "two_ranks", 0), ("two_ranks_1", "two_ranks", 1),
+)} | {ASCEND / "oracle" / f"{name}.json": (RESOURCE / folder, rank) for name, folder, rank in (
+    *((f"mi_run{number}_dev1", f"run_{number}/normal_run/profiler", 1) for number in range(1, 5)),
+    ("mi_profiler_dev0", "profiler", 0), ("mi_profiler_dev1", "profiler", 1),
+    ("mi_cluster_propose_rank0", "cluster_propose", 0), ("mi_cluster_propose_rank1", "cluster_propose", 1),
+) if ASCEND.is_dir()}  # fmt: skip
 PHASES = {"iteration_interval": "fp_ns - start_ns", "fp_and_bp": "bp_ns - fp_ns", "tail": "end_ns - bp_ns",
           "total": "end_ns - start_ns"}  # fmt: skip
 
@@ -81,15 +71,26 @@ def ms(ns):
     return round(ns / 1e6, 4)
 
 
+def phases(run, where="TRUE"):
+    """The phases of each step in ns."""
+    return ask(run, f"SELECT {', '.join(PHASES.values())} FROM step WHERE {where} ORDER BY step")
+
+
+def ticks(found):
+    """Phases in ticks of 10 ns, as a step trace has them."""
+    return [tuple(value // 10 for value in row) for row in found]
+
+
+def stored(path):
+    """The phases of a step trace."""
+    return [tuple(int(row[name]) for name in PHASES) for row in step_rows(path)]
+
+
 @pytest.mark.parametrize("case", stepped())
 def test_phases_of_every_step_are_those_of_mindinsight_to_the_tick(imported, case):
     folder, rank = CASES[case]
-    stored = step_rows(folder / f"step_trace_raw_{rank}_detail_time.csv")
-    columns = ", ".join(PHASES.values())
-    found = ask(imported(folder), f"SELECT {columns} FROM step WHERE rank = {rank} ORDER BY step")
-    assert [tuple(value // 10 for value in row) for row in found] == [
-        tuple(int(row[name]) for name in PHASES) for row in stored
-    ]
+    found = phases(imported(folder), f"rank = {rank}")
+    assert ticks(found) == stored(folder / f"step_trace_raw_{rank}_detail_time.csv")
     shown = answer(case)["step_trace"]
     for name, values in zip(PHASES, zip(*found, strict=True), strict=True):
         assert [ms(value) for value in values] == pytest.approx(shown[f"proc_{name}"], abs=1.01e-4)
@@ -104,20 +105,26 @@ def test_averages_are_recomputed_and_agree_with_a_plain_implementation(imported,
         for name, expression in PHASES.items():
             times = [int(row[name]) / 1e5 for row in rows[skipped:]]
             shown = ", ".join(f"{kind}({expression})" for kind in ("avg", "median", "min", "max"))
-            found = ask(imported(folder), f"SELECT {shown} FROM step WHERE rank = {rank} AND step >= {skipped}")[0]
-            if times:
-                wanted = [mean(times), median(times), min(times), max(times)]
-                assert [value / 1e6 for value in found] == pytest.approx(wanted, abs=1e-4)
-            else:
-                assert found == (None,) * 4
+            (found,) = ask(imported(folder), f"SELECT {shown} FROM step WHERE rank = {rank} AND step >= {skipped}")
+            wanted = [one(times) for one in (mean, median, min, max)] if times else None
+            assert (
+                found == (None,) * 4
+                if wanted is None
+                else [value / 1e6 for value in found] == pytest.approx(wanted, abs=1e-4)
+            )
 
 
-@pytest.mark.parametrize(
-    "case",
-    cases(
-        "one_rank", "two_ranks_0", "two_ranks_1", "mi_cluster_propose_rank0", "mi_cluster_propose_rank1", "mi_run1_dev1"
-    ),
-)
+TALKING = [
+    "one_rank",
+    "two_ranks_0",
+    "two_ranks_1",
+    "mi_cluster_propose_rank0",
+    "mi_cluster_propose_rank1",
+    "mi_run1_dev1",
+]
+
+
+@pytest.mark.parametrize("case", cases(*TALKING))
 def test_communication_events_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]
     wanted = answer(case)["step_trace"]["all_reduce_events_ms_first20"]
@@ -138,11 +145,8 @@ def test_fp_and_bp_are_those_of_mindinsight(imported, case):
 def test_operator_types_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]
     for source_kind, key in (("aicore_type", "aicore_type"), ("aicpu", "aicpu_type")):
-        found = ask(
-            imported(folder),
-            "SELECT type, total_ns / 1000, count FROM op_total "
-            f"WHERE rank = {rank} AND source = '{source_kind}' ORDER BY type",
-        )
+        of = f"rank = {rank} AND source = '{source_kind}'"
+        found = ask(imported(folder), f"SELECT type, total_ns / 1000, count FROM op_total WHERE {of} ORDER BY type")
         wanted = sorted((row[0], row[1], row[2]) for row in answer(case)[key]["object"])
         assert [(name, count) for name, _, count in found] == [(name, count) for name, _, count in wanted]
         assert [total for _, total, _ in found] == pytest.approx([total for _, total, _ in wanted], abs=1.1e-3)
@@ -166,14 +170,11 @@ def test_the_table_of_the_ai_cpu_is_that_of_mindinsight(imported, case):
 @pytest.mark.parametrize("case", cases("one_rank", "mi_run1_dev1", "mi_profiler_dev1"))
 def test_operators_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]
-    found = ask(
-        imported(folder),
-        "SELECT name, type, mean_ns / 1000, count FROM op_total "
-        f"WHERE rank = {rank} AND source = 'aicore_detail' ORDER BY name",
-    )
-    wanted = sorted((row[0], row[2], row[3], row[4]) for row in answer(case)["aicore_detail"]["object"])
-    assert [(name, kind, count) for name, kind, _, count in found] == [(n, kind, count) for n, kind, _, count in wanted]
-    assert [mean for _, _, mean, _ in found] == pytest.approx([mean for _, _, mean, _ in wanted], abs=1.1e-3)
+    of = f"rank = {rank} AND source = 'aicore_detail'"
+    found = ask(imported(folder), f"SELECT name, type, count, mean_ns / 1000 FROM op_total WHERE {of} ORDER BY name")
+    wanted = sorted((row[0], row[2], row[4], row[3]) for row in answer(case)["aicore_detail"]["object"])
+    assert [row[:3] for row in found] == [row[:3] for row in wanted]
+    assert [row[3] for row in found] == pytest.approx([row[3] for row in wanted], abs=1.1e-3)
 
 
 @pytest.mark.parametrize("case", cases("one_rank", "mi_run2_dev1", "mi_profiler_dev0"))
@@ -181,10 +182,8 @@ def test_queue_counts_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]
     for side, part in (("host_queue", "device_queue"), ("data_queue", "get_next")):
         wanted = answer(case)["minddata"][part]["queue"].get("info", {}).get("queue", [])
-        found = ask(
-            imported(folder),
-            f'SELECT depth FROM "fetch" AS f WHERE rank = {rank} AND side = \'{side}\' ORDER BY f."fetch"',
-        )
+        of = f"rank = {rank} AND side = '{side}'"
+        found = ask(imported(folder), f'SELECT depth FROM "fetch" AS f WHERE {of} ORDER BY f."fetch"')
         assert [depth for (depth,) in found] == wanted
 
 
@@ -206,34 +205,23 @@ def pairs(found):
 @pytest.mark.parametrize("name", [STEP_TRACE, f"{STEP_TRACE}_skip1"])
 def test_step_traces_made_by_the_old_parser_are_read_exactly(tmp_path, job, parsed, name):
     path = parsed / f"{name}.csv"
-    found = ask(import_path(path, tmp_path / "run"), f"SELECT {', '.join(PHASES.values())} FROM step ORDER BY step")
-    assert [tuple(value // 10 for value in row) for row in found] == [
-        tuple(int(row[part]) for part in PHASES) for row in step_rows(path)
-    ]
+    assert ticks(phases(import_path(path, tmp_path / "run"))) == stored(path)
 
 
 @pytest.mark.parametrize(("job", "parsed"), pairs(JOBS))
 def test_the_raw_slices_give_the_step_trace_that_the_parser_made(imported, job, parsed):
-    run = imported(job)
-    stored = step_rows(parsed / f"{STEP_TRACE}.csv")
-    found = ask(run, f"SELECT {', '.join(PHASES.values())} FROM step ORDER BY step")
-    assert [tuple(value // 10 for value in row) for row in found] == [
-        tuple(int(row[name]) for name in PHASES) for row in stored
-    ]
-    columns = [name for name in stored[0] if name.startswith("stream_") and not name.endswith("_point")]
-    events = ask(run, "SELECT step, name, dur_ns FROM collective ORDER BY step, name, dur_ns")
-    lengths = sorted((step, int(row[name])) for step, row in enumerate(stored) for name in columns)
-    assert sorted((step, dur // 10) for step, _, dur in events) == lengths
+    run, path = imported(job), parsed / f"{STEP_TRACE}.csv"
+    assert ticks(phases(run)) == stored(path)
+    rows = step_rows(path)
+    columns = [name for name in rows[0] if name.startswith("stream_") and not name.endswith("_point")]
+    lengths = sorted((step, int(row[name])) for step, row in enumerate(rows) for name in columns)
+    assert sorted((step, dur // 10) for step, dur in ask(run, "SELECT step, dur_ns FROM collective")) == lengths
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_newer_trace_gives_the_step_trace_that_the_newer_parser_made(imported, rank):
-    run = imported(OWN / "job_track" / f"rank{rank}")
-    stored = step_rows(OWN / "two_ranks" / f"step_trace_raw_{rank}_detail_time.csv")
-    found = ask(run, f"SELECT {', '.join(PHASES.values())} FROM step ORDER BY step")
-    assert [tuple(value // 10 for value in row) for row in found] == [
-        tuple(int(row[name]) for name in PHASES) for row in stored
-    ]
+    found = phases(imported(OWN / "job_track" / f"rank{rank}"))
+    assert ticks(found) == stored(OWN / "two_ranks" / f"step_trace_raw_{rank}_detail_time.csv")
 
 
 @pytest.mark.parametrize(("job", "parsed"), pairs(DESCRIBED))
@@ -335,11 +323,8 @@ def test_torch_npu_captures_hold_together(output):
     assert output.manifest.state == "complete"
     assert [warning for warning in output.manifest.warnings if warning.code == "self_check"] == []
     for name, column in SPLIT.items():
-        spans = ask(
-            output,
-            f"SELECT rank, sum(dur_ns) FROM span WHERE category = 'overlap' AND name = '{name}' "
-            "GROUP BY rank ORDER BY rank",
-        )
+        of = f"category = 'overlap' AND name = '{name}'"
+        spans = ask(output, f"SELECT rank, sum(dur_ns) FROM span WHERE {of} GROUP BY rank ORDER BY rank")
         assert spans == ask(output, f"SELECT rank, sum({column}) FROM step_split GROUP BY rank ORDER BY rank")
 
 
