@@ -81,10 +81,7 @@ def cells_of(row):
     """Our row's cells as printed, but for its position and running sums."""
     return {
         "time": [f"{row['self_ns'] / 1e9:.3g}", f"{row['share'] * 100:.1f}%"],
-        "computation": scaled(row["computation"], "FLO", 1000),
-        "FLOPS": scaled(row["flops"], "FLOPS", 1000),
-        "memory": scaled(row["memory"], "byte", 1024),
-        "bandwidth": scaled(row["bandwidth"], "byte", 1024, "/s"),
-        "in_shapes": shape_lines(row["in_shapes"], row["in_strides"]),
-        "out_shapes": shape_lines(row["out_shapes"]),
-    }
+        "computation": scaled(row["computation"], "FLO", 1000), "FLOPS": scaled(row["flops"], "FLOPS", 1000),
+        "memory": scaled(row["memory"], "byte", 1024), "bandwidth": scaled(row["bandwidth"], "byte", 1024, "/s"),
+        "in_shapes": shape_lines(row["in_shapes"], row["in_strides"]), "out_shapes": shape_lines(row["out_shapes"]),
+    }  # fmt: skip

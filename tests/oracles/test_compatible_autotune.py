@@ -47,31 +47,16 @@ def tables_of(text, batch_workers):
     key = {"pipeline_id": 0}
     return {
         "pipeline": [{**key, "pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [
-            {**key, "op_id": op, "op_type": kind, "workers": workers[op], "inlined": op == 2}
-            | {"capacity": None if op == 2 else 16}
-            for op, kind in enumerate(TYPES)
-        ],
+        "pipeline_op": [{**key, "op_id": op, "op_type": kind, "workers": workers[op], "inlined": op == 2}
+                        | {"capacity": None if op == 2 else 16} for op, kind in enumerate(TYPES)],
         "pipeline_edge": [{**key, "producer_id": op, "consumer_id": op - 1} for op in range(1, 5)],
-        "queue": [
-            {**key, "op_id": op, "t_ns": 0, "depth": round(1_000_000 * fill), "capacity": 1_000_000}
-            for op, fill in fills.items()
-        ],
-        "cpu": [
-            {
-                **key,
-                "op_id": op,
-                "scope": "pipeline_op",
-                "t_ns": 0,
-                "user_ratio": cpu * workers[op] / 100,
-                "sys_ratio": 0.0,
-            }
-            for op, (cpu, _, _) in seen.items()
-        ],
-        "fetch": [
-            {**key, "fetch": 0, "side": "iterator", "depth": round(1000 * size), "capacity": round(1000 * capacity)}
-        ],
-    }
+        "queue": [{**key, "op_id": op, "t_ns": 0, "depth": round(1_000_000 * fill), "capacity": 1_000_000}
+                  for op, fill in fills.items()],
+        "cpu": [{**key, "op_id": op, "scope": "pipeline_op", "t_ns": 0, "user_ratio": cpu * workers[op] / 100,
+                 "sys_ratio": 0.0} for op, (cpu, _, _) in seen.items()],
+        "fetch": [{**key, "fetch": 0, "side": "iterator", "depth": round(1000 * size),
+                   "capacity": round(1000 * capacity)}],
+    }  # fmt: skip
 
 
 @pytest.mark.mindspore

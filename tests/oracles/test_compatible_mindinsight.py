@@ -41,20 +41,14 @@ def tables_of(answer):
     interval_ns = int(answer["step_trace"].get("summary", {}).get("iteration_interval", 0) * 1_000_000)
     return {
         "pipeline": [{**key, "pipeline_key": "a", "role": "train"}],
-        "pipeline_op": [
-            {**key, "op_id": op[0], "op_type": op[1], "workers": op[2], "capacity": op[5], "inlined": op[5] is None}
-            | {"stated_fill_ratio": op[6] if op[5] else None}
-            for op in ops
-        ],
+        "pipeline_op": [{**key, "op_id": op[0], "op_type": op[1], "workers": op[2], "capacity": op[5],
+                         "inlined": op[5] is None} | {"stated_fill_ratio": op[6] if op[5] else None} for op in ops],
         "pipeline_edge": [{**key, "producer_id": op[0], "consumer_id": op[8]} for op in ops if op[8] is not None],
-        "queue": queue,
-        "fetch": fetch,
+        "queue": queue, "fetch": fetch,
         "cpu": [{"scope": "host", "t_ns": at, "idle_ratio": share / 100} for at, share in enumerate(idle)],
-        "step": [
-            {"step": step, "kind": "train", "start_ns": 0, "fp_ns": step * interval_ns, "end_ns": 10**12}
-            for step in range(2 if interval_ns else 0)
-        ],
-    }
+        "step": [{"step": step, "kind": "train", "start_ns": 0, "fp_ns": step * interval_ns, "end_ns": 10**12}
+                 for step in range(2 if interval_ns else 0)],
+    }  # fmt: skip
 
 
 def keys(answer):

@@ -91,19 +91,8 @@ def test_real_captures(make_run, captures):
         compare(make_run, Path(folder), summary)
 
 
-TYPES = [
-    "BatchOp",
-    "MapOp",
-    "MapOp",
-    "FilterOp",
-    "ShuffleOp",
-    "RenameOp",
-    "ZipOp",
-    "ConcatOp",
-    "RepeatOp",
-    "DeviceQueueOp",
-]
 INLINED = ("RenameOp", "ZipOp", "ConcatOp", "RepeatOp", "DeviceQueueOp")
+TYPES = ["BatchOp", "MapOp", "MapOp", "FilterOp", "ShuffleOp", *INLINED]
 
 
 def write_folder(folder, chance):

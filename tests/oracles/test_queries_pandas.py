@@ -83,16 +83,8 @@ def test_queue_utilisation(make_run, rows):
     ]
     run = make_run({"queue": rows, "pipeline": pipelines})
     columns = [
-        "rep",
-        "rank",
-        "pipeline_key",
-        "op_id",
-        "samples",
-        "mean_depth",
-        "mean_ratio",
-        "empty_share",
-        "full_share",
-    ]
+        "rep", "rank", "pipeline_key", "op_id", "samples", "mean_depth", "mean_ratio", "empty_share", "full_share",
+    ]  # fmt: skip
     found = answer(run, "queue/utilisation", columns)
 
     frame = pd.DataFrame(rows)
