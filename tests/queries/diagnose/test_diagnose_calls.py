@@ -177,6 +177,8 @@ def test_operators_that_leave_no_frame_are_of_the_functions_that_launched_them(a
     found = dict(ask("diagnose/loop_call", given, least=0.0, **PARAMS, give="name op_ns"))
     assert (found[STEP], found[TOP]) == (round(0.2 * 70), round(0.3 * 70))
     assert found["torch/optim/sgd.py: SGD.step"] == 0
+    at_line = dict(ask("diagnose/loop_call", given, least=0.0, **PARAMS, give="name frame_op_ns"))
+    assert (at_line[STEP], at_line[TOP]) == (0, round(0.3 * 70))  # `Log.step` launches at another line than its slowest
 
 
 def test_what_model_trains_in_pynative_is_the_network_and_no_call_of_its_own(ask):
