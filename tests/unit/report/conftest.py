@@ -1,10 +1,14 @@
 """Runs to report: nothing recorded, one rank, two ranks, and one full of characters that mean something."""
 
+from itertools import accumulate
+
 import pytest
 
 from pipeprof.record.run import NotMeasured
 
 MS = 1_000_000
+RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "command": ["python", "train.py"],
+       "workdir": None, "git": None, "fingerprint": {}, "warnings": [], "reps": []}  # fmt: skip
 
 
 def steps(rank=0, count=10, length=10 * MS, windowed=()):
@@ -17,6 +21,16 @@ def steps(rank=0, count=10, length=10 * MS, windowed=()):
         }
         for n in range(count)
     ]  # fmt: skip
+
+
+def trained(*lengths, begin=0, warm=0, **more):
+    """Steps of these lengths, one after the other, of which the first are warm-up."""
+    ends = [begin + at for at in accumulate(lengths)]
+    return [
+        {"step": n, "kind_step": n, "kind": "train" if n >= warm else "warmup", "start_ns": end - length, "end_ns": end}
+        | more
+        for n, (end, length) in enumerate(zip(ends, lengths, strict=True))
+    ]
 
 
 def tables(rank=0, name="halve", **how):
@@ -52,17 +66,13 @@ def tables(rank=0, name="halve", **how):
 
 @pytest.fixture
 def empty(make_run):
-    run = make_run({})
-    run.manifest.state = "failed"
-    run.manifest.not_measured = [NotMeasured(what="step", why="no training step was seen")]
-    return run
+    missing = [NotMeasured(what="step", why="no training step was seen")]
+    return make_run({}, state="failed", not_measured=missing)
 
 
 @pytest.fixture
 def normal(make_run):
-    run = make_run(tables(windowed=(2, 3)))
-    run.manifest.state = "complete"
-    return run
+    return make_run(tables(windowed=(2, 3)), state="complete")
 
 
 @pytest.fixture
@@ -80,9 +90,7 @@ def ranks(make_run):
 @pytest.fixture
 def odd(make_run):
     """Names that Markdown, rich and a terminal would all like to interpret."""
-    run = make_run(tables(name="<b>a|b*_[red]\\x</b>"))
-    run.manifest.command = ["python", "tr|ain.py", "[bold]*x*"]
-    return run
+    return make_run(tables(name="<b>a|b*_[red]\\x</b>"), command=["python", "tr|ain.py", "[bold]*x*"])
 
 
 @pytest.fixture(scope="module")
