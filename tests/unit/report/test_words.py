@@ -7,21 +7,40 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from every import every
 from msgspec.structs import replace
 
 import pipeprof.experiment
 import pipeprof.report
 import pipeprof.verdict
+from pipeprof.cli.ops import ops
 from pipeprof.record import note as stored
-from pipeprof.report.words import causes, comparison, evidence, experiments, gate, names, network, speedup, suggestions
+from pipeprof.report.words import (
+    busy,
+    causes,
+    comparison,
+    evidence,
+    experiments,
+    gate,
+    names,
+    network,
+    speedup,
+    suggestions,
+)
 from pipeprof.report.words.evidence import FACTS
-from pipeprof.report.words.training import length_difference
+from pipeprof.report.words.training import data_wait, length_difference
+from pipeprof.units import format_ratio
+from pipeprof.verdict import rules, verdict_from_queues
 from pipeprof.verdict.modes import Mode, TwoModes
+from tests.unit.report.conftest import trained
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
 REPORT = Path(pipeprof.report.__file__).parent
 EXPERIMENT = Path(pipeprof.experiment.__file__).parent
+OUTCOMES = (*rules.VERDICTS, *rules.DOUBTS, *rules.KINDS, *rules.UNTIMED_KINDS, *rules.SINK_STAGES)
+CLAUSES = [clause for entry in (*rules.RULES, *OUTCOMES) for clause in entry.when] + list(rules.SATURATED)
 
 
 def codes(*callers: str, room: Path = VERDICT) -> set[str]:
@@ -43,113 +62,184 @@ def written(node: ast.expr) -> set[str]:
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
 
 
-@pytest.mark.parametrize(
-    ("words", "callers"),
-    [
-        (suggestions.WORDS, ("_of", "_of_loader", "_moved", "Suggestion")),
-        (network.WORDS, ("Advice",)),
-        (evidence.WHAT, ("evidence",)),
-        (evidence.BASIS, ("on",)),
-        (speedup.WORDS, ("because",)),
-        (gate.WORDS, ("note",)),
-    ],
-)
+@pytest.mark.parametrize(("words", "callers"), [
+    (suggestions.WORDS, ("_of", "_of_loader", "_moved", "Suggestion")), (network.WORDS, ("Advice",)),
+    (evidence.WHAT, ("evidence",)), (evidence.BASIS, ("on",)), (speedup.WORDS, ("because",)), (gate.WORDS, ("note",)),
+])  # fmt: skip
 def test_every_code_of_the_verdicts_has_words_and_every_word_a_code(words, callers):
     assert codes(*callers) == set(words)
 
 
-def test_every_code_of_the_experiments_has_words_and_every_word_a_code():
+def test_every_code_of_experiments_rules_and_facts_has_words_and_every_word_a_code():
     of_records = set(stored.WORDS)  # what a repetition notes about itself is stored with it
     assert codes("note", room=EXPERIMENT) - of_records == set(experiments.WORDS)
+    assert set(evidence.RULES) == {verdict_from_queues.RULE, *(rule.name for rule in rules.RULES)}
+    assert set(evidence.CHOICES) == {rule.chooses for rule in rules.RULES}
+    assert set(evidence.FACTS) == {clause.fact for clause in CLAUSES}
+
+
+@every(CLAUSES)
+def test_every_condition_can_be_said(clause):
+    assert evidence.condition(clause.fact, clause.relation, clause.bound).startswith(evidence.FACTS[clause.fact][0])
+
+
+@pytest.mark.parametrize(("fact", "relation", "bound", "text"), [
+    ("wait_share", "at_most", 0.2, "the training's wait for data: at most 20 %"),
+    ("python_cores", "at_least", 0.85, "CPU of Python code inside the process: at least 0.85 cores"),
+    ("batches", "short_of", 20, "batches of the steady state: less than 20 or not known"),
+    ("gil_share", "unknown", None, "time that the interpreter's lock (GIL) is held: not measured"),
+])  # fmt: skip
+def test_conditions_have_their_units(fact, relation, bound, text):
+    assert evidence.condition(fact, relation, bound) == text
+
+
+@pytest.mark.parametrize(("steady", "whole", "said"), [
+    (0.32, 0.38, "32 % of the time, 38 % with the first quarter of each epoch"), (0.30, 0.26, "about 30 % of the time"),
+    (0.32, 0.32, "32 % of the time"), (0.32, None, "32 % of the time"), (0.82, 0.829, "about 82 % of the time"),
+    (0.105, 0.098, "about 10 % of the time"), (0.0, 0.001, "less than 1 % of the time"),
+    (0.009, None, "less than 1 % of the time"), (0.009, 0.012, "less than 2 % of the time"),
+    (0.025, 0.028, "less than 3 % of the time"), (0.043, 0.0499, "less than 5 % of the time"),
+    (0.043, 0.05, "about 4.3 % of the time"), (0.021, 0.021, "2.1 % of the time"),
+    (0.0, 0.03, "less than 4 % of the time"),
+])  # fmt: skip
+def test_shares_of_waiting(steady, whole, said):
+    assert data_wait({"data_wait_share": steady, "data_wait_share_all_steps": whole}) == said
+
+
+@pytest.mark.parametrize(("steady", "whole", "said"), [(0.0251, 0.0284, "2.5"), (0.8214, 0.8291, "82.1")])
+def test_shares_of_waiting_have_their_digits_in_tables(steady, whole, said):
+    found = {"data_wait_share": steady, "data_wait_share_all_steps": whole}
+    assert data_wait(found, format_ratio) == f"about {said} % of the time"
+
+
+BUSY = {"device": "GPU", "steps": 12, "busy_share": 0.448, "least_share": 0.301, "least_step": 7, "most_share": 0.51}
+WHOLE = dict.fromkeys(BUSY) | {"device": "AI_CPU", "busy_share": 1.0}
+
+
+@pytest.mark.parametrize(("row", "expected"), [
+    (BUSY, "GPU is busy 44.8 % of the time in 12 steps with recorded operators (least 30.1 %, in step 7; most 51.0 %)"),
+    (BUSY | {"device": "CPU", "steps": 1, "least_share": 0.448, "most_share": 0.448},
+     "Operators run 44.8 % of the time in 1 step with recorded operators"),
+    (WHOLE, "AI_CPU is busy 100.0 % of the time from the first operator to the last"),
+])  # fmt: skip
+def test_how_busy_a_device_is(row, expected):
+    assert busy.sentence(row) == expected
+
+
+def test_a_device_that_ran_in_no_step_is_not_compared_with_one_that_did():
+    assert busy.telling([BUSY, WHOLE]) == [BUSY]
+    assert busy.telling([WHOLE]) == [WHOLE]
+
+
+def test_the_summary_of_a_run_says_how_busy_it_was(make_run):
+    run = make_run({
+        "step": trained(100),
+        "op": [{"op_id": 1, "step": 0, "start_ns": 10, "dur_ns": 25, "self_ns": 25, "track": "stream 1"}],
+        "op_info": [{"op_id": 1, "name": "a", "type": "A", "device": "AI_CORE"}],
+    })  # fmt: skip
+    result = CliRunner().invoke(ops, [str(run.path), "--print-only", "summary"])
+    assert "AI_CORE is busy 25.0 % of the time in 1 step" in result.output
+
+
+def stage(name, change):
+    return {"kind": "structure", "name": f"stage {name}", "shown": name, "change": change, "base": "MapOp",
+            "new": "MapOp", "ratio": None, "share": None, "proven": True}  # fmt: skip
+
+
+def test_a_new_stage_is_named_with_the_one_that_it_replaced_unless_there_are_several():
+    entries = [stage("fast", "vanished"), stage("slow", "appeared")]
+    for found in entries:
+        assert comparison._text(comparison._replacement(found, entries)) == "stage `slow` took the place of `fast`"
+    entries = [stage("a", "vanished"), stage("b", "vanished"), stage("c", "appeared")]
+    assert comparison._replacement(entries[0], entries) is None
+    assert comparison._replacement(entries[2], [entries[2]]) is None
+    assert comparison._replacement(stage("d", "changed"), entries[1:]) is None
 
 
 def test_sessions_and_sweeps_say_what_happened():
     old = [{"verdict": "regressed", "repetitions": 3}, {"verdict": None, "repetitions": 1}]
     assert experiments.sentence({"code": "earlier_sessions", "earlier": old}) == (
-        "session 3 of this comparison; the earlier ones ended regressed after 3 repetitions per side, undecided after 1 "
-        "repetitions per side"
+        "session 3 of this comparison; the earlier ones ended regressed after 3 repetitions per side, undecided after "
+        "1 repetitions per side"
     )
-    assert experiments.sentence({"code": "repeated", "failures": ["new-002 died"]}) == (
-        "repeated: 1 failed run: new-002 died"
-    )
+    assert experiments.sentence({"code": "repeated", "failures": ["a died"]}) == "repeated: 1 failed run: a died"
     assert experiments.sentence({"code": "session_continued", "times": 2}).endswith("continued 2 times")
     assert experiments.reasoned(None) == {"reason": "", "reason_facts": None}
     assert experiments.noted([{"code": "same_batch"}])["note_facts"] == [{"code": "same_batch"}]
 
 
-def said(code, op=OP, workers=2, **facts):
-    item = {"code": code, "facts": {"op": op, "workers": workers, **facts}, "basis": [], "not_when": None}
+def said(code, op=OP, workers=2, not_when=None, **facts):
+    item = {"code": code, "facts": {"op": op, "workers": workers, **facts}, "basis": [], "not_when": not_when}
     return suggestions.worded(item)
 
 
+def gains(ratio, low, high, reason=None):
+    return {"ratio": ratio, "low": low, "high": high, "reason": reason, "trial": None}
+
+
 def test_a_suggestion_is_an_action_its_reason_and_its_gain():
-    prediction = {"ratio": 2.0, "low": 1.9, "high": 2.1, "reason": None, "trial": None}
     why = {"code": "polls", "rows_per_second": 320.0}
-    found = said("workers", new_workers=1, why=why, prediction=prediction)
+    found = said("workers", new_workers=1, why=why, prediction=gains(2.0, 1.9, 2.1))
     assert found["action"] == "set num_parallel_workers of `decode` to 1 (now 2)"
     assert found["text"].startswith(f"{found['action']}: with several workers a source sleeps 100 ms")
     assert found["text"].endswith("to 320 rows/s: about 2 times as fast (1.90 to 2.10)")
+    wide = said("to_processes", new_workers=2, prediction=gains(1.4, 1.2, 1.7))
+    assert wide["text"].endswith("(GIL): about 1.4 times as fast (1.20 to 1.70)")
 
 
-def test_an_action_that_says_nothing_without_its_reason_has_it():
-    assert said("cheaper_rows")["action"].startswith("make the rows of `decode` cheaper: a faster algorithm")
+@pytest.mark.parametrize(("code", "op", "begin"), [
+    ("cheaper_rows", {}, "make the rows of `decode` cheaper: a faster algorithm"),
+    ("cheaper_rows", {"op_type": "Collate", "name": "default_collate"}, "have the dataset hand out whole batches ("),
+    ("cheaper_rows", {"op_type": "Sampler"}, "make `decode` cheaper: a faster algorithm, operations of a library"),
+])  # fmt: skip
+def test_an_action_that_says_nothing_without_its_reason_has_it(code, op, begin):
+    assert said(code, op=OP | op)["action"].startswith(begin)
     assert "in C++" not in said("cheaper_operations")["action"]
-    own = said("cheaper_rows", op=OP | {"op_type": "Collate", "name": "default_collate"})["action"]
-    assert own.startswith("have the dataset hand out whole batches (`batch_size=None`")
-    sampler = said("cheaper_rows", op=OP | {"op_type": "Sampler"})["action"]
-    assert sampler.startswith("make `decode` cheaper: a faster algorithm, operations of a library")
 
 
-def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
-    refused = {"ratio": None, "low": None, "high": None, "reason": {"code": "stall_not_known"}, "trial": None}
+def test_a_gain_that_is_not_known_says_why():
+    refused = gains(None, None, None, {"code": "stall_not_known"})
     found = said("workers", new_workers=1, why=None, prediction=refused)
     assert "the gain cannot be predicted (it is not known how long its stalls are" in found["text"]
     assert found["facts"]["prediction"]["reason_facts"] == {"code": "stall_not_known"}
-    wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None, "trial": None}
-    assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith(
-        "(GIL): about 1.4 times as fast (1.20 to 1.70)"
-    )
 
 
-@pytest.mark.parametrize(
-    ("following", "words"),
-    [(None, "after that, the training itself is the bottleneck"), (OP, "after that, `decode` is the bottleneck")],
-)
+@pytest.mark.parametrize(("following", "words"), [(None, "the training itself"), (OP, "`decode`")])
 def test_a_bound_names_what_limits_next(following, words):
     found = said("bound", times=1.5, next=following)
-    assert found["text"] == f"no change of `decode` makes the training more than 1.50 times as fast: {words}"
+    assert found["text"] == (
+        f"no change of `decode` makes the training more than 1.50 times as fast: after that, {words} is the bottleneck"
+    )
     assert found["basis"]
 
 
-def test_limits_of_workers_count_right():
-    assert (
-        "has 1 worker, and MindSpore allows at most one per CPU (1 where this was recorded)"
-        in said("most_workers_wait", workers=1, cpus=1)["text"]
-    )
-
-
-def test_counter_indications_are_worded_and_kept():
-    item = {"code": "cheaper_reading", "facts": {"op": OP}, "basis": [], "not_when": {"code": "fewer_cpus", "cpus": 4}}
-    found = suggestions.worded(item)
+def test_limits_of_workers_count_right_and_counter_indications_are_kept():
+    most = said("most_workers_wait", workers=1, cpus=1)["text"]
+    assert "has 1 worker, and MindSpore allows at most one per CPU (1 " in most
+    found = said("cheaper_reading", not_when={"code": "fewer_cpus", "cpus": 4})
     assert found["not_when"] == "the machine has fewer than 4 CPUs"
     assert found["not_when_facts"]["cpus"] == 4
 
 
+def advised(code, kind, count, share=0.5, phase="backward", largest=None, **more):
+    """The text of the advice on all operators of a type."""
+    facts = {"type": kind, "phase": phase, "count_per_step": count, "share": share, "largest": largest} | more
+    _, (text,) = network.worded([{"code": code, "share": share, "facts": facts}])
+    return text
+
+
 def test_advice_on_the_step_ends_with_its_bound():
-    kind = {"type": "Mul", "phase": "backward", "count_per_step": 843.0, "share": 0.5, "largest": None}
-    _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.5, "facts": kind}])
+    text = advised("fewer_of_type", "Mul", 843.0)
     assert "843 Mul per step take 50.0 % of the step, backward" in text
     assert text.endswith("; a step would run at most 2.00 times as fast")
-    _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.5, "facts": kind | {"count_per_step": 1.0}}])
-    assert text.startswith("make `Mul` cheaper: 50.0 % of the step")
+    assert advised("cheaper_type", "Mul", 1.0).startswith("make `Mul` cheaper: 50.0 % of the step")
 
 
 @pytest.mark.parametrize(("count", "code"), [(24.0, "fewer_of_type"), (1.0, "cheaper_type")])
 def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
     largest = {"name": "Sub", "type": "Sub", "phase": "backward", "share": 0.3, "in_shapes": "[2000, 2000]",
                "site": "/home/me/model.py(214): Net.construct", "site_share": 0.7}  # fmt: skip
-    kind = {"type": "Sub", "phase": "backward", "count_per_step": count, "share": 0.5, "largest": largest}
-    _, (text,) = network.worded([{"code": code, "share": 0.5, "facts": kind}])
+    text = advised(code, "Sub", count, largest=largest)
     assert "`model.py:214`" in text
     assert "its gradient Sub on [2000, 2000]" in text
     assert ("all 24 Sub 50.0 %" in text) is (count > 1)
@@ -157,15 +247,12 @@ def test_advice_on_an_operator_is_about_the_line_that_issued_it(count, code):
     assert "fused" not in text
 
 
-@pytest.mark.parametrize(
-    ("kind", "how"),
-    [
-        ("Conv2DBackpropFilter", " (smaller images"), ("aten::cudnn_convolution", " (smaller images"),
-        ("aten::mm", " (smaller layers"), ("BatchMatMulExt", " (smaller layers"), ("LayerNormGrad", " (smaller inputs"),
-        ("FlashAttentionScore", " (shorter sequences"), ("EmbeddingDenseBackward", " (fewer rows"), ("Sub", ""),
-        (None, ""), ("CommonThing", ""), ("BroadcastTo", ""), ("StandardNormal", ""), ("Cast", " (tensors kept"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "how"), [
+    ("Conv2DBackpropFilter", " (smaller images"), ("aten::cudnn_convolution", " (smaller images"),
+    ("aten::mm", " (smaller layers"), ("BatchMatMulExt", " (smaller layers"), ("LayerNormGrad", " (smaller inputs"),
+    ("FlashAttentionScore", " (shorter sequences"), ("EmbeddingDenseBackward", " (fewer rows"), ("Sub", ""),
+    (None, ""), ("CommonThing", ""), ("BroadcastTo", ""), ("StandardNormal", ""), ("Cast", " (tensors kept"),
+])  # fmt: skip
 def test_how_operators_of_a_kind_become_cheaper(kind, how):
     said = network.cheaper_by(kind)
     assert said.startswith(how)
@@ -173,32 +260,20 @@ def test_how_operators_of_a_kind_become_cheaper(kind, how):
 
 
 def test_of_a_compiled_function_a_type_is_told_with_its_gradients_and_without_a_count():
-    kind = {
-        "type": "GeLU",
-        "phase": "other",
-        "count_per_step": 8.0,
-        "share": 0.47,
-        "largest": None,
-        "in_function": True,
-    }
-    _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.47, "facts": kind}])
+    text = advised("fewer_of_type", "GeLU", 8.0, 0.47, "other", in_function=True)
     assert text.startswith("use fewer or cheaper GeLU operators (a cheaper activation")
     assert ": with their gradients they take 47.0 % of the step; " in text
 
 
 def test_copies_are_not_to_be_fused():
-    kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
-    _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])
+    text = advised("fewer_copies", "Memcpy", 120.0, 0.3, "other")
     assert text.startswith("copy memory less: keep tensors on the device")
     assert "120 Memcpy per step take 30.0 % of the step; a step would run at most 1.43 times as fast" in text
     assert "fused" not in text
-    _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind | {"count_per_step": 1.0}}])
-    assert "`Memcpy` takes 30.0 % of the step" in text
+    assert "`Memcpy` takes 30.0 % of the step" in advised("fewer_copies", "Memcpy", 1.0, 0.3, "other")
 
 
-@pytest.mark.parametrize(
-    ("share", "words"), [(0.4, "a step would run at most 1.67 times"), (1.0, "it is the whole step")]
-)
+@pytest.mark.parametrize(("share", "words"), [(0.4, "a step would run at most 1.67"), (1.0, "it is the whole step")])
 def test_the_bound_of_a_part(share, words):
     assert network.bound(share).startswith(words)
 
@@ -206,24 +281,20 @@ def test_the_bound_of_a_part(share, words):
 def test_one_operator_is_said_once_and_its_many_inputs_are_counted():
     op = {"name": "net/LSTMGrad-op0", "type": "LSTMGrad", "phase": "backward", "share": 0.675,
           "in_shapes": "[128, 32, 64]; [1, 32, 64]; [1, 32, 64]; [33024, 1, 1]"}  # fmt: skip
-    kind = {"type": "LSTMGrad", "phase": "backward", "count_per_step": 1.0, "share": 0.675, "largest": op}
-    _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.675, "facts": kind}])
+    text = advised("cheaper_type", "LSTMGrad", 1.0, 0.675, largest=op)
     assert text.startswith(
-        "make LSTMGrad `net/LSTMGrad-op0` on [128, 32, 64]; [1, 32, 64] and 2 other inputs cheaper (shorter sequences, a "
-        "smaller hidden state, one call for the whole sequence): 67.5 % of the step, backward; "
+        "make LSTMGrad `net/LSTMGrad-op0` on [128, 32, 64]; [1, 32, 64] and 2 other inputs cheaper (shorter sequences, "
+        "a smaller hidden state, one call for the whole sequence): 67.5 % of the step, backward; "
     )
     assert text.count("67.5 %") == 1
+    plain = {"name": "net/MatMul-op0", "type": "MatMul", "phase": "forward", "in_shapes": "[64, 8]", "share": 0.5}
+    assert network.described(plain) == "MatMul `net/MatMul-op0` on [64, 8] (forward, 50.0 % of the step)"
 
 
-def test_an_operator_is_described_with_its_shapes():
-    op = {"name": "net/MatMul-op0", "type": "MatMul", "phase": "forward", "in_shapes": "[64, 8]", "share": 0.5}
-    assert network.described(op) == "MatMul `net/MatMul-op0` on [64, 8] (forward, 50.0 % of the step)"
-
-
-def test_growth_names_a_cause_by_the_shapes():
-    op = {"name": "a", "shapes": 1, "slope_ns": 1e6, "slope_low_ns": 9e5, "slope_high_ns": 2e6}
-    assert "its input shapes stay the same" in network.WORDS["operator_grows"](op)
-    assert "seen with 3 input shapes" in network.WORDS["operator_grows"](op | {"shapes": 3})
+@pytest.mark.parametrize(("shapes", "words"), [(1, "its input shapes stay the same"), (3, "seen with 3 input shapes")])
+def test_growth_names_a_cause_by_the_shapes(shapes, words):
+    op = {"name": "a", "shapes": shapes, "slope_ns": 1e6, "slope_low_ns": 9e5, "slope_high_ns": 2e6}
+    assert words in network.WORDS["operator_grows"](op)
 
 
 @pytest.mark.parametrize("code", ["input", "host", "device", "rare"])
@@ -232,23 +303,27 @@ def test_a_slow_rank_is_named_in_its_advice(code):
 
 
 def test_evidence_keeps_its_code_beside_its_words():
-    one = {
-        "code": "step_part", "value": 0.7, "unit": "share", "source": "q", "facts": {"limit": "compute"},
-        "measured_on": {"code": "step_shares", "steps": 1, "recorded": True, "ranks": 2, "slow_rank": None},
-    }  # fmt: skip
-    (found,) = evidence.worded([one])
-    assert found["what"] == "computing"
+    basis = {"code": "step_shares", "steps": 1, "recorded": True, "ranks": 2, "slow_rank": None}
+    part = {"code": "step_part", "value": 0.7, "unit": "share", "source": "q", "facts": {"limit": "compute"}}
+    idle = part | {"code": "idle", "facts": {}, "measured_on": {"code": "host_samples"}}
+    found, cores = evidence.worded([part | {"measured_on": basis}, idle])
+    assert (found["what"], found["code"]) == ("computing", "step_part")
     assert found["basis"] == "1 step with recorded operators, 2 ranks"
-    assert found["code"] == "step_part"
+    assert (cores["what"], cores["basis"]) == (
+        "idle part of the cores that the training may use",
+        "samples of CPU use",
+    )
+    assert cores["what"] == FACTS["idle_share"][0]  # of the same cores in the evidence and in the rules
+    all_steps = evidence.BASIS["all_steps"]({})  # step/data_wait, `steps`
+    assert all_steps == "all steps but warm-up; those with recorded operators only if there are no others"
 
 
 def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
     basis = [
         {"code": "in_proportion", "op_type": "MapOp", "old": 1, "new": 4},
         {"code": "others_not_timed", "op_types": ["MindRecordOp", "TFReaderOp"]},
-        {"code": "others_not_timed", "op_types": ["TFReaderOp"]},
-        {"code": "polled", "workers": 2, "least_ns": 3.125e6},
-    ]
+        {"code": "others_not_timed", "op_types": ["TFReaderOp"]}, {"code": "polled", "workers": 2, "least_ns": 3.125e6},
+    ]  # fmt: skip
     found = speedup.worded({"ratio": 4.0, "basis": basis, "reason": None})
     assert found["basis"][:3] == [
         "maximum throughput of MapOp in proportion to its workers (1 -> 4)",
@@ -259,26 +334,27 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
     assert (found["basis_facts"], found["reason"], found["reason_facts"]) == (basis, None, None)
 
 
-@pytest.mark.parametrize(
-    ("code", "facts", "words"),
-    [
-        ("few_jobs", {"jobs": 1, "needed": 8, "limit": 0.3}, "the sides are not known to share a job, and base has 1 of the 8 that are needed to compare across jobs: with fewer only changes above 30 % count"),
-        ("other_speed", {"ratio": 1.5, "limit": 0.95}, "the calibration loop took 1.50x as long as in the jobs of base, so the machines differ in speed: only changes above 95 % count"),
-        ("other_speed_left_out", {"jobs": 1}, "1 job of base on machines of another speed is left out"),
-        ("other_jobs_left_out", {"left_out": 1}, "1 repetition of other CI jobs is left out"),
-        ("other_jobs_left_out", {"left_out": 8}, "8 repetitions of other CI jobs are left out"),
-        ("share", {"prefix": "op/", "ratio": 0.8}, "relative to all `op/` metrics together: -20.0 %"),
-        ("too_small", {"change": 0.0004, "needed": 0.02}, "it changed for certain, but by only 0.04 %: 2 % is the"),
-        ("only_in_new", {"metrics": list("abcd")}, "measured only in new, so not judged: `a`, `b`, `c` and 1 more"),
-        (
-            "acknowledgement_outgrown", {"metric": "m", "reason": "r", "max_ratio": 1.1, "ratio": 1.12},
-            "the acknowledgement of `m` (r) covers a ratio of up to 1.1, and the ratio is 1.12",
-        ),
-        ("acknowledged", {"until": "2026-12-31", "reason": "r", "reference": "#12"}, "acknowledged until 2026-12-31: r (#12)"),
-        ("acknowledged", {"until": "2026-12-31", "reason": "r", "reference": ""}, "acknowledged until 2026-12-31: r"),
-        ("two_points", {"writes": 1}, "two single measurements, 1 write apart: not tested"),
-    ],
-)  # fmt: skip
+UNTIL = {"until": "2026-12-31", "reason": "r", "reference": ""}
+
+
+@pytest.mark.parametrize(("code", "facts", "words"), [
+    ("few_jobs", {"jobs": 1, "needed": 8, "limit": 0.3},
+     ("the sides are not known to share a job, and base has 1 of the 8 that are needed to compare across jobs: with "
+     "fewer only changes above 30 % count")),
+    ("other_speed", {"ratio": 1.5, "limit": 0.95}, ("the calibration loop took 1.50x as long as in the jobs of base, so "
+     "the machines differ in speed: only changes above 95 % count")),
+    ("other_speed_left_out", {"jobs": 1}, "1 job of base on machines of another speed is left out"),
+    ("other_jobs_left_out", {"left_out": 1}, "1 repetition of other CI jobs is left out"),
+    ("other_jobs_left_out", {"left_out": 8}, "8 repetitions of other CI jobs are left out"),
+    ("share", {"prefix": "op/", "ratio": 0.8}, "relative to all `op/` metrics together: -20.0 %"),
+    ("too_small", {"change": 0.0004, "needed": 0.02}, "it changed for certain, but by only 0.04 %: 2 % is the"),
+    ("only_in_new", {"metrics": list("abcd")}, "measured only in new, so not judged: `a`, `b`, `c` and 1 more"),
+    ("acknowledgement_outgrown", {"metric": "m", "reason": "r", "max_ratio": 1.1, "ratio": 1.12},
+     "the acknowledgement of `m` (r) covers a ratio of up to 1.1, and the ratio is 1.12"),
+    ("acknowledged", UNTIL | {"reference": "#12"}, "acknowledged until 2026-12-31: r (#12)"),
+    ("acknowledged", UNTIL, "acknowledged until 2026-12-31: r"),
+    ("two_points", {"writes": 1}, "two single measurements, 1 write apart: not tested"),
+])  # fmt: skip
 def test_the_gate_says_why(code, facts, words):
     assert gate.sentence({"code": code, **facts}).startswith(words)
 
@@ -306,28 +382,12 @@ def test_the_room_of_verdicts_speaks_no_english():
     assert {text for path in files for text in sentences(path)} - UNITS == set()
 
 
-def test_all_steps_are_those_that_the_query_counts():
-    said = evidence.BASIS["all_steps"]({})  # step/data_wait, `steps`
-    assert said == "all steps but warm-up; those with recorded operators only if there are no others"
-
-
-@pytest.mark.parametrize(
-    ("item", "said"),
-    [
-        ({"code": "host_gap", "cost": 0.2}, "host gaps cost most"),
-        ({"code": "slow_link", "cost": 0.2, "link": "g", "ranks": [1, 2], "ratio": 2.0}, "slow link costs most"),
-    ],
-)
+@pytest.mark.parametrize(("item", "said"), [
+    ({"code": "host_gap", "cost": 0.2}, "host gaps cost most"),
+    ({"code": "slow_link", "cost": 0.2, "link": "g", "ranks": [1, 2], "ratio": 2.0}, "slow link costs most"),
+])  # fmt: skip
 def test_what_costs_most_next(item, said):
     assert causes.as_next(item) == said
-
-
-def test_what_is_idle_is_so_of_the_same_cores_in_the_evidence_and_in_the_rules():
-    given = {"code": "idle", "value": 0.05, "unit": "share", "source": "diagnose/load", "facts": {},
-             "measured_on": {"code": "host_samples"}}  # fmt: skip
-    (found,) = evidence.worded([given])
-    assert (found["what"], found["basis"]) == ("idle part of the cores that the training may use", "samples of CPU use")
-    assert found["what"] == FACTS["idle_share"][0]
 
 
 OTHER_CODES = {  # tables whose keys are codes of something else that happen to be spelled alike
