@@ -20,10 +20,6 @@ FORMS = {
 ACCEPTED = {"metric": "data_wait", "max_ratio": 1.5, "reason": "planned", "expires": "2030-01-01", "workload": "resnet"}
 
 
-def plain(text):
-    return html.unescape(re.sub("</?code>|[`\\\\]", "", text))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_tells_edits_and_departures(form):
     edits = [
@@ -31,7 +27,8 @@ def test_every_form_tells_edits_and_departures(form):
         edit("baseline", "baselines/demo/m", "removed"), edit("ci", ".github/workflows/x.yml", "added"),
         edit("workload", "train.py"),
     ]  # fmt: skip
-    words = plain(FORMS[form](comparison("unchanged", trust=trust(edits, [setting("least_jobs", 8, 2, "stricter")]))))
+    content = comparison("unchanged", trust=trust(edits, [setting("least_jobs", 8, 2, "stricter")]))
+    words = html.unescape(re.sub("</?code>|[`\\\\]", "", FORMS[form](content)))
     for said in (
         "this change edits the policy pipeprof.toml (alpha is 0.0001 instead of 0.008 (looser); accepts data_wait of",
         "resnet up to 1.5 times as large until 2030-01-01: planned (looser)): that counts once it is merged",
@@ -43,31 +40,25 @@ def test_every_form_tells_edits_and_departures(form):
         "departs from the defaults: least_jobs is 2 instead of 8 (stricter)",
     ):
         assert said in words
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_comparison_of_before_says_nothing_of_it(form):
-    old = comparison()
+    old = comparison()  # of before
     del old["trust"]
     assert "policy" not in FORMS[form](old)
     assert FORMS[form](comparison(trust=None)) == FORMS[form](old)
 
 
-@pytest.mark.parametrize(
-    ("policy", "said"),
-    [
-        ({"origin": "defaults", "path": None}, "policy: the defaults; the base revision bbbbbbbbbb has no settings"),
-        ({"origin": "file", "path": "/etc/gate.toml"}, "policy: `/etc/gate.toml`; the base revision is bbbbbbbbbb"),
-        ({"origin": "given"}, "policy: given by the program; the base revision is bbbbbbbbbb"),
-        ({"origin": "working_tree"}, "policy: `pipeprof.toml` of the working tree at revision bbbbbbbbbb"),
-        ({"origin": "working_tree", "changed": True},
-         "policy: `pipeprof.toml` of the working tree at revision bbbbbbbbbb, not as committed"),
-        ({"origin": "working_tree", "revision": None, "changed": True},
-         "policy: `pipeprof.toml` of the working tree, not as committed"),
-    ],
-)  # fmt: skip
-def test_where_the_settings_are_from_is_one_line(policy, said):
-    assert compare_trust.basis({"trust": trust(**policy)})[0] == said
+TREE = "policy: `pipeprof.toml` of the working tree"
+
+
+@pytest.mark.parametrize(("origin", "more", "said"), [
+    ("defaults", {"path": None}, "policy: the defaults; the base revision bbbbbbbbbb has no settings"),
+    ("file", {"path": "/etc/gate.toml"}, "policy: `/etc/gate.toml`; the base revision is bbbbbbbbbb"),
+    ("given", {}, "policy: given by the program; the base revision is bbbbbbbbbb"),
+    ("working_tree", {}, f"{TREE} at revision bbbbbbbbbb"),
+    ("working_tree", {"changed": True}, f"{TREE} at revision bbbbbbbbbb, not as committed"),
+    ("working_tree", {"revision": None, "changed": True}, f"{TREE}, not as committed"),
+])  # fmt: skip
+def test_where_the_settings_are_from_is_one_line(origin, more, said):
+    assert compare_trust.basis({"trust": trust(origin=origin, **more)})[0] == said
 
 
 def test_long_lists_are_counted():
@@ -80,14 +71,15 @@ def test_long_lists_are_counted():
     assert len(compare_trust.basis({"trust": trust(departures=harmless * 9)})) == 2 + 108
 
 
-def test_an_edit_of_the_rules_is_annotated_even_when_nothing_changed():
-    ours = comparison("unchanged", trust=trust([edit(), edit("baseline", "b/w/m")]))
-    lines = compare_github.annotation_lines(ours)
-    assert [line.partition(" ")[0] for line in lines] == ["::warning", "::warning"]
-    assert "the policy" in lines[0]
-    worse = compare_github.annotation_lines(comparison("regressed", trust=trust([edit()])))
-    assert [line.partition(" ")[0] for line in worse[:2]] == ["::error", "::warning"]
-    assert compare_github.annotation_lines(comparison("unchanged", trust=trust([edit("workload", "train.py")]))) == []
+@pytest.mark.parametrize(("verdict", "edits", "kinds"), [
+    ("unchanged", [edit(), edit("baseline", "b/w/m")], ["::warning", "::warning"]),
+    ("regressed", [edit()], ["::error", "::warning"]), ("unchanged", [edit("workload", "train.py")], []),
+])  # fmt: skip
+def test_an_edit_of_the_rules_is_annotated_even_when_nothing_changed(verdict, edits, kinds):
+    lines = compare_github.annotation_lines(comparison(verdict, trust=trust(edits)))
+    assert [line.partition(" ")[0] for line in lines][: len(kinds) or None] == kinds
+    assert verdict == "regressed" or not lines or "the policy" in lines[0]
+    assert verdict == "regressed" or len(lines) == len(kinds)
 
 
 def test_it_survives_being_saved_and_read():
