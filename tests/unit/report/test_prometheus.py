@@ -13,6 +13,9 @@ from pipeprof.errors import UsageError
 from pipeprof.report import local_server, prometheus
 from tests.unit.report.test_top import LOOK, RANK, SCREEN
 
+CONTENT = LOOK | {"ranks": [RANK | {"rank": 3}]}
+OWN = "a-token-of-some-length"
+
 
 def read(text):
     """{(name, labels): value} of a text of metrics."""
@@ -23,11 +26,6 @@ def read(text):
     }
 
 
-def fetched_from(address):
-    with urlopen(address) as answer:  # noqa: S310 - this test's own server
-        return answer.read().decode()
-
-
 def metrics_of(content):
     registry, metrics = CollectorRegistry(), prometheus.Metrics()
     registry.register(metrics)
@@ -35,35 +33,25 @@ def metrics_of(content):
     return read(generate_latest(registry).decode())
 
 
-CONTENT = LOOK | {"ranks": [RANK | {"rank": 3}]}
-
-
 def test_every_figure_of_a_look_is_a_metric_in_base_units():
-    found = metrics_of(CONTENT)
     rank = ("rank", "3")
-    assert found["pipeprof_recording",] == 1
-    assert found["pipeprof_steps_per_second", rank] == 74.2
-    assert found["pipeprof_step_seconds", rank] == pytest.approx(0.0106)
-    assert found["pipeprof_data_wait_ratio", rank] == 0.116
-    assert found["pipeprof_train_steps", rank] == 742
-    assert found["pipeprof_train_planned_steps", rank] == 10_000
-    assert found["pipeprof_train_left_seconds", rank] == pytest.approx(124.77)
-    assert found["pipeprof_queue_depth", ("op_type", "BatchOp"), rank, ("stage", "0")] == 8
-    assert found["pipeprof_queue_capacity", ("op_type", "MapOp"), rank, ("stage", "1")] == 16
-    assert found["pipeprof_host_idle_ratio",] == 0.25
-    assert found["pipeprof_job_cpu_cores",] == 1.5
-    assert found["pipeprof_job_resident_memory_bytes",] == 3 << 20
-    assert found["pipeprof_verdict_info", ("confidence", "low"), ("sentence", "Input-bound.")] == 1
+    expected = {
+        ("recording",): 1, ("steps_per_second", rank): 74.2, ("step_seconds", rank): 0.0106,
+        ("data_wait_ratio", rank): 0.116, ("train_steps", rank): 742, ("train_planned_steps", rank): 10_000,
+        ("train_left_seconds", rank): 124.77, ("queue_depth", ("op_type", "BatchOp"), rank, ("stage", "0")): 8,
+        ("queue_capacity", ("op_type", "MapOp"), rank, ("stage", "1")): 16, ("host_idle_ratio",): 0.25,
+        ("job_cpu_cores",): 1.5, ("job_resident_memory_bytes",): 3 << 20,
+        ("verdict_info", ("confidence", "low"), ("sentence", "Input-bound.")): 1,
+    }  # fmt: skip
+    found = {(name.removeprefix("pipeprof_"), *labels): value for (name, *labels), value in metrics_of(CONTENT).items()}
+    assert {key: found.get(key) for key in expected} == pytest.approx(expected)
 
 
 def test_what_is_not_known_is_left_out_and_an_ended_run_says_so():
     found = metrics_of(LOOK | {"state": "complete", "ranks": [], "machine": None, "verdict": None})
     assert found == {("pipeprof_recording",): 0}
     assert metrics_of(None) == {}
-
-
-def test_before_there_is_a_verdict_none_is_told():
-    early = {"training_steps": 5, "training_ns": 1e9, "first_screen": None}
+    early = {"training_steps": 5, "training_ns": 1e9, "first_screen": None}  # before there is a verdict
     assert not any(name == "pipeprof_verdict_info" for name, *_ in metrics_of(LOOK | {"ranks": [], "verdict": early}))
 
 
@@ -76,23 +64,35 @@ def test_foreign_text_stays_a_label():
     assert not any(sign in str(found) for sign in ("\\n", "\x1b", "\u202e"))
 
 
+def served(*looks):
+    """Each look is served until what comes with it was done with the address."""
+    addresses = []
+
+    def each():
+        for content, act in looks:
+            yield content
+            act(addresses[0])
+
+    prometheus.serve(each(), 0, addresses.append)
+    return addresses[0]
+
+
+def fetched_from(address):
+    with urlopen(address) as answer:  # noqa: S310 - this test's own server
+        return answer.read().decode()
+
+
 def test_the_newest_look_is_served_until_the_last():
-    fetched, addresses = [], []
-
-    def looks():
-        yield CONTENT
-        fetched.append(fetched_from(addresses[0]))
-        yield LOOK | {"state": "complete", "ranks": []}
-        fetched.append(fetched_from(addresses[0]))
-
-    prometheus.serve(looks(), 0, addresses.append)
+    fetched = []
+    looks = (CONTENT, LOOK | {"state": "complete", "ranks": []})
+    address = served(*((look, lambda address: fetched.append(fetched_from(address))) for look in looks))
     assert [read(text)["pipeprof_recording",] for text in fetched] == [1, 0]
     with pytest.raises(OSError, match="refused"):
-        fetched_from(addresses[0])
+        fetched_from(address)
 
 
 def test_it_answers_as_the_site_does_only_its_own_names_with_the_token(monkeypatch):
-    monkeypatch.setenv(local_server.TOKEN, "a-token-of-some-length")
+    monkeypatch.setenv(local_server.TOKEN, OWN)
     answers = {}
 
     def asked(address, headers):
@@ -104,30 +104,26 @@ def test_it_answers_as_the_site_does_only_its_own_names_with_the_token(monkeypat
                 assert b"pipeprof_recording" not in error.read()  # noqa: PT017 - a refused one says nothing
             return error.code
 
-    def looks():
-        yield CONTENT
-        bare = address[0].partition("?")[0]
+    def act(address):
+        bare = address.partition("?")[0]
         answers.update({
-            "address": asked(address[0], {}), "bearer": asked(bare, {"Authorization": "Bearer a-token-of-some-length"}),
-            "none": asked(bare, {}), "wrong": asked(f"{bare}?token=a-token-of-some-lengtH", {}),
-            "host": asked(address[0], {"Host": "evil.example"}),
+            "address": asked(address, {}), "bearer": asked(bare, {"Authorization": f"Bearer {OWN}"}),
+            "none": asked(bare, {}), "wrong": asked(f"{bare}?token={OWN[:-1]}H", {}),
+            "host": asked(address, {"Host": "evil.example"}),
         })  # fmt: skip
 
-    address = []
-    prometheus.serve(looks(), 0, address.append)
+    served((CONTENT, act))
     assert answers == {"address": 200, "bearer": 200, "none": 403, "wrong": 403, "host": 400}
 
 
 def test_a_connection_that_says_nothing_holds_nobody_up():
     held = []
 
-    def looks():
-        yield CONTENT
-        held.extend(socket.create_connection((local_server.HOST, urlsplit(address[0]).port)) for _ in range(20))
-        assert "pipeprof_recording" in fetched_from(address[0])
+    def act(address):
+        held.extend(socket.create_connection((local_server.HOST, urlsplit(address).port)) for _ in range(20))
+        assert "pipeprof_recording" in fetched_from(address)
 
-    address = []
-    prometheus.serve(looks(), 0, address.append)
+    served((CONTENT, act))
     for one in held:
         one.close()
 
@@ -146,15 +142,11 @@ def test_without_one_of_the_users_each_server_has_its_own(monkeypatch):
     assert min(map(len, tokens)) >= 32
 
 
-def test_a_port_that_is_taken_is_one_clear_error():
-    with (
-        socket.create_server((local_server.HOST, 0)) as taken,
-        pytest.raises(UsageError, match="cannot listen on port"),
-    ):
-        prometheus.serve(iter([]), taken.getsockname()[1], print)
-
-
-def test_without_the_extra_it_is_named(monkeypatch):
+def test_a_port_that_is_taken_and_a_missing_extra_are_one_clear_error(monkeypatch):
+    with socket.create_server((local_server.HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match="cannot listen on port"):
+            prometheus.serve(iter([]), port, print)
     monkeypatch.setattr(prometheus, "find_spec", lambda _name: None)
     with pytest.raises(UsageError, match="needs prometheus-client"):
         prometheus.serve(iter([]), 0, print)
