@@ -1,23 +1,27 @@
-"""The report in its formats: for terminals of any width, for GitHub, for programs."""
+"""The report, and the rows of any query, in their formats: for terminals of any width, for GitHub, for programs."""
 
 import io
 import json
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 from hostile import without_scripts
 from rich.console import Console
 
+import pipeprof
+from pipeprof.errors import QueryError, UsageError
+from pipeprof.query.engine import Engine
 from pipeprof.record.run import NotMeasured
 from pipeprof.report import html, json_text, markdown, section_markdown, terminal
 from pipeprof.report.build import build
+from pipeprof.report.output import check_free
+from pipeprof.report.rows import show_rows
 from pipeprof.report.sections import Block
 from pipeprof.report.sections.of_run import sections
 
-KINDS = ["empty", "normal", "ranks", "odd"]
 
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["empty", "normal", "ranks", "odd"])
 def any_content(request, built):
     if request.param not in built:
         built[request.param] = build(request.getfixturevalue(request.param))
@@ -42,9 +46,17 @@ def test_an_empty_run_says_what_was_not_measured_and_nothing_more(empty):
 
 
 def test_a_normal_run_has_its_sections_the_answer_first(normal):
-    assert titles(normal) == [
+    content = build(normal)
+    shown = sections(content)
+    assert [section.title for section in shown] == [
         f"Run {normal.path}", "Diagnosis", "Steps", "Data pipeline", "Operators (from op windows)", "Memory and CPU",
     ]  # fmt: skip
+    found = content["diagnosis"]  # a source that is full behind an empty map
+    assert (found["verdict"], found["op_type"], found["op_name"]) == ("input_bound", "MapOp", "halve")
+    assert next(row for row in shown[2].blocks[0].rows if row[0] == "train")[1] in ("7", "7 of 9")
+    text = html.text(content)
+    assert [section.title for section in shown if f"<h2>{section.title}</h2>" not in text] == []
+    assert text.count("<rect") >= 2
 
 
 def test_batches_that_could_not_be_recorded_are_unknown_not_0(unfetched):
@@ -61,16 +73,10 @@ def test_several_ranks_get_a_section_and_the_details_are_of_the_slowest(ranks):
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_line_is_wider_than_the_terminal(any_content, width):
-    assert max(len(line) for line in printed(any_content, width).splitlines()) <= width
-
-
-@pytest.mark.parametrize("width", [80, 200])
-def test_no_cell_is_cut_off(any_content, width):
-    assert "…" not in printed(any_content, width)
-
-
-def test_the_plain_text_has_no_control_characters(any_content):
+def test_no_line_is_wider_than_the_terminal_and_no_cell_is_cut_off(any_content, width):
+    text = printed(any_content, width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
     assert "\x1b" not in terminal.text(any_content)
 
 
@@ -85,91 +91,115 @@ def test_no_color_is_honoured_on_a_terminal(normal, monkeypatch):
 
 
 def test_names_are_shown_as_they_are_not_as_markup(odd):
-    text = printed(build(odd), 300)
+    content = build(odd)
+    text, page = printed(content, 300), html.text(content)
     assert "<b>a|b*_[red]\\x</b>" in text
     assert "'[bold]*x*'" in text
+    assert "http" not in without_scripts(page).replace("http-equiv", "")
+    assert "<b>a|b" not in page
+    assert "&lt;b&gt;a|b*_[red]\\x&lt;/b&gt;" in page
 
 
-def test_the_number_of_steps_beside_a_time_is_of_those_that_count_in_it(normal):
-    section = next(section for section in sections(build(normal)) if section.title == "Steps")
-    train = next(row for row in section.blocks[0].rows if row[0] == "train")
-    assert train[1] in ("7", "7 of 9")
-
-
-def test_markdown_starts_with_one_heading_and_the_others_are_below_it(any_content):
-    lines = markdown.text(any_content).splitlines()
-    assert lines[0] == "# pipeprof report"
-    assert [line for line in lines if line.startswith("# ")] == lines[:1]
-
-
-def test_markdown_tables_have_the_same_number_of_cells_in_every_row(any_content):
-    unescaped = markdown.text(any_content).replace("\\\\", "").replace("\\|", "")
-    tables = [block.splitlines() for block in unescaped.split("\n\n") if block.startswith("| ")]
-    for table in tables:
+def test_markdown_has_one_heading_at_its_start_and_as_many_cells_in_every_row_of_a_table(any_content):
+    text = markdown.text(any_content)
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("# ")] == lines[:1] == ["# pipeprof report"]
+    unescaped = text.replace("\\\\", "").replace("\\|", "")
+    for table in (block.splitlines() for block in unescaped.split("\n\n") if block.startswith("| ")):
         assert len({line.count("|") for line in table}) == 1, table
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("a|b", "a\\|b"), ("*x*", "\\*x\\*"), ("_a_b", "\\_a_b"), ("<b>", "\\<b\\>"), ("a\\b", "a\\\\b"), ("a\nb", "a b")],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("a|b", "a\\|b"), ("*x*", "\\*x\\*"), ("_a_b", "\\_a_b"), ("<b>", "\\<b\\>"), ("a\\b", "a\\\\b"), ("a\nb", "a b"),
+    ("  MapOp", "&nbsp;&nbsp;MapOp"),  # the depth of a tree stays visible
+])  # fmt: skip
 def test_markdown_escapes_what_would_be_markup(text, shown):
     assert section_markdown.table(Block(("h",), [[text]]))[2] == f"| {shown} |"
 
 
 @pytest.mark.parametrize("text", ["[text](https://example.org)", "~~gone~~"])
-def test_markdown_makes_no_link_or_strike_of_a_name(text):
+def test_markdown_makes_no_link_or_strike_of_a_name_and_aligns_numbers_to_the_right(text):
     (cell,) = section_markdown.table(Block(("h",), [[text]]))[2:]
     assert text not in cell
-
-
-def test_markdown_keeps_the_depth_of_a_tree_visible():
-    assert section_markdown.table(Block(("h",), [["  MapOp"]]))[2] == "| &nbsp;&nbsp;MapOp |"
-
-
-def test_markdown_aligns_numbers_to_the_right():
     assert section_markdown.table(Block(("a", "b"), [], frozenset((1,))))[1] == "| --- | ---: |"
 
 
-def test_json_has_the_schema_version_first_and_the_documented_fields(any_content):
-    document = json.loads(json_text.text(any_content))
-    assert next(iter(document)) == "schema_version"
-    assert {"schema_version", "run", "steps", "pipeline", "ops", "diagnosis", "not_measured"} <= set(document)
-    assert document["schema_version"] == 1
-
-
-def test_json_holds_no_number_that_json_does_not_have(any_content):
+def test_json_has_the_schema_version_first_the_documented_fields_and_its_own_numbers_only(any_content):
     def refuse(name):
         raise AssertionError(name)
 
-    json.loads(json_text.text(any_content), parse_constant=refuse)
-
-
-def test_the_diagnosis_of_a_source_that_is_full_behind_an_empty_map_is_the_map(normal):
-    found = build(normal)["diagnosis"]
-    assert (found["verdict"], found["op_type"], found["op_name"]) == ("input_bound", "MapOp", "halve")
-
-
-def test_top_bounds_the_slowest_steps(normal):
-    assert len(build(normal, top=3)["steps"]["slowest"]) == 3
+    document = json.loads(json_text.text(any_content), parse_constant=refuse)
+    assert next(iter(document.items())) == ("schema_version", 1)
+    assert {"run", "steps", "pipeline", "ops", "diagnosis", "not_measured"} <= set(document)
 
 
 def test_building_a_report_changes_nothing_in_the_run(normal):
-    before = {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()}
-    build(normal)
-    assert {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()} == before
+    def stored():
+        return {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()}
+
+    before = stored()
+    assert len(build(normal, top=3)["steps"]["slowest"]) == 3
+    assert stored() == before
 
 
-def test_the_html_page_stands_alone_and_escapes_every_name(odd):
-    text = html.text(build(odd))
-    assert "http" not in without_scripts(text).replace("http-equiv", "")
-    assert "<b>a|b" not in text
-    assert "&lt;b&gt;a|b*_[red]\\x&lt;/b&gt;" in text
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/null", "/proc/self/fd/1"])
+def test_a_device_is_no_place_for_a_file_that_is_renamed(name):
+    """`/dev/stdout` is a link to what the shell made stdout, such as a file: it would be replaced for everybody."""
+    with pytest.raises(UsageError, match="not a file"):
+        check_free(Path(name), force=True)
 
 
-def test_the_html_page_has_every_section_and_draws_the_step(normal):
-    content = build(normal)
-    text = html.text(content)
-    for section in sections(content):
-        assert f"<h2>{section.title}</h2>" in text
-    assert text.count("<rect") >= 2
+def test_a_new_name_is_free_and_one_that_is_there_needs_force(tmp_path):
+    check_free(tmp_path / "new", force=False)
+    (tmp_path / "there").touch()
+    check_free(tmp_path / "there", force=True)
+    with pytest.raises(UsageError, match="exists"):
+        check_free(tmp_path / "there", force=False)
+
+
+FAR = "SELECT 1, DATE 'infinity' AS never, TIMESTAMP '-infinity', DATE '290000-01-01' AS late, DATE '2026-01-02' AS day"
+ODD = [
+    ("TIME '24:00:00'", "24:00:00"), ("[TIME '24:00:00']", "['24:00:00']"),
+    ("{'a': TIME '24:00:00'}", "{'a': '24:00:00'}"), ("[DATE 'infinity']", "[infinity]"),
+    ("MAP {'a': DATE '-infinity'}", "{a=-infinity}"),
+    ("TIMESTAMPTZ 'infinity'", "infinity"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def shown(make_run, capsys):
+    """`shown(sql, form)`: what is printed of its rows."""
+
+    def printed(sql, form):
+        with Engine.open(make_run({"step": []}), lazily=True) as engine:
+            show_rows(engine.sql(sql), form)
+        return capsys.readouterr().out
+
+    return printed
+
+
+def test_times_that_python_has_no_years_for_are_shown_as_duckdb_shows_them(shown):
+    assert shown(FAR, "csv").splitlines()[1] == "1,infinity,-infinity,290000-01-01,2026-01-02"
+    assert json.loads(shown(FAR, "json"))[0]["never"] == "infinity"
+    assert "-infinity" in shown(FAR, "terminal")
+
+
+@pytest.mark.parametrize(("value", "text"), ODD)
+def test_a_time_that_python_has_not_is_shown_as_duckdb_shows_it(shown, value, text):
+    found = json.loads(shown(f"SELECT {value} AS t", "json"))[0]["t"]
+    assert found.replace("'", "") == text.replace("'", "")
+
+
+@pytest.mark.parametrize("value", [value for value, _ in ODD] + ["DATE '290000-01-01'", "TIMESTAMP_NS 'infinity'"])
+def test_in_python_it_is_an_error_that_names_the_column(make_run, value):
+    """pandas would end with an error of its own, or show another time."""
+    run = make_run({"step": []}, state="complete")
+    with pipeprof.open(run.path) as opened, pytest.raises(QueryError, match="the column `t` holds a time") as caught:
+        opened.sql(f"SELECT {value} AS t")
+    assert "VARCHAR" in caught.value.hint
+
+
+def test_times_that_python_has_are_handed_over(make_run):
+    with pipeprof.open(make_run({"step": []}, state="complete").path) as opened:
+        row = opened.sql("SELECT TIME '23:59:59' AS t, DATE '9999-12-31' AS d, [TIMESTAMP '2026-01-02'] AS l").iloc[0]
+    assert (str(row["t"]), str(row["d"])) == ("23:59:59", "9999-12-31")
