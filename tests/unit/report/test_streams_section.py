@@ -17,7 +17,7 @@ def op(op_id, dur, track, step=0, **more):
 @pytest.fixture
 def run(make_run):
     ends = [0, 100 * US, 300 * US]
-    made = make_run({
+    return make_run({
         "step": [
             {"step": n, "kind_step": n, "kind": "train", "epoch": 0, "start_ns": ends[n], "end_ns": ends[n + 1],
              "fp_ns": ends[n] + 20 * US, "bp_ns": ends[n + 1] - 10 * US, "in_window": False}
@@ -28,9 +28,7 @@ def run(make_run):
             {"op_id": 2, "name": "Default/GetNext-op2", "type": "GetNext", "device": "AI_CPU"},
         ],
         "op": [op(1, 60, "stream 5"), op(1, 50, "stream 5", 1), op(2, 30, "AI CPU", None, wait_ns=4 * US)],
-    })  # fmt: skip
-    made.manifest.source, made.manifest.state = "import:ascend", "complete"
-    return made
+    }, source="import:ascend", state="complete")  # fmt: skip
 
 
 def tables(run, name, **more):
@@ -64,8 +62,5 @@ def test_a_chosen_step_is_shown_in_its_parts_beside_the_mean(run):
         ("the whole step", "0 ns", "200 us", ""),
     ]
     assert "part of step 1" not in tables(run, "steps")
-
-
-def test_a_step_that_is_not_there_is_an_error_with_those_that_are(run):
     with pytest.raises(UsageError, match="no training step 2: this run has 0 to 1"):
         build(run, step=2)
