@@ -23,9 +23,8 @@ CHANGE = {
     "position": 12, "before": 40e6, "after": 48e6, "ratio": 1.2, "at": "2026-11-13T10:00:00+00:00", "because": "",
     "range": {"good": None, "bad": None, "good_at": None, "bad_at": "2026-11-13"},
 }  # fmt: skip
-STEPS = series(
-    "step_time_median", "ns", [(40 + noise + 8 * (at >= 12)) * 1e6 for at, noise in enumerate(NOISE)], [CHANGE]
-)
+LEVELS = [(40 + noise + 8 * (at >= 12)) * 1e6 for at, noise in enumerate(NOISE)]
+STEPS = series("step_time_median", "ns", LEVELS, [CHANGE])
 ONE = series("first_step_time", "ns", [21.7e9], []) | {"workload": "<b>other", "enough": False}
 CONTENT = {"source": "net", "measurements": 20, "series": [STEPS], "conditions": [], "left_out": []}
 
