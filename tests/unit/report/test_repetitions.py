@@ -1,4 +1,4 @@
-"""Several repetitions: one number for a step on every screen, details of the least disturbed one, operators added up."""
+"""Several repetitions: one step time on every screen, details of the least disturbed one, operators added up."""
 
 import json
 from pathlib import Path
@@ -20,9 +20,7 @@ from pipeprof.report.sections.block import focus_of
 from pipeprof.report.summary import in_detail, median_step_ns, three_lines
 from pipeprof.units import format_ns
 
-TESTS = Path(__file__).resolve().parents[2]
-
-DOCS = TESTS / "docs" / "captures"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "captures"
 
 
 def step(rep, rank, median, kind="train"):
@@ -33,9 +31,15 @@ DISTURBED = [step(rep, rank, median + rank) for rep, median in enumerate((70e6, 
 
 
 def test_a_step_of_several_repetitions_is_their_geometric_mean():
-    assert median_step_ns(DISTURBED) == pytest.approx((70e6 * 109e6 * 69e6) ** (1 / 3), rel=1e-6)
+    whole = median_step_ns([*DISTURBED, step(3, 0, 99e9, "warmup")])
+    assert whole == pytest.approx((70_000_001 * 109_000_001 * 69_000_001) ** (1 / 3), rel=1e-12)  # of the slowest ranks
+    assert median_step_ns([]) is None
     assert measured({"steps": {"summary": DISTURBED}}).endswith("mean slowest median 80.7 ms")
     assert measured({"steps": {"summary": DISTURBED[:2]}}).endswith("2 ranks, slowest median 70.0 ms")
+
+
+def asked(*words):
+    return CliRunner().invoke(cli, list(map(str, words)))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,7 @@ def test_collect_report_compare_and_lists_say_one_step_time_of_five_repetitions(
     assert [row["median_ns"] for row in each] == [row["median_ns"] for row in summary]
     assert len(each) == 5
     step_ns = median_step_ns(summary)
-    done = CliRunner().invoke(cli, ["compare", str(stored / "slow"), str(stored / "fast"), "--format", "json"])
+    done = asked("compare", stored / "slow", stored / "fast", "--format", "json")
     metrics = {one["name"]: one for one in json.loads(done.output)["metrics"]}
     assert metrics["step_time_median"]["base" if name == "slow" else "new"] == pytest.approx(step_ns, rel=1e-9)
     said = f"mean median {format_ns(step_ns)}"
@@ -67,23 +71,18 @@ def test_collect_report_compare_and_lists_say_one_step_time_of_five_repetitions(
 
 @pytest.mark.parametrize(("words", "most"), [(["ops", "--top", "5"], 20), (["memory"], 60)])
 def test_several_repetitions_do_not_multiply_the_lines(stored, words, most):
-    done = CliRunner().invoke(cli, [words[0], str(stored / "slow"), *words[1:]])
+    done, one = (asked(words[0], stored / "slow", *words[1:], *more) for more in ((), ("--rep", "0")))
     assert done.exit_code == 0
     assert 5 < len(done.output.splitlines()) < most
-    one = CliRunner().invoke(cli, [words[0], str(stored / "slow"), *words[1:], "--rep", "0"])
     assert len(done.output.splitlines()) <= len(one.output.splitlines()) + 2
 
 
-def test_details_are_those_of_the_least_disturbed_repetition_and_its_slowest_rank():
+def test_details_are_those_of_the_least_disturbed_repetition_or_the_verdicts_and_its_slowest_rank():
     assert in_detail(DISTURBED) == (2, 1)
-    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": None}}) == (2, 1)
     assert in_detail([step(0, 0, 5.0, "warmup"), step(1, 0, 9.0)]) == (1, 0)
     assert in_detail([]) is None
-
-
-def test_details_are_of_the_repetition_that_the_verdict_is_about():
-    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": 0}}) == (0, 1)
-    assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": 7}}) == (2, 1)
+    for rep, focus in ((None, (2, 1)), (0, (0, 1)), (7, (2, 1))):
+        assert focus_of({"steps": {"summary": DISTURBED}, "diagnosis": {"rep": rep}}) == focus
 
 
 def op(rep, rank=0, **more):
@@ -99,6 +98,8 @@ def test_operators_of_all_repetitions_are_added_up_for_each_rank():
     assert (both["count"], both["total_ns"], both["self_ns"], both["max_ns"]) == (4, 20, 16, 9)
     assert (both["mean_ns"], both["share"], both["phase"]) == (None, None, "mixed")
     assert note == "of 2 repetitions together; --rep N shows one"
+    unknown, _ = of_repetition([op(0, memory_bytes=None), op(1, memory_bytes=None)], None)
+    assert unknown[0]["memory_bytes"] is None
 
 
 def test_one_repetition_alone_is_as_it_was_recorded():
@@ -107,8 +108,3 @@ def test_one_repetition_alone_is_as_it_was_recorded():
     assert of_repetition(rows[:1], None) == (rows[:1], [])
     with pytest.raises(UsageError, match="repetition 4"):
         of_repetition(rows, 4)
-
-
-def test_memory_that_nobody_recorded_stays_unknown():
-    rows, _ = of_repetition([op(0, memory_bytes=None), op(1, memory_bytes=None)], None)
-    assert rows[0]["memory_bytes"] is None

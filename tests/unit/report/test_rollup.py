@@ -49,24 +49,25 @@ def raw(run):
     with Engine.open(run) as engine:
         waits, pipelines = engine.rows("step/data_wait"), engine.rows("queue/pipelines")
         found = {(row["rep"], row["rank"]): {} for row in waits}
-        for row in waits:
-            found[row["rep"], row["rank"]] |= {name: row[name] for name in ("kind", "data_wait_share")}
-            found[row["rep"], row["rank"]] |= {"timed_steps": row["steps"]}
-        for row in engine.rows("step/summary"):
-            if row["kind"] == found[row["rep"], row["rank"]]["kind"]:
-                found[row["rep"], row["rank"]] |= {"median_ns": row["median_ns"], "p90_ns": row["p90_ns"]}
-        for row in engine.rows("step/phase_summary"):
+
+        def each(query):
+            return ((found[row["rep"], row["rank"]], row) for row in engine.rows(query))
+
+        for here, row in each("step/data_wait"):
+            here.update(kind=row["kind"], data_wait_share=row["data_wait_share"], timed_steps=row["steps"])
+        for here, row in each("step/summary"):
+            if row["kind"] == here["kind"]:
+                here.update(median_ns=row["median_ns"], p90_ns=row["p90_ns"])
+        for here, row in each("step/phase_summary"):
             if row["phase"] != "whole":
-                found[row["rep"], row["rank"]][f"phase_{row['phase']}_ns"] = row["median_ns"]
-        best = {"parts": 0, "split": 1, "trace": 2}
-        for row in sorted(engine.rows("comm/split"), key=lambda row: -best[row["source"]]):
-            found[row["rep"], row["rank"]] |= {name: row[name] for name in ("comm_share", "exposed_share")}
-        for row in engine.rows("run/account"):
-            here = found[row["rep"], row["rank"]]
+                here[f"phase_{row['phase']}_ns"] = row["median_ns"]
+        best = ("trace", "split", "parts")  # the last one counts
+        for here, row in sorted(each("comm/split"), key=lambda pair: best.index(pair[1]["source"])):
+            here.update(comm_share=row["comm_share"], exposed_share=row["exposed_share"])
+        for here, row in each("run/account"):
             here["run_ns"] = here.get("run_ns", 0) + row["dur_ns"]
-        for row in engine.rows("host/memory_peak"):
+        for here, row in each("host/memory_peak"):
             if row["device"] == "process":
-                here = found[row["rep"], row["rank"]]
                 here["rss_bytes"] = max(here.get("rss_bytes") or 0, row["peak_rss_bytes"] or 0)
         return found, data_verdict(engine, run, waits, pipelines), median_step_ns(engine.rows("step/summary"))
 
@@ -80,9 +81,8 @@ def test_the_rollup_says_what_the_tables_say(recorded, name):
         wanted = expected.get((row["rep"], row["rank"]), {})
         assert row["kind"] == wanted.pop("kind", None)
         assert {column: row[column] for column in wanted} == pytest.approx(wanted, rel=1e-12)
-        assert (row["verdict"], row["op_name"], row["op_kind"]) == (
-            verdict["verdict"], verdict["op_name"], verdict["kind"],
-        )  # fmt: skip
+        told = (row["verdict"], row["op_name"], row["op_kind"])
+        assert told == (verdict["verdict"], verdict["op_name"], verdict["kind"])
     assert len(expected) == len([row for row in rows if row["kind"]]) > 0
     assert all(row["timed_steps"] > 0 and row["median_ns"] > 0 for row in rows if row["kind"])
     assert rollup.keep(recorded[name]) == (recorded[name].manifest.state == "complete")
@@ -121,7 +121,7 @@ def test_that_of_other_rules_or_other_tables_is_not_believed(run, monkeypatch):
     assert rollup.stored(changed) is None
 
 
-def test_one_with_other_columns_is_made_anew(run):
+def test_one_with_other_columns_is_made_anew_and_a_damaged_one_is_an_error_that_names_the_file(run):
     rollup.keep(run)
     expected = rollup.make(run)
     path = run.path / FOLDER
@@ -130,11 +130,6 @@ def test_one_with_other_columns_is_made_anew(run):
     changed.manifest.parts[FOLDER] = checksums.part_of(path)
     changed.save()
     assert rollup.rollup_of(load(run.path)).equals(expected)
-
-
-def test_a_damaged_one_is_an_error_that_names_the_file(run):
-    rollup.keep(run)
-    path = run.path / FOLDER
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RunError, match=r"rollup/rows\.parquet"):
         rollup.rollup_of(load(run.path))
@@ -185,15 +180,3 @@ def test_compaction_renews_it(run):
     assert found.equals(rollup.make(compacted))
     assert list(checksums.changes(compacted)) == []
     assert {path.name for path in checksums.stored(compacted).values()} == {compact.COMPACT}
-
-
-def test_the_step_of_a_run_is_the_mean_one_of_its_repetitions():
-    steps = {0: (4.0, 5.0), 1: (9.0, 2.0), 2: (6.0, 1.0)}
-    rows = [
-        {"rep": rep, "rank": rank, "kind": "train", "median_ns": step}
-        for rep, ranks in steps.items() for rank, step in enumerate(ranks)
-    ]  # fmt: skip
-    assert median_step_ns([*rows, {"rep": 3, "rank": 0, "kind": "warmup", "median_ns": 99.0}]) == pytest.approx(
-        270 ** (1 / 3)
-    )
-    assert median_step_ns([]) is None
