@@ -28,13 +28,22 @@ def made(tmp_path_factory):
     return run, content, {chart.name: chart for chart in charts.charts_of(run, content)}
 
 
-def test_the_longest_step_is_marked_and_named(made):
-    _, _, drawn = made
+def test_the_longest_step_the_peak_of_the_memory_and_the_ends_of_queues_are_drawn_and_named(made):
+    run, content, drawn = made
     chart = drawn["chart-time"]
     assert f"the longest of 900 ms at step {int(STEPS * page_cost.LONG_STEP)}" in chart.caption
     assert f"the mean of up to {STEPS // steps.POINTS} steps in a row" in chart.caption
     assert "a diamond is a step of more than 2 times the usual length" in chart.caption
     assert len(values(chart.spec["vconcat"][0])) <= 3 * steps.POINTS
+    levels = [row["level"] for row in values(chart.spec) if "level" in row]
+    assert max(levels) == page_cost.PEAK / (1 << 30)
+    assert len(levels) <= samples.POINTS
+    assert "the highest level is 3.00 GiB" in chart.caption
+    fills = [row for row in values(chart.spec) if "fill" in row]
+    assert {row["low"] for row in fills} >= {0.0}
+    assert {row["high"] for row in fills} >= {1.0}
+    assert "from the least to the most" in chart.caption
+    assert len(html.of_run(run, content)) < 3_000_000
 
 
 def test_very_many_bars_are_an_area_for_each_kind_with_the_same_heights(made):
@@ -58,22 +67,6 @@ def test_an_area_has_no_height_where_its_kind_has_no_bar():
     ]  # fmt: skip
 
 
-def test_the_peak_of_the_memory_is_drawn(made):
-    _, _, drawn = made
-    levels = [row["level"] for row in values(drawn["chart-time"].spec) if "level" in row]
-    assert max(levels) == page_cost.PEAK / (1 << 30)
-    assert len(levels) <= samples.POINTS
-    assert "the highest level is 3.00 GiB" in drawn["chart-time"].caption
-
-
-def test_queues_keep_their_least_and_their_most(made):
-    _, _, drawn = made
-    fills = [row for row in values(drawn["chart-time"].spec) if "fill" in row]
-    assert {row["low"] for row in fills} >= {0.0}
-    assert {row["high"] for row in fills} >= {1.0}
-    assert "from the least to the most" in drawn["chart-time"].caption
-
-
 def test_a_cell_of_the_heat_map_has_the_longest_of_its_steps(made):
     _, _, drawn = made
     cells = values(drawn["chart-ranks"].spec)
@@ -93,8 +86,3 @@ def test_of_other_ranks_only_what_is_drawn_of_all_is_read(made, monkeypatch):
     assert [chart.spec for chart in again if chart.drawn] == [chart.spec for chart in drawn.values() if chart.drawn]
     assert [part for part, _ in asked].count(None) == 1
     assert {part for part, _ in asked} == {None, Part.of_rank(*focus_of(content))}
-
-
-def test_the_page_is_small(made):
-    run, content, _ = made
-    assert len(html.of_run(run, content)) < 3_000_000
