@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 
@@ -89,16 +90,27 @@ def by_tables(run):
 
 def by_answers(run, monkeypatch, make=build):
     """The report, if no other table has to be asked for it."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_asked", only(Engine._asked, ("kept/rows",)))
+    with asking(monkeypatch, lambda name: name == "kept/rows"):
         return make(run)
+
+
+@contextmanager
+def asking(monkeypatch, allowed):
+    """The names of the queries that are asked; one that is not allowed fails the test."""
+    asked, ask = [], Engine._asked
+
+    def noted(engine, name, params):
+        asked.append(name)
+        return ask(engine, name, params) if allowed(name) else pytest.fail(f"{name} was asked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_asked", noted)
+        yield asked
 
 
 def page(run, content, monkeypatch):
     """The page, and which tables were asked for it."""
-    asked, ask = [], Engine._asked
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_asked", lambda engine, name, params: asked.append(name) or ask(engine, name, params))
+    with asking(monkeypatch, lambda _name: True) as asked:
         return html.of_run(run, content), asked
 
 
@@ -121,22 +133,10 @@ def test_answers_of_parts_of_a_run_are_those_of_the_whole(run, monkeypatch, name
     monkeypatch.setattr(by_parts, "RANK_ROWS", 200)
     monkeypatch.setattr(by_parts, "STEP_ROWS", 50)
     parted = report._answers_of(found)
-    assert len(parted) > 40
-    assert len(parted) < len(whole)
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_asked", refuse(Engine._asked, ("rank/phase_diff", "rank/curve", "step/variation")))
+    assert 40 < len(parted) < len(whole)
+    with asking(monkeypatch, lambda name: name not in ("rank/phase_diff", "rank/curve", "step/variation")):
         assert build(found, answers=parted) == expected
     assert list(parted.written()) == list(whole.written())
-
-
-def only(ask, names):
-    """Asking these queries alone."""
-    return lambda engine, name, params: ask(engine, name, params) if name in names else pytest.fail(f"{name} was asked")
-
-
-def refuse(ask, names):
-    """Asking, but for these queries."""
-    return lambda engine, name, params: pytest.fail(f"{name} was asked") if name in names else ask(engine, name, params)
 
 
 def test_steps_are_parted_where_a_point_of_the_curve_ends_for_all_ranks():
@@ -216,13 +216,10 @@ def test_compaction_keeps_them_and_asks_nothing(answered, known, monkeypatch):
     assert again["steps"] == expected["steps"]
 
 
-def test_compaction_makes_them_for_an_older_run(run, monkeypatch):
+def test_compaction_makes_them_for_an_older_run_and_one_that_is_not_complete_has_none(run, monkeypatch):
     found = run("many-ranks")
     compacted(found.path, lambda _text: None)
     assert by_answers(load(found.path), monkeypatch)["ranks"]["phase_diff"]
-
-
-def test_a_run_that_is_not_complete_has_none(run):
     found = run("long")
     found.manifest.state = "partial"
     assert not keep_answers(found)
@@ -237,7 +234,7 @@ def test_the_rollup_of_a_new_run_comes_from_its_answers(answered, monkeypatch):
     assert by_answers(found, monkeypatch, rollup.make).to_pylist() == expected
 
 
-def test_a_value_that_has_no_text_leaves_its_answer_out():
+def test_a_value_that_has_no_text_leaves_its_answer_out_and_so_does_a_row_that_was_lost():
     row = dict.fromkeys(field.name for field in catalog.find("step/variation").gives)
     answers = Answers(filling=True)
     answers.note("step/sync", {}, [])
@@ -247,10 +244,6 @@ def test_a_value_that_has_no_text_leaves_its_answer_out():
     assert answers.find("step/variation", {})[0]["long_ns"] == 0.1
     assert answers.find("step/variation", {"other": 1}) is None
     assert answers.find("step/summary", {}) is None
-
-
-def test_an_answer_that_lost_a_row_is_left_out():
-    row = dict.fromkeys(field.name for field in catalog.find("step/variation").gives)
     answers, cut = Answers(filling=True), Answers()
     answers.note("step/variation", {}, [row, row])
     answers.note("step/sync", {}, [])
@@ -294,10 +287,6 @@ def test_sql_over_the_rest_is_answered_beside_damaged_answers(answered):
         assert "step" in caught.value.hint
         with pytest.raises(RunError, match="kept_answer"):
             engine.sql("SELECT * FROM kept_answer")
-
-
-def test_a_damaged_table_is_still_refused_beside_them(answered):
-    found = answered("long")
-    cut(found.path / "step" / "rep=0" / "rank=0" / "part-00000.parquet")
+    cut(found.path / "step" / "rep=0" / "rank=0" / "part-00000.parquet")  # a damaged table is still refused
     with pytest.raises(RunError, match="step/rep=0/rank=0"):
         opened(found.path)
