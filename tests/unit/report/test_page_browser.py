@@ -9,6 +9,7 @@ import pytest
 
 from pipeprof.report import html
 from pipeprof.report.build import build
+from tests.unit.report.conftest import MS, trained
 
 pytestmark = pytest.mark.slow  # starts a browser
 
@@ -21,18 +22,35 @@ def show(opened):
     return lambda run, *how: opened(html.of_run(run, build(run)), *how)
 
 
+def each(page, selector, what):
+    """That of each element."""
+    return page.eval_on_selector_all(selector, f"all => all.map((one) => {what})")
+
+
 def marks(page, chart, kind):
     """How many marks each group of a kind has."""
-    return page.eval_on_selector_all(
-        f"#{chart} g.mark-{kind}.role-mark", "all => all.map((one) => one.children.length)"
-    )
+    return each(page, f"#{chart} g.mark-{kind}.role-mark", "one.children.length")
 
 
-def labels(page, chart="chart-time"):
-    """The labels of each horizontal axis, as text."""
-    return page.eval_on_selector_all(
-        f"#{chart} g.role-axis g.role-axis-label", "all => all.map((one) => one.textContent)"
-    )
+def labels(page):
+    """The labels of each axis of the charts over time, as text."""
+    return each(page, "#chart-time g.role-axis g.role-axis-label", "one.textContent")
+
+
+def wait_for_another(page, label):
+    """Until the first axis no longer has that label."""
+    shown = "document.querySelector('#chart-time g.role-axis-label').textContent"
+    page.wait_for_function(f"(old) => {shown} !== old", arg=label)
+
+
+def operators(names, durs, owns, end_ns):
+    return {
+        "step": trained(end_ns),
+        "op_info": [{"op_id": n, "name": f"net/{name}", "type": name, "phase": "forward"}
+                    for n, name in enumerate(names)],
+        "op": [{"op_id": n, "step": 0, "start_ns": 0, "dur_ns": dur, "self_ns": own, "track": "CPU"}
+               for n, (dur, own) in enumerate(zip(durs, owns, strict=True))],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,8 +58,7 @@ def test_every_page_is_whole_on_a_narrow_screen_and_readable_in_the_dark(kind, s
     page = show(request.getfixturevalue(kind), 400)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert page.locator("h1").count() == 1
-    levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map((one) => Number(one.tagName[1]))")
-    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert all(after - before <= 1 for before, after in pairwise(each(page, "h1, h2, h3", "Number(one.tagName[1])")))
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= 400
         assert chart.bounding_box()["height"] > 50
@@ -60,31 +77,20 @@ def test_every_phase_of_every_step_is_a_mark_and_every_stage_of_the_pipeline_a_p
 @pytest.mark.parametrize("width", [400, 720, 1400])
 def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width):
     names = [f"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<Functor{n}>>" for n in range(4)]
-    page = show(make_run({
-        "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 9000}],
-        "op_info": [{"op_id": n, "name": f"Default/network/{name}", "type": name, "phase": "forward"} for n, name in enumerate(names)],
-        "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
-    }), width)  # fmt: skip
-    wide = page.eval_on_selector_all("table.sortable th", "all => all.map((one) => one.getBoundingClientRect().width)")
+    page = show(make_run(operators(names, [500] * 4, [500] * 4, 9000)), width)
+    wide = each(page, "table.sortable th", "one.getBoundingClientRect().width")
     assert wide[0] == max(wide) or width == 400  # where there is no room for columns titles are a list
     hidden = page.eval_on_selector("table.sortable", "one => one.scrollWidth - one.parentElement.clientWidth")
     assert hidden <= 0 or width < 1400
-    colours = page.eval_on_selector_all(
-        "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
-    )
+    colours = each(page, "#chart-operators g.mark-arc.role-mark path", "one.getAttribute('fill')")
     assert len(set(colours)) == len(names)
 
 
 def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(normal, show):
     page = show(normal)
-    parts = page.locator("#chart-operators g.mark-arc.role-mark path")
-    types = marks(page, "chart-operators", "rect")[0]
-    assert parts.count() == types > 0
-    said = [parts.nth(place).get_attribute("aria-label") for place in range(types)]
-    legends = page.eval_on_selector_all(
-        "#chart-operators g.role-legend-label text", "all => all.map((t) => t.textContent)"
-    )
-    assert set(said) <= set(legends)
+    said = each(page, "#chart-operators g.mark-arc.role-mark path", "one.ariaLabel")
+    assert len(said) == marks(page, "chart-operators", "rect")[0] > 0
+    assert set(said) <= set(each(page, "#chart-operators g.role-legend-label text", "one.textContent"))
     assert all(text.endswith("%") for text in said)
 
 
@@ -111,9 +117,7 @@ def test_on_paper_are_all_charts_also_those_that_still_wait_for_their_turn(norma
         if waits:
             assert drawn.count() == 1 < places
         else:
-            page.wait_for_function(
-                "(all) => document.querySelectorAll('.chart[data-drawn]').length === all", arg=places
-            )
+            page.wait_for_function(f"() => document.querySelectorAll('.chart[data-drawn]').length === {places}")
         found.append(painted(page.pdf()))
         page.close()
     bare = browser.new_context(java_script_enabled=False)
@@ -130,10 +134,7 @@ def test_on_paper_a_chart_is_as_wide_as_the_sheet_and_nothing_is_left_to_scroll_
     page.set_viewport_size({"width": 720, "height": 900})  # a sheet; charts stay as they were drawn for the window
     for chart in page.locator(".chart").all():
         assert chart.locator("svg").bounding_box()["width"] <= chart.bounding_box()["width"] <= 720
-    assert (
-        page.eval_on_selector_all(".wide", "all => all.map((one) => getComputedStyle(one).overflowX)")
-        == ["visible"] * page.locator(".wide").count()
-    )
+    assert set(each(page, ".wide", "getComputedStyle(one).overflowX")) == {"visible"}
 
 
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
@@ -153,9 +154,7 @@ def brush(page, label):
     page.mouse.down()
     page.mouse.move(place["x"] + place["width"] * 0.6, middle, steps=5)
     page.mouse.up()
-    page.wait_for_function(
-        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=label
-    )
+    wait_for_another(page, label)
     return place
 
 
@@ -168,30 +167,17 @@ def test_a_brush_narrows_every_chart_over_time(normal, show):
 
 
 def test_a_long_first_step_is_cut_marked_and_can_be_brushed_over(make_run, show):
-    ends = [0, 2000, *range(2010, 2200, 10)]
-    rows = [
-        {"step": n, "kind": "train", "start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
-        for n, (start, end) in enumerate(pairwise(ends))
-    ]
-    page = show(make_run({"step": rows}))
+    page = show(make_run({"step": trained(2000 * MS, *[10 * MS] * 19)}))
     before = labels(page)
     assert marks(page, "chart-time", "rect")[-1] == 1  # the tick: one step is cut off
     assert brush(page, before[0])["height"] > 30
 
 
 def test_the_steps_have_the_scale_of_those_behind_the_warmup_unless_a_switch_is_on(make_run, show):
-    ends = [0, 2000, *range(2010, 2200, 10)]
-    rows = [
-        {"step": n, "kind": "warmup" if n == 0 else "train", "start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
-        for n, (start, end) in enumerate(pairwise(ends))
-    ]
-    page = show(make_run({"step": rows}))
+    page = show(make_run({"step": trained(2000 * MS, *[10 * MS] * 19, warm=1)}))
 
     def highest():
-        upright = "#chart-time g.role-axis:not(:has(g.role-axis-title)) g.role-axis-label, #chart-time g.role-axis g.role-axis-label"
-        found = page.eval_on_selector_all(
-            upright, "all => all.map((one) => [...one.children].map((t) => t.textContent))"
-        )
+        found = each(page, "#chart-time g.role-axis g.role-axis-label", "[...one.children].map((t) => t.textContent)")
         return max(float(label) for label in found[1])
 
     before = highest()
@@ -207,9 +193,7 @@ def test_the_keyboard_narrows_them_too(normal, show):
     page.get_by_label("to, s").focus()
     for _ in range(3):
         page.keyboard.press("PageDown")
-    page.wait_for_function(
-        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
-    )
+    wait_for_another(page, before[0])
 
 
 def test_a_stage_of_the_picture_leads_to_its_panel_with_the_keyboard_alone(normal, show):
@@ -225,28 +209,18 @@ def test_a_stage_of_the_picture_leads_to_its_panel_with_the_keyboard_alone(norma
 
 
 def test_the_operators_can_be_sorted_and_searched(make_run, show):
-    infos = [
-        {"op_id": n, "name": f"net/{name}", "type": name, "phase": "forward"}
-        for n, name in enumerate(("Ab", "Bc", "Cd"))
-    ]
-    execs = [
-        {"op_id": n, "step": 0, "start_ns": 0, "dur_ns": length, "self_ns": length, "track": "CPU"}
-        for n, length in enumerate((9_000, 10_000_000, 200_000))
-    ]
-    infos.append({"op_id": 3, "name": "net/De", "type": "De", "phase": "forward"})
-    execs.append({"op_id": 3, "step": 0, "start_ns": 0, "dur_ns": 5, "self_ns": None, "track": "CPU"})
-    page = show(make_run({
-        "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 20_000_000}], "op_info": infos, "op": execs,
-    }))  # fmt: skip
+    durs = [9_000, 10 * MS, 200_000, 5]
+    page = show(make_run(operators(("Ab", "Bc", "Cd", "De"), durs, [*durs[:3], None], 20 * MS)))
     rows = page.locator("table.sortable tbody tr")
 
     def first_cells():
         return [row.split("\t")[0] for row in rows.all_inner_texts()]
 
+    own = page.get_by_role("button", name="own time")
     assert first_cells() == ["net/Bc", "net/Cd", "net/Ab", "net/De"]
-    page.get_by_role("button", name="own time").press("Enter")
+    own.press("Enter")
     assert first_cells() == ["net/Bc", "net/Cd", "net/Ab", "net/De"]
-    page.get_by_role("button", name="own time").press("Enter")
+    own.press("Enter")
     assert first_cells() == ["net/Ab", "net/Cd", "net/Bc", "net/De"]  # what is not known is the last both ways
     assert page.locator("table.sortable th[aria-sort=ascending]").inner_text() == "own time"
     page.get_by_role("button", name="operator").click()
