@@ -1,4 +1,4 @@
-"""The pages of a dozen kinds of run in Chromium, at three widths, light and dark: `opened` says what is wrong with one."""
+"""The pages of a dozen kinds of run in Chromium, at three widths, light and dark: `opened` says what is wrong."""
 
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tests.unit.report.conftest import steps
 pytestmark = pytest.mark.slow  # starts a browser
 
 TESTS = Path(__file__).resolve().parents[2]
+LAUNCHES = TESTS / "real" / "gpu" / "launches_small.pt.trace.json.gz"
 MOST_BYTES = 2 << 20  # of a page
 MOST_PAINT_S = 0.3  # CPU, until something of it is seen
 
@@ -48,30 +49,25 @@ def tutorial(name, folder):
     return folder / name
 
 
-def partial(folder, make_run):
-    run = make_run({"step": steps()})
-    run.manifest.state = "partial"
-    run.save()
-    return page_of(run.path)
-
-
 def long_of(count, ranks):
     return lambda folder, _make_run: page_of(page_cost.make_run(folder / "run", count, ranks).path)
 
 
-def made(**tables):
-    def page(_folder, make_run):
-        run = make_run(tables)
-        run.manifest.state = "complete"
-        run.save()
-        return page_of(run.path)
-
-    return page
+def made(state="complete", **tables):
+    return lambda _folder, make_run: page_of(make_run(tables, state=state).path)
 
 
 def npu(folder, _make_run):
     npu_job.write(folder / "job")
     return imported(folder / "job", folder / "run")
+
+
+def megengine(folder, _make_run):
+    return imported(megengine_files.write(folder / "profile.json", megengine_files.profile()), folder / "run")
+
+
+def compare(folder, _make_run):
+    return said("compare", tutorial("slow", folder), tutorial("fast", folder), "--format", "html")
 
 
 def tune(_folder, _make_run):
@@ -85,19 +81,13 @@ PAGES = {
     "host-bound": stored("2.10-pynative"),
     "64 ranks": long_of(300, 64),
     "100,000 steps": long_of(100_000, 1),
-    "partial": partial,
+    "partial": made("partial", step=steps()),
     "one step": made(step=steps(count=1)),
     "no pipeline": made(step=steps()),
-    "torch": lambda folder, _make_run: imported(
-        TESTS / "real" / "gpu" / "launches_small.pt.trace.json.gz", folder / "run"
-    ),
+    "torch": lambda folder, _make_run: imported(LAUNCHES, folder / "run"),
     "Ascend": npu,
-    "MegEngine": lambda folder, _make_run: imported(
-        megengine_files.write(folder / "profile.json", megengine_files.profile()), folder / "run"
-    ),
-    "compare": lambda folder, _make_run: said(
-        "compare", tutorial("slow", folder), tutorial("fast", folder), "--format", "html"
-    ),
+    "MegEngine": megengine,
+    "compare": compare,
     "tune": tune,
 }
 
