@@ -4,6 +4,7 @@ import json
 import struct
 
 import pytest
+from kineto_files import imported, write_trace
 
 from pipeprof import processes
 from pipeprof.read.spool.marks import Kind
@@ -38,8 +39,22 @@ def killed(monkeypatch):
     monkeypatch.setattr(processes._Process, "ask", asked)
 
 
+def loop(start, steps):
+    """Marks of a hand-written loop: each step fetches for 20 and updates from 30 to 90 of its 100."""
+    marks = []
+    for number in range(steps):
+        at = start + 100 * number
+        marks.append((Kind.FETCH, 0, 0, number, at, at + 20))
+        if not number:
+            marks.append((Kind.COMPILE, 0, 0, 0, at + 30, at + 40))
+        marks.append((Kind.UPDATE, 0, 2, 0, at + 30, at + 90))
+    return marks
+
+
 class HandMade:
     """A run folder that was never finished. `rep` and `process` add to its spool."""
+
+    loop = staticmethod(loop)
 
     def __init__(self, path):
         path.mkdir()
@@ -57,6 +72,11 @@ class HandMade:
         folder.joinpath("hello.jsonl").write_text('{"pid": 1}\n', encoding="utf-8")
         return folder
 
+    def trained(self, rep=0, *, status=0, end=10_000, **process):
+        """A repetition with one process that trained, see `process`."""
+        self.rep(rep, status, end)
+        return self.process(rep=rep, **process)
+
     def process(
         self, *, rep=0, pid=4_000_001, started=1_100, rank=None, steps=3, bye=True, events=(), marks=None, run_id=None
     ):
@@ -71,9 +91,8 @@ class HandMade:
             "host": "machine",
             "python": "3.11",
             "hooks": "compiled",
-            "rank": rank,
-            "run_id": run_id,
-        } | clock
+        }
+        about |= {"rank": rank, "run_id": run_id} | clock
         made = {"e": "import", "t": started + 60, "begin": started + 10, "end": started + 150, "version": "2.10.0"}
         iterator = {
             "e": "iterator", "t": started + 160, "number": 0, "begin": started + 155, "end": started + 160,
@@ -87,13 +106,14 @@ class HandMade:
         self.marks(folder, loop(started + 200, steps) if marks is None else marks)
         return folder
 
+    def host(self, samples, text=""):
+        """The launcher's samples in repetition 0."""
+        lines = "".join(json.dumps(sample) + "\n" for sample in samples) + text
+        self.run.spool.joinpath("rep=0", "host.jsonl").write_text(lines, encoding="utf-8")
+
     @staticmethod
     def marks(folder, marks):
         folder.joinpath("marks.bin").write_bytes(b"".join(MARK.pack(*mark) for mark in marks))
-
-    @staticmethod
-    def loop(start, steps):
-        return loop(start, steps)
 
     @staticmethod
     def window(folder, begin, end, executions, number=1, **opening):
@@ -114,19 +134,13 @@ class HandMade:
         path.write_text(json.dumps(facts), encoding="utf-8")
 
 
-def loop(start, steps):
-    """Marks of a hand-written loop: each step fetches for 20 and updates from 30 to 90 of its 100."""
-    marks = []
-    for number in range(steps):
-        at = start + 100 * number
-        marks.append((Kind.FETCH, 0, 0, number, at, at + 20))
-        if not number:
-            marks.append((Kind.COMPILE, 0, 0, 0, at + 30, at + 40))
-        marks.append((Kind.UPDATE, 0, 2, 0, at + 30, at + 90))
-    return marks
-
-
 @pytest.fixture
 def spooled(tmp_path):
     """A run folder with a spool of one's own making."""
     return HandMade(tmp_path / "run")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """`read(events, **header)`: the run of a chrome trace."""
+    return lambda events, **how: imported(tmp_path / "run", write_trace(tmp_path / "x.pt.trace.json", events, **how))
