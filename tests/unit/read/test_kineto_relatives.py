@@ -1,21 +1,15 @@
 """Traces of Kineto's relatives and of its first versions: what ties device work to operators, and what is a call."""
 
 import pytest
-from kineto_files import imported, op, ops_by_name, rows, write_trace
+from kineto_files import op
+from stored_rows import rows
 
 from pipeprof.read.chrome.reader import KINETO
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
+from tests.unit.read.test_kineto import each, frames_of
 
 US = 1000
-
-
-@pytest.fixture
-def read(tmp_path):
-    def of(events, name="x.pt.trace.json", **header):
-        return imported(tmp_path / "run", write_trace(tmp_path / name, events, **header))
-
-    return of
 
 
 def process(pid, name):
@@ -53,26 +47,21 @@ def npu():
 @pytest.mark.parametrize("order", [1, -1])
 def test_flows_tie_the_work_of_an_npu_to_its_operators(read, order):
     run = read([*npu(), *PROCESSES][::order], form="list")
-    found = ops_by_name(run)
-    own = {name: (row["device_self_ns"] // US, row["device_total_ns"] // US) for name, (row,) in found.items()}
-    assert own == {
-        "aten::linear": (5, 14), "aten::addmm": (9, 9),
-        "kernel0": (5, 5), "kernel1": (7, 7), "kernel2": (2, 2), "alone": (1, 1),
+    assert each(run, "device_self_ns", "device_total_ns", "wait_ns") == {
+        "aten::linear": (5_000, 14_000, None), "aten::addmm": (9_000, 9_000, None), "alone": (1_000, 1_000, None),
+        "kernel0": (5_000, 5_000, 37_000), "kernel1": (7_000, 7_000, 37_000), "kernel2": (2_000, 2_000, 45_000),
     }  # fmt: skip
-    execs = {name: row["exec_id"] for name, (row,) in found.items()}
-    assert [found[f"kernel{number}"][0]["parent_id"] for number in range(3)] == [
-        execs["aten::linear"], execs["aten::addmm"], execs["aten::addmm"],
+    called, by = each(run, "exec_id"), each(run, "parent_id")
+    assert [by[name] for name in ("kernel0", "kernel1", "kernel2", "alone")] == [
+        called["aten::linear"], called["aten::addmm"], called["aten::addmm"], None,
     ]  # fmt: skip
-    waits = {name: row["wait_ns"] for name, (row,) in found.items() if row["side"] == "device"}
-    assert waits == {"kernel0": 37 * US, "kernel1": 37 * US, "kernel2": 45 * US, "alone": None}
-    assert found["alone"][0]["parent_id"] is None
     assert not run.manifest.warnings
 
 
 def test_work_on_another_stream_at_the_same_time_is_not_tied(read):
-    found = ops_by_name(read([*npu(), *PROCESSES, work("other", "1736408883000050.250", 3, tid=3)], form="list"))
-    assert found["other"][0]["parent_id"] is None
-    assert found["aten::addmm"][0]["device_self_ns"] == 9 * US
+    run = read([*npu(), *PROCESSES, work("other", "1736408883000050.250", 3, tid=3)], form="list")
+    assert each(run, "parent_id")["other"] is None
+    assert each(run, "device_self_ns")["aten::addmm"] == 9 * US
 
 
 def test_a_collective_is_one_operator_and_its_parts_are_spans(read):
@@ -84,58 +73,35 @@ def test_a_collective_is_one_operator_and_its_parts_are_spans(read):
         )),
     ]  # fmt: skip
     run = read([*events, *PROCESSES], form="list")
-    assert {name: row["device_total_ns"] // US for name, (row,) in ops_by_name(run).items()} == {
-        "HcclAllreduce": 20,
-        "hcom_allReduce__586_0_1": 20,
-    }
-    assert len(rows(run, "collective")) == 1
-    assert len(rows(run, "span")) == 5
+    assert each(run, "device_total_ns") == {"HcclAllreduce": 20 * US, "hcom_allReduce__586_0_1": 20 * US}
+    assert (len(rows(run, "collective", "step")), len(rows(run, "span", "name"))) == (1, 5)
 
 
 def dipu():
     """A convolution of torch_dipu: its launcher is a call of the runtime, and allocates the result."""
+
+    def one(name, ts, dur, link, cat="cpu_op", **more):
+        return op(name, ts, dur, cat=cat, **{"External id": link}, **more)
+
+    name, device = "convolution_overrideable", {"cat": "kernel", "pid": 0, "tid": 7}
     return [
-        op("aten::conv2d", 0, 100, **{"External id": 1}),
-        op("aten::convolution_overrideable", 5, 90, **{"External id": 2}),
-        op(
-            "LaunchKernel_dipu_convolution_overrideable",
-            10,
-            80,
-            cat="cuda_runtime",
-            correlation=11,
-            **{"External id": 2},
-        ),
-        op("aten::empty", 20, 30, **{"External id": 3}),
-        op("dipuMalloc", 22, 5, cat="cuda_runtime", correlation=12, **{"External id": 3}),
-        op("dipu_convolution_overrideable", 200, 45, cat="kernel", pid=0, tid=7, correlation=11, **{"External id": 2}),
-        op(
-            "wrapper_DIPU_empty_memory_format",
-            150,
-            18,
-            cat="kernel",
-            pid=0,
-            tid=7,
-            correlation=12,
-            **{"External id": 3},
-        ),
-    ]
+        one("aten::conv2d", 0, 100, 1), one(f"aten::{name}", 5, 90, 2),
+        one(f"LaunchKernel_dipu_{name}", 10, 80, 2, "cuda_runtime", correlation=11), one("aten::empty", 20, 30, 3),
+        one("dipuMalloc", 22, 5, 3, "cuda_runtime", correlation=12),
+        one(f"dipu_{name}", 200, 45, 2, correlation=11, **device),
+        one("wrapper_DIPU_empty_memory_format", 150, 18, 3, correlation=12, **device),
+    ]  # fmt: skip
 
 
 def test_launchers_of_torch_dipu_are_calls(read):
     """As in the tables of its guide: the launcher has what it calls, the operator has the kernel."""
     run = read(dipu())
-    found = {
-        name: tuple(row[key] // US for key in ("self_ns", "dur_ns", "device_self_ns", "device_total_ns"))
-        for name, (row,) in ops_by_name(run).items()
-        if row["side"] == "host"
-    }
-    assert found == {
-        "aten::conv2d": (10, 100, 0, 63),
-        "aten::convolution_overrideable": (10, 90, 45, 63),
-        "LaunchKernel_dipu_convolution_overrideable": (50, 80, 0, 18),
-        "aten::empty": (30, 30, 18, 18),
-    }
-    assert [row["name"] for row in rows(run, "span")] == ["dipuMalloc"]
+    found = each(run, "side", "self_ns", "dur_ns", "device_self_ns", "device_total_ns")
+    assert {name: tuple(time // US for time in times) for name, (side, *times) in found.items() if side == "host"} == {
+        "aten::conv2d": (10, 100, 0, 63), "aten::convolution_overrideable": (10, 90, 45, 63),
+        "LaunchKernel_dipu_convolution_overrideable": (50, 80, 0, 18), "aten::empty": (30, 30, 18, 18),
+    }  # fmt: skip
+    assert rows(run, "span", "name") == [("dipuMalloc",)]
 
 
 def test_shares_of_kernels_within_kernels_are_of_what_operators_launched(read):
@@ -149,25 +115,21 @@ def test_shares_of_kernels_within_kernels_are_of_what_operators_launched(read):
 
 
 def test_kernels_have_the_source_location_of_what_launched_them(read):
-    stack = {"Call stack": "conv.py(454): _conv_forward;nn.Module: Conv2d_0"}
     events = dipu()
-    events[1]["args"] |= stack
+    events[1]["args"] |= {"Call stack": "conv.py(454): _conv_forward;nn.Module: Conv2d_0"}
     events[3]["args"] |= {"Call stack": "empty;resnet"}
-    run = read(events)
-    frames = {row["stack_id"]: row["frame"] for row in rows(run, "stack")}
-    found = {name: frames.get(row["stack_id"]) for name, (row,) in ops_by_name(run).items()}
+    found = frames_of(read(events))
     assert found["dipu_convolution_overrideable"] == "conv.py(454): _conv_forward"
     assert found["wrapper_DIPU_empty_memory_format"] == "empty"
     assert found["aten::conv2d"] is None
 
 
 def test_without_external_ids_the_kernel_belongs_to_who_called_the_launcher(read):
-    events = [
-        {**event, "args": {key: value for key, value in event["args"].items() if key != "External id"}}
-        for event in dipu()
-    ]
-    own = {name: row["device_self_ns"] // US for name, (row,) in ops_by_name(read(events)).items()}
-    assert own["aten::convolution_overrideable"] == 45
+    events = dipu()
+    for event in events:
+        del event["args"]["External id"]
+    own = each(read(events), "device_self_ns")
+    assert own["aten::convolution_overrideable"] == 45 * US
     assert own["LaunchKernel_dipu_convolution_overrideable"] == 0
 
 
@@ -181,13 +143,12 @@ def test_the_first_versions_of_kineto_had_other_categories(read):
         op("Memset (Device)", 80, 1, cat="Memset", pid=0, tid="stream 7", correlation=6, bytes=4),
     ]
     run = read(events)
-    found = {name: (row["category"], row["side"]) for name, (row,) in ops_by_name(run).items()}
-    assert found == {
+    assert each(run, "category", "side") == {
         "ProfilerStep*": ("cpu_op", "host"), "aten::mm": ("cpu_op", "host"), "gemm": ("kernel", "device"),
         "Memset (Device)": ("gpu_memset", "device"),
     }  # fmt: skip
-    assert ops_by_name(run)["aten::mm"][0]["device_self_ns"] == 9 * US
-    assert [row["source_step"] for row in rows(run, "step")] == [3]
+    assert each(run, "device_self_ns")["aten::mm"] == 9 * US
+    assert rows(run, "step", "source_step") == [(3,)]
 
 
 def test_processes_tell_the_kind_where_the_legacy_profiler_wrote_no_category(read, tmp_path):
@@ -195,6 +156,5 @@ def test_processes_tell_the_kind_where_the_legacy_profiler_wrote_no_category(rea
         {"ph": "X", "name": "aten::mm", "pid": "CPU functions", "tid": 0, "ts": 1, "dur": 4, "args": {}},
         {"ph": "X", "name": "gemm", "pid": "CUDA functions", "tid": 0, "ts": 9, "dur": 2, "args": {}},
     ]
-    found = ops_by_name(read(events, form="list"))
-    assert {name: row["side"] for name, (row,) in found.items()} == {"aten::mm": "host", "gemm": "device"}
+    assert each(read(events, form="list"), "side") == {"aten::mm": "host", "gemm": "device"}
     assert KINETO.recognise(tmp_path / "x.pt.trace.json")
