@@ -1,13 +1,16 @@
-"""Operations and bytes of operators, beside the figures that other programs print for the same layers."""
+"""Operations and bytes of operators: of PyTorch from its shapes and values, of MindSpore beside what others print."""
 
 import json
 
 import pytest
 from every import every
+from kineto_files import op, ops_by_name
 
 from pipeprof.read.chrome import ops as torch_flops
 from pipeprof.read.chrome.dialect import Info
 from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
+
+MIB = 2**20
 
 
 def call(kind, *shapes, out=(), **attributes):
@@ -19,7 +22,10 @@ def convolution(image, weight, out):
     return call("Conv2D", image, weight, out=[out])
 
 
-MIB = 2**20
+def counted(name, dims, values=()):
+    return torch_flops.flops_of(
+        Info("cpu_op", name, json.dumps(dims).encode(), b"", b"", json.dumps(list(values)).encode())
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,25 +37,25 @@ MIB = 2**20
     ],
 )
 def test_a_convolution_has_the_figures_that_megengine_prints(layer, mega, mebibytes):
-    assert round(flops_of(layer) / 1e6, 2) == mega
-    assert round(bytes_of(layer) / MIB, 2) == mebibytes
+    assert (round(flops_of(layer) / 1e6, 2), round(bytes_of(layer) / MIB, 2)) == (mega, mebibytes)
+
+
+VALUES = ["", "", "", "[2, 2]", "[3, 3]", "[1, 1]", "1"]
+GROUPED = ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "4"]
 
 
 @pytest.mark.parametrize(
     ("name", "dims", "values", "ours"),
     [
-        (
-            "aten::conv2d", [[2, 8, 14, 14], [16, 2, 3, 3]], ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "4"],
-            convolution((2, 8, 14, 14), (16, 2, 3, 3), (2, 16, 7, 7)),
-        ),
+        ("aten::conv2d", [[2, 8, 14, 14], [16, 2, 3, 3]], GROUPED,
+         convolution((2, 8, 14, 14), (16, 2, 3, 3), (2, 16, 7, 7))),
         ("aten::mm", [[8, 16], [16, 10]], [], call("MatMul", (8, 16), (16, 10), out=[(8, 10)])),
         ("aten::bmm", [[4, 8, 16], [4, 16, 10]], [], call("BatchMatMul", (4, 8, 16), (4, 16, 10), out=[(4, 8, 10)])),
         ("aten::mul", [[8, 3, 5], [1]], [], call("Mul", (8, 3, 5), (1,), out=[(8, 3, 5)])),
     ],
 )  # fmt: skip
 def test_a_layer_has_the_operations_that_torch_counts(name, dims, values, ours):
-    info = Info("cpu_op", name, json.dumps(dims).encode(), b"", b"", json.dumps(values).encode())
-    assert flops_of(ours) == torch_flops.flops_of(info)
+    assert flops_of(ours) == counted(name, dims, values)
 
 
 @pytest.mark.parametrize(
@@ -72,28 +78,19 @@ def test_a_layer_has_the_operations_that_torch_counts(name, dims, values, ours):
         (call("BatchNorm", (2, 8, 4, 4), (8,), out=[(2, 8, 4, 4)], is_training=1), 5 * 256),
         (call("BatchNorm", (2, 8, 4, 4), (8,), out=[(2, 8, 4, 4)], is_training=0), 2 * 256),
         (call("LayerNorm", (2, 8), (8,), (8,), out=[(2, 8)]), 80),
+        # what is not known has no figure
+        (call("Reshape", (4, 10), out=[(40,)]), None),
+        (call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3)), None),
+        (call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[None]), None),
+        (call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[(1, 8, -1, -1)]), None),
+        (call("Conv2D", (1, 3, 8, 8), (0, 3, 3, 3), out=[(1, 0, 8, 8)]), None),
+        (call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)]), None),
+        (call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)], kernel_size="large"), None),
+        (call("Add", (2**40,), out=[(2**40, 2**40)]), None),
     ],
 )
 def test_formulas(one, expected):
     assert flops_of(one) == expected
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        call("Reshape", (4, 10), out=[(40,)]),
-        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3)),
-        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[None]),
-        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[(1, 8, -1, -1)]),
-        call("Conv2D", (1, 3, 8, 8), (0, 3, 3, 3), out=[(1, 0, 8, 8)]),
-        call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)]),
-        call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)], kernel_size="large"),
-        call("Add", (2**40,), out=[(2**40, 2**40)]),
-        call("Add"),
-    ],
-)
-def test_what_is_not_known_has_no_figure(one):
-    assert flops_of(one) is None
 
 
 @every(FORMULAS)
@@ -109,3 +106,55 @@ def test_bytes_need_every_shape_and_type(tensor):
     assert bytes_of(Call("Add", (known, known), (known,))) == 24
     assert bytes_of(Call("Add", (known, tensor), (known,))) is None
     assert bytes_of(Call("Add", (known, known))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "count"),
+    [
+        ("aten::mm", [[8, 16], [16, 10]], 2 * 8 * 16 * 10),
+        ("aten::addmm", [[10], [8, 16], [16, 10], [], []], 2 * 8 * 16 * 10),
+        ("aten::bmm", [[4, 8, 16], [4, 16, 10]], 2 * 4 * 8 * 16 * 10),
+        ("aten::baddbmm", [[4, 8, 10], [4, 8, 16], [4, 16, 10], [], []], 2 * 4 * 8 * 16 * 10),
+        ("aten::mul", [[8, 3, 5], [1]], 120),
+        ("aten::add", [[8, 16], [8, 16], []], 128),
+        ("aten::relu", [[8, 16]], None),
+        ("aten::mm", [], None),
+        ("aten::mm", [[8, 16]], None),
+        ("aten::mm", [[8, 0], [0, 3]], None),
+        ("aten::mul", [[2**40, 2**40], []], None),
+        ("aten::conv2d", [[2, 3, 224, 224], [64, 3, 7, 7], [64], [], [], [], []], 2 * 2 * 64 * 112 * 112 * 3 * 49),
+        ("aten::conv2d", [[2, 3, 224], [64, 3, 7], [64], [], [], [], []], None),
+    ],
+)
+def test_torch_counts(name, dims, count):
+    assert counted(name, dims, VALUES) == count
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        (["[1, 1]", "[0, 0]", "[2, 2]", "1"], 2 * 4 * 4 * 4 * 8 * 9),
+        (["[1, 1]", "[1, 1]", "[1, 1]", "4"], 2 * 8 * 8 * 4 * 8 * 9 // 4),
+        (["[0, 1]", "[1, 1]", "[1, 1]", "1"], None),
+        (["[1, 1]", "[1, 1]", "[1, 1]", "0"], None),
+        (["[1, 1]", "same", "[1, 1]", "1"], None),
+        (None, None),
+    ],
+)
+def test_a_convolution_needs_stride_padding_dilation_and_groups(values, count):
+    values = ["", "", "", *values] if values else []
+    assert counted("aten::conv2d", [[1, 4, 8, 8], [8, 4, 3, 3], [], [], [], [], []], values) == count
+
+
+@pytest.mark.parametrize(("kind", "count"), [(b'["float", "Scalar"]', 1), (b'["Scalar", "float"]', None), (b"", None)])
+def test_a_tensor_without_dimensions_has_one_element(kind, count):
+    assert torch_flops.flops_of(Info("cpu_op", "aten::mul", b"[[], []]", kind, b"")) == count
+
+
+def test_what_the_trace_says_counts(read):
+    dims = {"Input Dims": [[8, 16], [16, 10]]}
+    found = ops_by_name(read([
+        op("aten::mm", 0, 1, flops=77, **dims), op("aten::mm", 2, 1, **dims), op("custom", 4, 1, flops="123"),
+        op("aten::mm", 6, 1, flops="many", **{"Input Dims": "8,16;\r\n16,10"}),
+    ]))  # fmt: skip
+    assert [row["flops"] for row in found["aten::mm"] + found["custom"]] == [77, 2560, None, 123]
