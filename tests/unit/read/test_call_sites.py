@@ -1,14 +1,17 @@
-"""Where operators come from in the program, and the calls of cells, from events of a process."""
+"""Where operators come from in the program, and the calls of cells, from events of a process; gradients have the line
+of their forward operator, by types in the order in which PyNative launched them."""
 
 from pathlib import Path
 
 import pytest
 
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.call_sites import CallSites, by_line, told_apart
-from pipeprof.read.spool.marks import Kind, Mark, Marks
+from pipeprof.read.spool import call_sites
+from pipeprof.read.spool.call_sites import CallSites, by_line, forward_of, told_apart
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Process
+from pipeprof.read.spool.sections import BACKWARD, FORWARD
 from pipeprof.read.spool.spans import add_cells
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
@@ -22,64 +25,72 @@ MOMENTUM = {"e": "modules", "t": 1, "frame": "mindspore/nn/optim/momentum.py(190
 OTHER = {"e": "modules", "t": 2, "frame": "o.py(1): Other.construct", "cells": []}
 
 
-def process(*events, folder=Path("no-such-spool")):
-    return Process(folder, {}, [], list(events))
+BIAS, MUL = "Default/BiasAdd-op0", "Default/Mul-op0"
+MAIN, FIRST, LATER = "t.py(9): main", "t.py(3): step", "t.py(4): step"
+
+
+def process(*events, folder=Path("no-such-spool"), marks=()):
+    return Process(folder, {}, list(marks), list(events))
+
+
+def launched(*launches):
+    """(name, start)"""
+    return [Execution(name, start, 1) for name, start in launches]
 
 
 def placed(*names, step=0):
     return [Placed(Execution(name, 200 + at, 1), step, "forward", name) for at, name in enumerate(names)]
 
 
+def frames(recorded, items, led=()):
+    return CallSites(recorded, list(led)).of(items)
+
+
+def table(out, name):
+    return [dict(zip(BY_NAME[name].column_names, row, strict=True)) for row in out.rows[name]]
+
+
 def test_the_kth_of_a_type_has_the_frames_of_the_kth_launch_innermost_first():
-    led = [Execution("Mul", 12, 1), Execution("Mul", 35, 1), Execution("Add", 55, 1), Execution("Late", 101, 1)]
-    found = CallSites(process(LINES), led).of(placed("Mul", "Add", "Mul", "Late"))
-    assert found == [("t.py(3): step", "t.py(9): main"), ("t.py(9): main",), ("t.py(4): step", "t.py(9): main"), ()]
+    led = launched(("Mul", 12), ("Mul", 35), ("Add", 55), ("Late", 101))
+    found = frames(process(LINES), placed("Mul", "Add", "Mul", "Late"), led)
+    assert found == [(FIRST, MAIN), (MAIN,), (LATER, MAIN), ()]
+    assert frames(process(LINES), placed("Mul", "Mul"), led[:1]) == [(), ()]  # another number of launches
 
 
 def test_what_a_step_that_ran_line_by_line_launched_itself_has_the_frames_of_its_line():
-    execution = Execution("Mul", 35, 1)
-    found = CallSites(process(LINES), [Execution("Mul", 12, 1), execution]).of([Placed(execution, None, "", "Mul#2")])
-    assert found == [("t.py(4): step", "t.py(9): main")]
-
-
-def test_a_step_that_begins_when_the_lines_are_written_did_not_run_line_by_line():
-    assert by_line(process(LINES, {**LINES, "rows": []})) == [(10, 50)]
-
-
-def test_another_number_of_launches_has_no_frames():
-    assert CallSites(process(LINES), [Execution("Mul", 12, 1)]).of(placed("Mul", "Mul")) == [(), ()]
+    led = launched(("Mul", 12), ("Mul", 35))
+    assert frames(process(LINES), [Placed(led[1], None, "", "Mul#2")], led) == [(LATER, MAIN)]
+    assert by_line(process(LINES, {**LINES, "rows": []})) == [(10, 50)]  # one that begins as lines are written did not
 
 
 def test_one_name_launched_from_two_lines_is_two_operators():
     """PyNative gives operators of the same shapes in two layers one name."""
-    led = [Execution("Default/BiasAdd-op0", 12, 1), Execution("Default/BiasAdd-op0", 35, 1)]
-    again = [*placed(*["Default/BiasAdd-op0"] * 2), *placed(*["Default/BiasAdd-op0"] * 2, step=1)]
-    frames = CallSites(process(LINES), led).of(again)
-    assert [site[0] for site in frames] == ["t.py(3): step", "t.py(4): step"] * 2
-    assert [item.name for item in told_apart(again, frames)] == ["Default/BiasAdd-op0", "Default/BiasAdd-op0#2"] * 2
+    again = [*placed(BIAS, BIAS), *placed(BIAS, BIAS, step=1)]
+    found = frames(process(LINES), again, launched((BIAS, 12), (BIAS, 35)))
+    assert [site[0] for site in found] == [FIRST, LATER] * 2
+    assert [item.name for item in told_apart(again, found)] == [BIAS, f"{BIAS}#2"] * 2
 
 
-def test_one_name_launched_from_one_line_is_one_operator_wherever_its_line_is_not_known():
-    items = placed(*["Default/BiasAdd-op0"] * 3)
-    frames = [("t.py(3): step",), (), ("t.py(3): step",)]
-    assert {item.name for item in told_apart(items, frames)} == {"Default/BiasAdd-op0"}
-
-
-def test_a_name_of_its_own_is_none_that_another_operator_has():
-    items = placed("Default/Mul-op0", "Default/Mul-op0#2", "Default/Mul-op0")
-    names = [item.name for item in told_apart(items, [("a",), ("b",), ("c",)])]
-    assert names == ["Default/Mul-op0", "Default/Mul-op0#2", "Default/Mul-op0#3"]
+@pytest.mark.parametrize(
+    ("names", "sites", "expected"),
+    [
+        ([BIAS] * 3, ["a", None, "a"], [BIAS] * 3),  # one line is one operator, wherever its line is not known
+        ([MUL, f"{MUL}#2", MUL], ["a", "b", "c"], [MUL, f"{MUL}#2", f"{MUL}#3"]),  # a name is none that another one has
+    ],
+)
+def test_operators_are_told_apart_by_their_lines(names, sites, expected):
+    found = told_apart(placed(*names), [(site,) if site else () for site in sites])
+    assert [item.name for item in found] == expected
 
 
 def test_what_pynative_runs_in_a_graph_without_cells_has_its_line_and_not_the_optimizer_that_was_compiled():
-    led = [Execution("Default/Conv2D-op0", 12, 1), Execution("Default/ApplyMomentum-op0", 35, 1)]
-    update, unit = Mark(Kind.UPDATE, 0, 7, 0, 201, 209), {"e": "unit", "t": 1, "number": 7, "owner": "Momentum"}
-    recorded = process(LINES, MOMENTUM, unit)
-    recorded.marks = Marks.of([update])
-    found = CallSites(recorded, led).of(placed("Default/Conv2D-op0", "Default/ApplyMomentum-op0"))
-    assert found == [
-        ("t.py(3): step", "t.py(9): main"), (MOMENTUM["frame"], "t.py(4): step", "t.py(9): main"),
-    ]  # fmt: skip
+    names, unit = (
+        ("Default/Conv2D-op0", "Default/ApplyMomentum-op0"),
+        {"e": "unit", "t": 1, "number": 7, "owner": "Momentum"},
+    )
+    recorded = process(LINES, MOMENTUM, unit, marks=[Mark(Kind.UPDATE, 0, 7, 0, 201, 209)])
+    found = frames(recorded, placed(*names), launched((names[0], 12), (names[1], 35)))
+    assert found == [(FIRST, MAIN), (MOMENTUM["frame"], LATER, MAIN)]
 
 
 @pytest.mark.parametrize(("kind", "flag", "frame", "is_in"), [
@@ -93,27 +104,25 @@ def test_what_pynative_runs_in_a_graph_without_cells_has_its_line_and_not_the_op
 def test_an_optimizer_that_was_compiled_runs_in_calls_of_optimizers_and_other_functions_do_not(
     kind, flag, frame, is_in
 ):
-    recorded = process(
-        {**LINES, "rows": []}, {**OTHER, "frame": frame}, {"e": "unit", "t": 1, "number": 7, "owner": "Mine"}
-    )
-    recorded.marks = Marks.of([Mark(kind, flag, 7, 0, 150, 250)])
-    found = CallSites(recorded, []).of(placed("Default/Mul-op0"))
-    assert found == [(frame,) if is_in else ()]
+    events = {**LINES, "rows": []}, {**OTHER, "frame": frame}, {"e": "unit", "t": 1, "number": 7, "owner": "Mine"}
+    recorded = process(*events, marks=[Mark(kind, flag, 7, 0, 150, 250)])
+    assert frames(recorded, placed(MUL)) == [(frame,) if is_in else ()]
 
 
-def test_a_program_that_compiles_all_of_its_step_needs_no_call_to_know_its_graph():
-    assert CallSites(process(OTHER), []).of(placed("Default/Mul-op0")) == [(OTHER["frame"],)]
+CONV = "network-Loss/net-Net/conv-Conv2d"
+THIRD = {**OTHER, "frame": "p.py(1): Third.construct"}
 
 
-def test_an_operator_of_a_graph_has_the_cells_of_its_scope_that_are_the_programs():
-    name = "Gradients/Default/network-Loss/net-Net/conv-Conv2d/Mul-op1"
-    assert CallSites(process(NETWORK, OTHER), []).of(placed(name)) == [("n.py(2): Net.construct",)]
-
-
-def test_two_graphs_that_could_both_hold_an_operator_give_it_no_frames():
-    again = {**OTHER, "frame": "p.py(1): Third.construct"}
-    assert CallSites(process(OTHER), []).of(placed("Default/Mul-op1")) == [("o.py(1): Other.construct",)]
-    assert CallSites(process(OTHER, again), []).of(placed("Default/Mul-op1")) == [()]
+@pytest.mark.parametrize(
+    ("events", "name", "expected"),
+    [
+        ((OTHER,), MUL, ("o.py(1): Other.construct",)),  # a program that compiles all of its step needs no call
+        ((OTHER, THIRD), MUL, ()),  # two graphs could both hold it
+        ((NETWORK, OTHER), f"Gradients/Default/{CONV}/Mul-op1", ("n.py(2): Net.construct",)),  # cells that are its own
+    ],
+)
+def test_an_operator_of_a_graph_has_the_cells_of_its_scope_that_are_the_programs(events, name, expected):
+    assert frames(process(*events), placed(name)) == [expected]
 
 
 DUMP = """# Fullname with scope: (Default/network-Loss/net-Net/conv-Conv2d/Conv2D-op0)
@@ -135,60 +144,104 @@ DUMP = """# Fullname with scope: (Default/network-Loss/net-Net/conv-Conv2d/Conv2
 """
 
 
+GRADIENT = "Gradients/Default/net-Net/Grad_Mul/Mul-op0"
+
+
 def test_an_operator_of_a_graph_has_the_lines_that_lead_to_it_where_they_were_recorded(tmp_path):
     tmp_path.joinpath("graph-1.lines").write_text(DUMP)
-    names = ["Default/network-Loss/net-Net/conv-Conv2d/Conv2D-op0", "Gradients/Default/net-Net/Grad_Mul/Mul-op0"]
-    found = CallSites(process(NETWORK, folder=tmp_path), []).of(placed(*names))
-    assert found == [
-        ("mindspore/nn/layer/conv.py(373): construct", "n.py(7): Net.construct"),
-        ("n.py(9): Net.construct",),
-    ]
+    assert frames(process(NETWORK, folder=tmp_path), placed(f"Default/{CONV}/Conv2D-op0", GRADIENT)) == [
+        ("mindspore/nn/layer/conv.py(373): construct", "n.py(7): Net.construct"), ("n.py(9): Net.construct",),
+    ]  # fmt: skip
 
 
 def test_an_operator_that_two_graphs_have_from_different_lines_has_none_of_them(tmp_path):
     for number, text in enumerate((DUMP, DUMP.replace("n.py:9", "n.py:11"))):
         tmp_path.joinpath(f"graph-{number}.lines").write_text(text)
-    name = "Gradients/Default/net-Net/Grad_Mul/Mul-op0"
-    assert CallSites(process(folder=tmp_path), []).of(placed(name)) == [()]
+    assert frames(process(folder=tmp_path), placed(GRADIENT)) == [()]
 
 
 def test_the_site_of_a_module_of_mindspore_is_the_line_of_the_program_that_calls_it():
     out = RankRows(0, 0, 0)
     layer, stem = "mindspore/nn/layer/conv.py(373): Conv2d.construct", "mindspore/nn/layer/container.py(9): C.construct"
-    for frames in ((layer, stem, "n.py(7): Net.construct", "t.py(9): main"), (layer,)):
-        out.stack_id(frames)
-    columns = BY_NAME["stack"].column_names
-    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["stack"]]
-    assert [row["site"] for row in rows] == ["t.py(9): main", *["n.py(7): Net.construct"] * 3, None]
+    for stack in ((layer, stem, "n.py(7): Net.construct", MAIN), (layer,)):
+        out.stack_id(stack)
+    assert [row["site"] for row in table(out, "stack")] == [MAIN, *["n.py(7): Net.construct"] * 3, None]
 
 
 def test_calls_of_cells_become_spans_in_the_cells_around_them():
     out = RankRows(0, 0, 100)
     kinds = [["Net", -1, "n.py(2): Net.construct"], ["fc-Dense", 0, ""], ["act-ReLU", 1, "m.py(5): ReLU.construct"]]
-    add_cells(
-        process({"e": "cells", "t": 1, "kinds": kinds, "rows": [[0, 110, 190], [1, 120, 150], [2, 130, 140]]}), out
-    )
-    columns = BY_NAME["span"].column_names
-    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["span"]]
-    assert [(row["name"], row["scope"], row["start_ns"], row["dur_ns"]) for row in rows] == [
-        ("Net", None, 10, 80), ("fc-Dense", "Net", 20, 30), ("act-ReLU", "Net/fc-Dense", 30, 10),
+    calls = [[0, 110, 190], [1, 120, 150], [2, 130, 140]]
+    add_cells(process({"e": "cells", "t": 1, "kinds": kinds, "rows": calls}), out)
+    rows = table(out, "span")
+    assert [(row["name"], row["scope"], row["start_ns"], row["dur_ns"], row["category"]) for row in rows] == [
+        ("Net", None, 10, 80, "cell"), ("fc-Dense", "Net", 20, 30, "cell"),
+        ("act-ReLU", "Net/fc-Dense", 30, 10, "cell"),
     ]  # fmt: skip
-    assert {row["category"] for row in rows} == {"cell"}
-    frames = {row[0]: (row[1], row[2]) for row in out.rows["stack"]}
-    outer, text = frames[rows[2]["stack_id"]]
-    assert (text, frames[outer][1]) == ("m.py(5): ReLU.construct", "n.py(2): Net.construct")
+    found = {row[0]: (row[1], row[2]) for row in out.rows["stack"]}
+    outer, text = found[rows[2]["stack_id"]]
+    assert (text, found[outer][1]) == ("m.py(5): ReLU.construct", "n.py(2): Net.construct")
     assert rows[1]["stack_id"] == rows[0]["stack_id"]
 
 
 def test_a_gradient_of_pytorch_has_the_line_of_the_last_operator_with_its_number():
     """What needs no gradient, such as an operator of a dataset, has the number of the next one that does."""
     led = [
-        Execution("aten::sqrt", 12, 1, phase="data", sequence=7),
-        Execution("aten::conv2d", 32, 9, sequence=7),
+        Execution("aten::sqrt", 12, 1, phase="data", sequence=7), Execution("aten::conv2d", 32, 9, sequence=7),
         Execution("aten::convolution_backward", 60, 5, phase="backward", sequence=7),
         Execution("torch::autograd::AccumulateGrad", 70, 5, phase="backward", sequence=99),
-    ]
-    later = [Placed(one, 0, one.phase or "forward", one.name) for one in led]
-    assert [frames[0] for frames in CallSites(process(LINES), led).of(later)] == [
-        "t.py(3): step", "t.py(4): step", "t.py(4): step", "t.py(9): main",
     ]  # fmt: skip
+    later = [Placed(one, 0, one.phase or "forward", one.name) for one in led]
+    assert [found[0] for found in frames(process(LINES), later, led)] == [FIRST, LATER, LATER, MAIN]
+
+
+# As MindSpore 2.10 launched them for attention (query and key once projected, softmax, values) with its cross entropy behind.
+ATTENTION = "MatMul BiasAdd BatchMatMul Div Softmax BatchMatMul MatMul BiasAdd"
+SOFTMAX = "Expand/_SoftmaxBackward/Mul-op0 Expand/_SoftmaxBackward/Sub-op0"
+GRADIENTS = (
+    f"Ones BiasAddGrad MatMul MatMul BatchMatMul BatchMatMul {SOFTMAX} Div BatchMatMul BatchMatMul Add"
+    " BiasAddGrad MatMul MatMul"
+)
+OWNERS = [7, 7, 6, 6, 5, 5, 4, 4, 3, 2, 2, 2, 1, 0, 0]
+
+
+def in_order(names, begin=0):
+    return launched(*((name, begin + at) for at, name in enumerate(names.split())))
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "expected"),
+    [
+        (ATTENTION, GRADIENTS, OWNERS),
+        ("Zeros AddExt Concat LSTM Mul ReduceSum", "Tile Mul Mul StridedSliceGrad Add Zeros LSTMGrad",
+         [5, 4, 4, None, 4, 4, 3]),
+        ("MatMul SumExt", "BroadcastTo MatMul MatMul", [1, 0, 0]),
+        ("Conv2D Tanh", "ReluGrad Conv2DBackpropInput Conv2DBackpropFilter", [None, 0, 0]),
+        ("Conv2D ReLU", "ReluGrad Conv2DBackpropInput Conv2DBackpropFilter", [1, 0, 0]),
+        ("MatMul", "Unheard", [None]),
+        ("", "MatMul", [None]),
+        ("MatMul", "", []),
+    ],
+)  # fmt: skip
+def test_gradients_belong_to_the_operators_of_the_forward_pass_in_reverse_order(forward, backward, expected):
+    assert forward_of(in_order(forward), in_order(backward)) == expected
+
+
+def test_a_step_of_too_many_operators_is_left(monkeypatch):
+    monkeypatch.setattr(call_sites, "MOST_WORK", 10)
+    assert forward_of(in_order("MatMul"), in_order("MatMul MatMul")) == [None, None]
+
+
+def test_a_backward_operator_has_the_line_of_its_forward_operator_in_every_step():
+    sites, rows = [MAIN, "t.py(3): scores", "t.py(4): output"], [[0, 1], [5, 2], [8, 0]]
+    passes = [Mark(Kind.SECTION, FORWARD, 0, 0, 0, 8), Mark(Kind.SECTION, BACKWARD, 0, 0, 8, 90)]
+    recorded = process({**LINES, "t": 1000, "sites": sites, "rows": rows}, marks=passes)
+    led = [*in_order(ATTENTION), *in_order(GRADIENTS, 8)]
+    phases = ["forward"] * 8 + ["backward"] * len(OWNERS)
+    later = [
+        Placed(Execution(one.name, 2000 + at, 1), 1, phase, one.name)
+        for at, (one, phase) in enumerate(zip(led, phases, strict=True))
+    ]
+    assert [found and found[0] for found in frames(recorded, later, led)[8:]] == [
+        "t.py(3): scores" if owner < 5 else "t.py(4): output" for owner in OWNERS
+    ]
