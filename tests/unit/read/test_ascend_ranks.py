@@ -1,4 +1,4 @@
-"""Many ranks at once: files about all of them, whose is what, and several processes that read them."""
+"""Many ranks at once: files about all of them, whose is what, several processes that read them, captures in a row."""
 
 import json
 import os
@@ -7,20 +7,17 @@ import subprocess
 import sys
 import time
 
+import ascend_files
 import pytest
-from ascend_files import write, write_cluster, write_graph, write_output, write_prof
+from ascend_files import write, write_cluster, write_cpu, write_graph, write_output, write_prof
 from minddata_files import write_feed
-from stored_rows import rows
+from stored_rows import rows, warnings
 
 from pipeprof import processes
-from pipeprof.errors import RunError, UsageError
+from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.tables import ranks as workers
 from pipeprof.record import store
-
-
-def parquet(run):
-    return {path.relative_to(run.path): path.read_bytes() for path in sorted(run.path.rglob("*.parquet"))}
 
 
 def tree(folder, ranks=5):
@@ -28,16 +25,6 @@ def tree(folder, ranks=5):
         write_output(folder / f"host{rank}_ascend_pt", rank=rank)
         write_graph(folder / "old" / f"rank_{rank}" / "profiler", rank=rank + 100)
     return folder
-
-
-def test_several_processes_read_ranks_beside_files_of_another_kind(tmp_path, several):
-    source = tree(tmp_path / "job", 2)
-    write_feed(source / "host0_ascend_pt")
-    alone = import_path(source, tmp_path / "alone")
-    several(2)
-    run = import_path(source, tmp_path / "run")
-    assert run.manifest.source == "import:ascend+minddata"
-    assert parquet(run) == parquet(alone) != {}
 
 
 def test_cluster_files_give_what_the_ranks_own_files_do_not(tmp_path):
@@ -49,9 +36,8 @@ def test_cluster_files_give_what_the_ranks_own_files_do_not(tmp_path):
         (rank, 0, "hcom_allReduce__586_0_1", "99", 20_000, 8000) for rank in (0, 1)
     ]
     assert rows(run, "rank_link", "rank src_rank dst_rank transport bytes dur_ns") == [
-        (0, None, None, "HCCS", 2_000_000, 10_000), (0, 0, 1, "HCCS", 2_000_000, 10_000),
-        (1, None, None, "HCCS", 2_000_000, 10_000), (1, 1, 0, "HCCS", 2_000_000, 10_000),
-    ]  # fmt: skip
+        (rank, *ends, "HCCS", 2_000_000, 10_000) for rank in (0, 1) for ends in ((None, None), (rank, 1 - rank))
+    ]
 
 
 def test_a_rank_with_files_of_its_own_takes_nothing_twice(tmp_path):
@@ -59,9 +45,8 @@ def test_a_rank_with_files_of_its_own_takes_nothing_twice(tmp_path):
     alone = import_path(tmp_path / "job", tmp_path / "alone")
     write_cluster(tmp_path / "job" / "cluster_analysis_output")
     both = import_path(tmp_path / "job", tmp_path / "both")
-    for table in ("collective_cost", "rank_link"):
-        assert [row for row in rows(both, table, "rank name bytes dur_ns" if table == "rank_link" else "rank name dur_ns")
-                if row[0] == 0] == rows(alone, table, "rank name bytes dur_ns" if table == "rank_link" else "rank name dur_ns")  # fmt: skip
+    for table, names in (("collective_cost", "rank name dur_ns"), ("rank_link", "rank name bytes dur_ns")):
+        assert [row for row in rows(both, table, names) if row[0] == 0] == rows(alone, table, names)
     assert rows(both, "step_split", "rank stage_index source") == [
         (0, None, "step_trace_time"), (0, 0, "cluster_step_trace"), (1, None, "cluster_step_trace"),
     ]  # fmt: skip
@@ -72,34 +57,9 @@ def test_of_two_cluster_folders_the_nearer_counts_and_the_other_is_named(tmp_pat
     write_cluster(tmp_path / "job" / "base" / "old" / "cluster_analysis_output")
     run = import_path(tmp_path / "job", tmp_path / "run")
     assert len(rows(run, "step_split", "rank")) == 3
-    said = [warning.message for warning in run.manifest.warnings if warning.code == "left_out"]
+    said = warnings(run, "left_out")
     assert len(said) == 3
     assert all("base/old/cluster_analysis_output" in message.partition(" was left out")[0] for message in said)
-
-
-def test_what_is_written_does_not_depend_on_the_number_of_processes(tmp_path, several):
-    source = tree(tmp_path / "job")
-    runs = []
-    for count in (1, 2, 4):
-        several(count)
-        told = []
-        runs.append(import_path(source, tmp_path / f"run{count}", progress=told.append))
-        assert any("of 10 done" in text for text in told) == (count > 1)
-    assert parquet(runs[0]) == parquet(runs[1]) == parquet(runs[2])
-    assert len(parquet(runs[0])) > 50
-    for run in runs[1:]:
-        assert run.manifest.tables == runs[0].manifest.tables
-        assert run.manifest.warnings == runs[0].manifest.warnings
-        assert run.manifest.reps == runs[0].manifest.reps
-
-
-@pytest.mark.usefixtures("killed")
-def test_a_process_that_dies_is_named_and_leaves_nothing(tmp_path, several):
-    several(2)
-    source = tree(tmp_path / "job", 2)
-    with pytest.raises(RunError, match=r"the process that read rank \d+ was ended \(status -9\)"):
-        import_path(source, tmp_path / "run")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
 
 
 def test_an_error_of_a_process_is_the_imports_own(tmp_path, several, monkeypatch):
@@ -141,10 +101,11 @@ import_path(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda text: progress
 
 def test_an_interrupt_leaves_no_run_and_no_process(tmp_path):
     source = tree(tmp_path / "job", 2)
-    child = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(source), str(tmp_path / "run")], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, workers.VARIABLE: "2"}, start_new_session=True,
-    )  # fmt: skip
+    command, env = (
+        [sys.executable, "-c", SLOW, str(source), str(tmp_path / "run")],
+        os.environ | {workers.VARIABLE: "2"},
+    )
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, start_new_session=True)
     with child:
         assert child.stdout.readline() == b"reading\n"
         os.killpg(child.pid, signal.SIGINT)
@@ -198,9 +159,7 @@ def test_what_two_readers_number_for_one_rank_is_told_apart(tmp_path):
     assert max(rows(run, "pipeline", "pipeline_id role")) == (1, "train")
     assert {number for (number,) in rows(run, "pipeline_op", "pipeline_id")} == {0}
     assert {(1,), (0,)} <= set(rows(run, "fetch", "pipeline_id"))
-    assert [w.message for w in run.manifest.warnings if w.code == "two_op_sources"] == [
-        "operators of import:kineto were added for rank 0: it has those of another source, too"
-    ]
+    assert ["import:kineto were added for rank 0" in text for text in warnings(run, "two_op_sources")] == [True]
 
 
 def test_the_rank_in_a_folders_name_counts_more_than_the_number_of_its_device(tmp_path):
@@ -208,3 +167,49 @@ def test_the_rank_in_a_folders_name_counts_more_than_the_number_of_its_device(tm
         write_prof(tmp_path / "x" / f"rank_{rank}")
     run = import_path(tmp_path / "x", tmp_path / "run")
     assert [rank.rank for rank in run.manifest.reps[0].ranks] == [3, 11]
+
+
+APART_US = 5_000_000
+
+
+def two(folder, monkeypatch, *, pid=77, names=("20260101000000000", "20260101000005000")):
+    """Two captures of rank 0, 5 s apart; the later one is written first."""
+    for number in (1, 0):
+        monkeypatch.setattr(ascend_files, "EPOCH_US", ascend_files.EPOCH_US + (APART_US if number else -APART_US))
+        write_output(folder / f"host_{77 if number else pid}_{names[number]}_ascend_pt")
+    return folder
+
+
+def test_cycles_of_one_process_are_one_run_in_order_of_time(tmp_path, monkeypatch):
+    write_output(tmp_path / "alone")
+    alone = import_path(tmp_path / "alone", tmp_path / "one")
+    run = import_path(two(tmp_path / "job", monkeypatch), tmp_path / "run")
+    assert run.manifest.state == "complete"
+    assert ["2 captures of one process" in warning.message for warning in run.manifest.warnings] == [True]
+    first, second = rows(run, "step", "step", "start_ns", "end_ns")
+    assert (first[0], second[0]) == (0, 1)
+    assert [later - earlier for earlier, later in zip(first[1:], second[1:], strict=True)] == [APART_US * 1000] * 2
+    for table in ("op", "collective", "step_split", "collective_cost", "rank_link"):
+        once = store.read(alone, table).to_pylist()
+        again = store.read(run, table).to_pylist()
+        assert [row["step"] for row in once] == [0] * len(once)
+        assert [row["step"] for row in again] == [0] * len(once) + [1] * len(once)
+    assert rows(run, "op_info", "name") == rows(alone, "op_info", "name")
+
+
+def test_graph_mode_steps_of_a_later_cycle_follow_the_earlier_ones(tmp_path):
+    for name in ("20260101000000000", "20260101000005000"):
+        write_cpu(tmp_path / "job" / f"host_77_{name}_ascend_ms", steps=3)
+    run = import_path(tmp_path / "job", tmp_path / "run")
+    assert [row[0] for row in rows(run, "step", "step")] == list(range(6))
+    steps = [row[0] for row in rows(run, "op", "step")]
+    assert sorted(set(steps)) == list(range(6))
+    assert len({steps.count(step) for step in range(6)}) == 1
+
+
+def test_captures_of_two_processes_are_no_cycles(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        write_output(tmp_path / "unnamed" / name)
+    for folder in (two(tmp_path / "job", monkeypatch, pid=78), tmp_path / "unnamed"):
+        with pytest.raises(SourceError, match="two files of the same kind for rank 0"):
+            import_path(folder, tmp_path / "run")

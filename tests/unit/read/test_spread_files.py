@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from ascend_files import write_graph, write_output
 from cluster_nodes import cluster_of
 from kineto_files import training, write_trace
 from megengine_files import write
@@ -18,10 +19,8 @@ RANKS = 3
 def kineto(folder):
     """Traces that begin at different times, one of them cut off."""
     for rank in range(RANKS):
-        write_trace(
-            folder / f"rank_{rank}" / "a.pt.trace.json", training(steps=4 + rank),
-            baseTimeNanoseconds=rank * 1000, distributedInfo={"rank": rank},
-        )  # fmt: skip
+        header = {"baseTimeNanoseconds": rank * 1000, "distributedInfo": {"rank": rank}}
+        write_trace(folder / f"rank_{rank}" / "a.pt.trace.json", training(steps=4 + rank), **header)
     cut = folder / "rank_1" / "a.pt.trace.json"
     cut.write_bytes(cut.read_bytes()[:-200])
 
@@ -48,15 +47,19 @@ def megengine(folder):
     cut.write_bytes(cut.read_bytes()[:-200])
 
 
-SOURCES = (kineto, minddata, megengine)
+def ascend(folder):
+    """Output folders, one with files of a dataset, and older ones."""
+    for rank in range(RANKS):
+        write_output(folder / f"host{rank}_ascend_pt", rank=rank)
+        write_graph(folder / "old" / f"rank_{rank}" / "profiler", rank=rank + 100)
+    write_feed(folder / "host0_ascend_pt")
+
+
+SOURCES = (kineto, minddata, megengine, ascend)
 
 
 def content(run):
-    return {
-        path.relative_to(run.path): path.read_bytes()
-        for path in sorted(run.path.rglob("*"))
-        if path.suffix == ".parquet"
-    }
+    return {path.relative_to(run.path): path.read_bytes() for path in sorted(run.path.rglob("*.parquet"))}
 
 
 @pytest.fixture
@@ -76,10 +79,12 @@ def asked(monkeypatch):
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_tables_are_those_of_one_process(source, tmp_path, several, asked):
     source(tmp_path / "job")
-    alone = import_path(tmp_path / "job", tmp_path / "alone")
-    several(2)
+    told = [], []
+    alone = import_path(tmp_path / "job", tmp_path / "alone", progress=told[0].append)
     assert not asked
-    spread = import_path(tmp_path / "job", tmp_path / "spread")
+    several(2)
+    spread = import_path(tmp_path / "job", tmp_path / "spread", progress=told[1].append)
+    assert [any(" done" in text for text in texts) for texts in told] == [False, True]
     assert len(asked) >= RANKS
     assert content(spread) == content(alone)
     assert len(content(alone)) >= RANKS
@@ -99,7 +104,7 @@ def test_a_process_that_is_ended_leaves_nothing(source, tmp_path, several):
 
 
 def test_nodes_of_a_cluster_write_the_same_tables(tmp_path, monkeypatch):
-    for source in SOURCES:
+    for source in SOURCES[:3]:
         source(tmp_path / "job" / source.__name__)
     monkeypatch.chdir(tmp_path)
     alone = import_path(Path("job"), Path("alone"))
@@ -108,7 +113,5 @@ def test_nodes_of_a_cluster_write_the_same_tables(tmp_path, monkeypatch):
         spread = import_path(Path("job"), Path("spread"))
     assert content(spread) == content(alone)
     assert spread.manifest.reps == alone.manifest.reps
-    said = [
-        warning.message.replace(f"{tmp_path}/", "") for warning in spread.manifest.warnings
-    ]  # nodes give whole paths
+    said = [warning.message.replace(f"{tmp_path}/", "") for warning in spread.manifest.warnings]  # whole paths
     assert said == [warning.message for warning in alone.manifest.warnings]
