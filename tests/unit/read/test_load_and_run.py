@@ -82,24 +82,25 @@ def test_a_log_that_ends_while_warming_up_has_what_came_before():
 
 
 def test_a_text_of_something_else_is_an_error(tmp_path):
-    path = tmp_path / "log.txt"
-    path.write_text("hello\n", encoding="utf-8")
-    with pytest.raises(SourceError, match="no line of load_and_run"):
-        read_log(path)
-    with pytest.raises(SourceError, match="cannot read"):
-        read_log(tmp_path / "absent")
+    path = tmp_path / "train.log"
+    path.write_text("epoch 1\niter 3/10: loss=0.5 (245 ms)\nload model: done\n", encoding="utf-8")
+    for file, said in ((path, "no line of load_and_run"), (tmp_path / "absent", "cannot read")):
+        with pytest.raises(SourceError, match=said):
+            read_log(file)
+    with pytest.raises(SourceError, match="of a kind that is not known"):
+        import_path(path, tmp_path / "run")
+
+
+def logs(folder, *texts):
+    folder.mkdir()
+    for number, text in enumerate(texts):
+        (folder / f"{number}.log").write_text(text)
+    return folder
 
 
 @pytest.fixture
 def imported(tmp_path):
-    def make(*texts):
-        folder = tmp_path / "logs"
-        folder.mkdir()
-        for number, text in enumerate(texts):
-            (folder / f"{number}.log").write_text(text)
-        return import_path(folder, tmp_path / "run")
-
-    return make
+    return lambda *texts: import_path(logs(tmp_path / "logs", *texts), tmp_path / "run")
 
 
 def test_a_log_is_a_repetition_with_stages_and_steps(imported):
@@ -107,10 +108,9 @@ def test_a_log_is_a_repetition_with_stages_and_steps(imported):
     assert [rep.rep for rep in run.manifest.reps] == [0, 1, 2]
     steps = rows(run, "step", "rep", "kind", "kind_step", "start_ns", "end_ns")
     assert steps[:3] == [
-        (0, "warmup", 0, 203_876_000, 785_160_000),
-        (0, "train", 1, 785_160_000, 1_030_345_000),
+        (0, "warmup", 0, 203_876_000, 785_160_000), (0, "train", 1, 785_160_000, 1_030_345_000),
         (0, "train", 2, 1_030_345_000, 1_267_256_000),
-    ]
+    ]  # fmt: skip
     assert rows(run, "stage", "rep", "stage", "dur_ns")[:4] == [
         (0, "build", 198_030_000), (0, "compile", 5_846_000), (0, "warmup", 581_284_000), (0, "steady", 482_096_000),
     ]  # fmt: skip
@@ -135,21 +135,11 @@ def test_a_log_that_ends_early_makes_the_run_partial(imported):
 
 
 def test_imported_logs_can_be_compared(tmp_path):
-    sides = []
-    for name, factor in (("base", 1), ("new", 2)):
-        folder = tmp_path / name
-        folder.mkdir()
-        for number in range(4):
-            text = OLD.replace("245.185ms", f"{factor * (240 + number)}.185ms")
-            (folder / f"{number}.log").write_text(text)
-        sides.append(measure(import_path(folder, tmp_path / f"{name}-run")))
+    texts = {
+        f"{name}-{factor}": [OLD.replace("245.185ms", f"{factor * (240 + number)}.185ms") for number in range(4)]
+        for name, factor in (("base", 1), ("new", 2))
+    }
+    sides = [measure(import_path(logs(tmp_path / name, *of), tmp_path / f"{name}-run")) for name, of in texts.items()]
     assert [len(side.values["step_time_median"]) for side in sides] == [4, 4]
     content = compare_sides(*sides)
     assert (content["verdict"], "job" in content["metrics"][0]["reason"]) == ("inconclusive", True)
-
-
-def test_other_logs_are_none_of_load_and_run(tmp_path):
-    path = tmp_path / "train.log"
-    path.write_text("epoch 1\niter 3/10: loss=0.5 (245 ms)\nload model: done\n")
-    with pytest.raises(SourceError, match="of a kind that is not known"):
-        import_path(path, tmp_path / "run")
