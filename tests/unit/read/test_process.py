@@ -1,13 +1,17 @@
-"""What one process left in the spool, whole or cut off."""
+"""What one process left in the spool, whole or cut off. The probe's numbering of marks and the reader's are written
+down separately (docs/decisions/0001)."""
 
 import json
 import os
 import struct
 
+import numpy as np
 import pytest
 
+from pipeprof.collect.probe import marks as probe
+from pipeprof.collect.probe import recorder
 from pipeprof.read.spool.lines import SpoolNotes
-from pipeprof.read.spool.marks import Kind
+from pipeprof.read.spool.marks import OTHER_THREAD, RECORD, Kind
 from pipeprof.read.spool.process import load, load_processes
 
 MARK = struct.Struct("<BBIIqq")
@@ -19,9 +23,8 @@ def folder(tmp_path):
     def write(events=(ABOUT,), marks=b"", name="proc-7-1", tail=""):
         path = tmp_path / name
         path.mkdir()
-        path.joinpath("events.jsonl").write_text(
-            "".join(json.dumps(event) + "\n" for event in events) + tail, encoding="utf-8"
-        )
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        path.joinpath("events.jsonl").write_text(lines + tail, encoding="utf-8")
         path.joinpath("marks.bin").write_bytes(marks)
         return path
 
@@ -40,17 +43,21 @@ def test_marks_and_events_come_back_as_written(folder):
     assert process.ended_normally
 
 
-@pytest.mark.parametrize("missing", range(1, MARK.size))
-def test_a_mark_that_was_cut_off_is_left_out_and_noted(folder, missing):
-    process = load(folder(marks=(mark(10, 20) + mark(20, 30))[:-missing]), SpoolNotes())
-    assert len(process.marks) == 1
-    assert process.notes.all == ["`proc-7-1/marks.bin` ends in the middle of a record, which was left out"]
+CUT = "`proc-7-1/marks.bin` ends in the middle of a record, which was left out"
+BAD = "3 damaged records in `proc-7-1/marks.bin` were left out"
 
 
-def test_marks_that_cannot_be_are_left_out_and_counted(folder):
-    process = load(folder(marks=mark(20, 10) + mark(10, 20) + mark(10, 20, kind=99) + bytes(26)), SpoolNotes())
+@pytest.mark.parametrize(
+    ("marks", "said"),
+    [
+        *(((mark(10, 20) + mark(20, 30))[:-missing], CUT) for missing in range(1, MARK.size)),
+        (mark(20, 10) + mark(10, 20) + mark(10, 20, kind=99) + bytes(26), BAD),
+    ],
+)
+def test_a_mark_that_was_cut_off_or_cannot_be_is_left_out_and_noted(folder, marks, said):
+    process = load(folder(marks=marks), SpoolNotes())
     assert len(process.marks) == 1
-    assert process.notes.all == ["3 damaged records in `proc-7-1/marks.bin` were left out"]
+    assert process.notes.all == [said]
 
 
 @pytest.mark.parametrize(
@@ -107,12 +114,9 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(folder, name)
     ]
 
 
-def test_a_process_that_did_not_say_goodbye_did_not_end_normally(folder):
+def test_a_process_that_did_not_say_goodbye_did_not_end_normally_and_one_without_its_first_line_is_none(folder):
     assert not load(folder(), SpoolNotes()).ended_normally
-
-
-def test_a_process_without_its_first_line_is_none(folder):
-    assert load(folder([], mark(10, 20)), SpoolNotes()) is None
+    assert load(folder([], mark(10, 20), name="proc-8-1"), SpoolNotes()) is None
 
 
 def test_the_last_sign_of_a_process_is_its_latest_mark_or_event(folder):
@@ -124,3 +128,12 @@ def test_processes_come_by_start_time(folder, tmp_path):
     folder([ABOUT | {"started": 20}], name="proc-9-20")
     folder([], name="proc-5-10")
     assert [process.folder.name for process in load_processes(tmp_path, SpoolNotes())] == ["proc-9-20", "proc-1-50"]
+
+
+def test_probe_and_reader_number_the_marks_alike():
+    names = [name for name in vars(Kind) if name.isupper() and name != "ALL"]
+    assert names
+    assert {name: getattr(recorder, name) for name in names} == {name: getattr(Kind, name) for name in names}
+    fields = (16, 0x80, (1 << 32) - 1, 7, -(1 << 40), 1 << 61)
+    assert np.frombuffer(probe.MARK.pack(*fields), RECORD).item() == fields
+    assert recorder.OTHER_THREAD == OTHER_THREAD
