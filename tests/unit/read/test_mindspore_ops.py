@@ -11,11 +11,8 @@ START = 1795186330489203848
 @pytest.fixture
 def folder(tmp_path):
     def write(executions=None, launches=None, pool=None, rank=0):
-        for name, text in (
-            ("cpu_op_execute_timestamp", executions),
-            ("cpu_framework", launches),
-            ("cpu_ms_memory_record", pool),
-        ):
+        names = ("cpu_op_execute_timestamp", "cpu_framework", "cpu_ms_memory_record")
+        for name, text in zip(names, (executions, launches, pool), strict=True):
             if text is not None:
                 tmp_path.joinpath(f"{name}_{rank}.txt").write_text(text, encoding="utf-8")
         return tmp_path
@@ -30,48 +27,27 @@ def executions(folder, text):
 @pytest.mark.parametrize(
     ("text", "ns"),
     [
-        ("0.123456", 123456),
-        ("1.23457", 1234570),
-        ("0.000958", 958),
-        ("12345.6", 12345600000),
-        ("3", 3000000),
-        ("1e-05", 10),
-        ("9.5e-05", 95),
-        ("1.5e-06", 2),
-        ("1.23457e+06", 1234570000000),
-        ("0", 0),
+        ("0.123456", 123456), ("1.23457", 1234570), ("0.000958", 958), ("12345.6", 12345600000), ("3", 3000000),
+        ("1e-05", 10), ("9.5e-05", 95), ("1.5e-06", 2), ("1.23457e+06", 1234570000000), ("0", 0),
     ],
-)
-def test_durations_are_exact_ns_of_the_text(folder, text, ns):
-    assert executions(folder, f"A;HostCpuOps;{START},{text},0\n")[0].dur_ns == ns
+)  # fmt: skip
+def test_durations_are_exact_ns_of_the_text_and_starts_keep_every_digit(folder, text, ns):
+    (one,) = executions(folder, f"A;HostCpuOps;{START},{text},0\n")
+    assert (one.start_ns, one.dur_ns) == (START, ns)
 
 
-def test_starts_keep_every_digit(folder):
-    assert executions(folder, f"A;HostCpuOps;{START},0.5,0\n")[0].start_ns == START
-
-
-def test_all_executions_of_all_lines_come_in_order_of_start(folder):
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_all_executions_of_all_lines_come_in_order_of_start(folder, end):
     text = "Default/A-op0;HostCpuOps;30,0.1,0 10,0.1,0\n\nDefault/B-op0;HostCpuOps;20,0.1,0\n"
-    assert [(one.name, one.start_ns) for one in executions(folder, text)] == [
+    assert [(one.name, one.start_ns) for one in executions(folder, text.replace("\n", end))] == [
         ("Default/A-op0", 10), ("Default/B-op0", 20), ("Default/A-op0", 30),
     ]  # fmt: skip
 
 
-def test_windows_line_ends_are_read_too(folder):
-    assert len(executions(folder, "A;HostCpuOps;30,0.1,0\r\nB;HostCpuOps;40,0.1,0\r\n")) == 2
+DAMAGED = "A;HostCpuOps;17,abc,0|A;HostCpuOps;17|A;HostCpuOps;x,0.1,0|A;HostCpuOps|A|A;HostCpuOps;17,1.2.3,0"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "A;HostCpuOps;17,abc,0",
-        "A;HostCpuOps;17",
-        "A;HostCpuOps;x,0.1,0",
-        "A;HostCpuOps",
-        "A",
-        "A;HostCpuOps;17,1.2.3,0",
-    ],
-)
+@pytest.mark.parametrize("line", DAMAGED.split("|"))
 def test_a_damaged_line_is_refused_with_its_file_and_number(folder, line):
     with pytest.raises(SourceError, match=r"damaged line 2 of `cpu_op_execute_timestamp_0.txt`: found `"):
         executions(folder, f"A;HostCpuOps;30,0.1,0\n{line}\n")
@@ -85,45 +61,38 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path):
 TWO = "Default/net/MatMul-op0;HostCpuOps;10,0.1,0\nDefault/net/Add-op1;HostCpuOps;20,0.1,0\n"
 
 
-def test_launches_give_types_and_shapes_by_position(folder):
-    launches = "MatMul;MatMul-op0;x;0:(4, 8);1:(8, 16)\nAdd;Add-op1;x;0:(4, 16)\n"
-    found, _ = read_folder(folder(TWO, launches))
-    assert [(one.type, one.shapes) for one in found] == [("MatMul", "(4, 8); (8, 16)"), ("Add", "(4, 16)")]
-
-
 @pytest.mark.parametrize(
-    "launches",
+    ("launches", "expected"),
     [
-        "MatMul;MatMul-op0;x;0:(4, 8)\n",
-        "MatMul;MatMul-op0;x\nAdd;Add-op1;x\nAdd;Add-op1;x\n",
-        "Add;Add-op1;x;0:(4, 16)\nMatMul;MatMul-op0;x;0:(4, 8)\n",
+        (
+            "MatMul;MatMul-op0;x;0:(4, 8);1:(8, 16)\nAdd;Add-op1;x;0:(4, 16)\n",
+            [("MatMul", "(4, 8); (8, 16)"), ("Add", "(4, 16)")],
+        ),
+        # fewer, more, and in another order: all are left out
+        ("MatMul;MatMul-op0;x;0:(4, 8)\n", [(None, None)] * 2),
+        ("MatMul;MatMul-op0;x\nAdd;Add-op1;x\nAdd;Add-op1;x\n", [(None, None)] * 2),
+        ("Add;Add-op1;x;0:(4, 16)\nMatMul;MatMul-op0;x;0:(4, 8)\n", [(None, None)] * 2),
     ],
-    ids=["fewer", "more", "other order"],
 )
-def test_launches_that_do_not_match_are_left_out_whole(folder, launches):
+def test_launches_give_types_and_shapes_by_position_where_all_match(folder, launches, expected):
     found, _ = read_folder(folder(TWO, launches))
-    assert [(one.type, one.shapes) for one in found] == [(None, None), (None, None)]
+    assert [(one.type, one.shapes) for one in found] == expected
 
 
-def test_files_of_several_ranks_are_all_read(folder):
+def test_files_of_several_ranks_are_all_read(folder, tmp_path):
+    assert read_folder(tmp_path) == ([], [])
     folder("A;HostCpuOps;30,0.1,0\n", rank=0)
     found, _ = read_folder(folder("B;HostCpuOps;20,0.1,0\n", rank=1))
     assert sorted(one.name for one in found) == ["A", "B"]
 
 
-def test_an_empty_folder_has_nothing(tmp_path):
-    assert read_folder(tmp_path) == ([], [])
-
-
 HEADER = "Timestamp(ns),Total Allocated(Byte),Total Reserved(Byte),Total Active(Byte)\n"
 
 
-def test_pool_samples_come_in_order_of_time(folder):
-    _, pool = read_folder(folder(pool=HEADER + "20,5,6,7\n10,1,2,3\n"))
+def test_pool_samples_come_in_order_of_time_and_older_ones_are_not_read(folder):
+    path = folder(pool=HEADER + "20,5,6,7\n10,1,2,3\n")
+    _, pool = read_folder(path)
     assert [(one.t_ns, one.allocated, one.reserved, one.active) for one in pool] == [(10, 1, 2, 3), (20, 5, 6, 7)]
-
-
-def test_of_a_file_that_begins_with_older_samples_only_the_new_ones_are_read(folder):
     path = folder(pool=HEADER + "10,1,2,3\n20,5,6,7\n30,8,9,9\n") / "cpu_ms_memory_record_0.txt"
     assert [one.t_ns for one in read_pool(path, since_ns=20)] == [20, 30]
 

@@ -78,13 +78,8 @@ def test_a_model_train_that_ended_has_no_rest(written):
 
 
 def test_older_steps_than_the_last_ten_seconds_do_not_count(written):
-    slow = [
-        (kind, flag, subject, number, at, end) for kind, flag, subject, number, at, end in loop(100, every=500 * MS)
-    ]
-    fast = [
-        (kind, flag, 0, number, at + 50_000 * MS, end + 50_000 * MS) for kind, flag, _, number, at, end in loop(1200)
-    ]
-    found = recent.pace(written([*slow, *fast]))
+    fast = [(*mark, at + 50_000 * MS, end + 50_000 * MS) for *mark, at, end in loop(1200)]
+    found = recent.pace(written([*loop(100, every=500 * MS), *fast]))
     assert found.median_ns == 10 * MS
     assert found.over_ns <= recent.RECENT_NS + 10 * MS
 
