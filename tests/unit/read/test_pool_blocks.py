@@ -1,10 +1,14 @@
-"""Blocks out of the levels of a pool, which is sampled behind an allocation and before a release."""
+"""Blocks out of the levels of a pool, which is sampled behind an allocation and before a release; and looks at where a
+training waits as fetches of its steps: shares of looks, taken of the time between updates."""
 
 from types import SimpleNamespace
 
+import pytest
+
 from pipeprof.read.mindspore_ops import Execution, PoolSample
 from pipeprof.read.spool import blocks as blocks_module
-from pipeprof.read.spool.blocks import of_operators, reconstruct
+from pipeprof.read.spool.blocks import LEAST, TOGETHER, called_first, of_operators, reconstruct, with_sampled_fetches
+from pipeprof.read.spool.marks import Kind, Mark
 from pipeprof.read.spool.operators import Placed, Recorded
 
 BEGIN = [(0, 1_000_000)]
@@ -17,14 +21,6 @@ def blocks(levels, executions=(), windows=BEGIN):
     return [(block.size, block.produced_ns, block.released_ns, block.owner, block.evidence) for block in found]
 
 
-def test_what_rises_is_allocated_and_what_falls_between_two_releases_is_released():
-    levels = [(10, 0), (20, 1024), (30, 3072), (40, 3072), (50, 1024), (60, 0)]
-    assert blocks(levels, [Execution("Default/a", 25, 30)]) == [
-        (1024, 20, 50, 0, "matched"),
-        (2048, 30, 40, 0, "matched"),
-    ]
-
-
 def test_a_release_and_an_allocation_in_one_change_are_told_apart_by_what_operators_read():
     conv = Execution("Default/Conv2D", 15, 10, "Conv2D", "[1, 512]; [1, 256]")
     add = Execution("Default/Add", 45, 10, "Add", "[1, 1024]")
@@ -34,14 +30,6 @@ def test_a_release_and_an_allocation_in_one_change_are_told_apart_by_what_operat
     assert found[2] == (4096, 40, 60, 1, "matched")
     assert found[1][:2] == (5120, 12)
     assert found[1][2] is None
-
-
-def test_blocks_of_before_the_window_are_there_from_its_begin():
-    assert blocks([(10, 6144), (20, 6144), (30, 2048), (40, 2560), (50, 2560)]) == [
-        (4096, 10, 20, None, "earlier"),
-        (512, 40, None, None, "unseen"),
-        (2048, 10, None, None, "unseen"),
-    ]
 
 
 def test_the_newest_of_equal_blocks_is_released_but_not_the_output_of_the_operator_that_ran():
@@ -80,18 +68,25 @@ def test_an_operator_took_what_it_allocated_and_kept_and_nothing_where_the_pool_
     assert taken == [3072, 1536, None]
 
 
-def test_what_is_held_when_a_window_closes_ends_there_but_in_the_last():
-    found = blocks([(1, 0), (2, 512), (3, 512), (11, 512), (12, 1536)], windows=[(0, 5), (10, 15)])
-    assert found == [
-        (512, 2, 3, None, "unseen"),
-        (1024, 12, None, None, "unseen"),
-        (512, 11, None, None, "unseen"),
-    ]
-
-
-def test_a_level_that_never_changes_is_one_block_and_no_samples_are_none():
-    assert blocks([(1, 512), (2, 512)]) == [(512, 1, None, None, "unseen")]
-    assert blocks([]) == []
+@pytest.mark.parametrize(
+    ("levels", "executions", "windows", "expected"),
+    [
+        # what rises is allocated, and what falls between two releases is released
+        ([(10, 0), (20, 1024), (30, 3072), (40, 3072), (50, 1024), (60, 0)], [Execution("Default/a", 25, 30)], BEGIN,
+         [(1024, 20, 50, 0, "matched"), (2048, 30, 40, 0, "matched")]),
+        # blocks of before the window are there from its begin
+        ([(10, 6144), (20, 6144), (30, 2048), (40, 2560), (50, 2560)], (), BEGIN,
+         [(4096, 10, 20, None, "earlier"), (512, 40, None, None, "unseen"), (2048, 10, None, None, "unseen")]),
+        # what is held when a window closes ends there, but in the last
+        ([(1, 0), (2, 512), (3, 512), (11, 512), (12, 1536)], (), [(0, 5), (10, 15)],
+         [(512, 2, 3, None, "unseen"), (1024, 12, None, None, "unseen"), (512, 11, None, None, "unseen")]),
+        # a level that never changes is one block, and no samples are none
+        ([(1, 512), (2, 512)], (), BEGIN, [(512, 1, None, None, "unseen")]),
+        ([], (), BEGIN, []),
+    ],
+)  # fmt: skip
+def test_levels_become_blocks(levels, executions, windows, expected):
+    assert blocks(levels, executions, windows) == expected
 
 
 def test_sizes_that_are_gone_are_not_tried_any_more(monkeypatch):
@@ -100,10 +95,69 @@ def test_sizes_that_are_gone_are_not_tried_any_more(monkeypatch):
     for number in range(400):
         size = 512 * (number + 1)
         levels += [(10 * number, base + size), (10 * number + 1, base + size)]
-    window = blocks_module._Window([PoolSample(at, level, 1 << 30, level) for at, level in levels], _owners())
+    pool = [PoolSample(at, level, 1 << 30, level) for at, level in levels]
+    window = blocks_module._Window(pool, blocks_module._Owners([]))
     window.read()
     assert len(window.alive) < 10
 
 
-def _owners():
-    return blocks_module._Owners([])
+STEP, WAIT = 1000, 600
+
+
+def marks(steps, units=1, fetch=None):
+    """Steps of 1000: 600 until the network is called, 300 of forward and backward, an update of each unit at the end."""
+    made = []
+    for step in range(steps):
+        begin = step * STEP
+        if fetch is not None:
+            made.append(Mark(Kind.FETCH, 0, fetch, step, begin, begin + 10))
+        made.append(Mark(Kind.CALL, 3, 0, 0, begin + WAIT, begin + WAIT))
+        updates = [begin + 900 + 10 * unit for unit in range(units)]
+        made += [Mark(Kind.UPDATE, 0, unit, 0, at, at + 5) for unit, at in enumerate(updates)]
+    return made
+
+
+def looks(steps, every=100, until=WAIT, number=5):
+    """One every so often, which finds the training waiting until `until` of each step."""
+    return [(at, int((at - 5) % STEP < until), number) for at in range(50, steps * STEP, every)]
+
+
+def fetches(found):
+    return [mark for mark in found if mark.kind == Kind.FETCH]
+
+
+def test_each_step_waits_the_share_of_its_time_before_the_call_that_the_looks_found():
+    found = with_sampled_fetches(marks(40), looks(40))
+    assert len(fetches(found)) == 39  # nothing is known to have come before the first
+    assert {mark.subject for mark in fetches(found)} == {5}
+    waited = [mark.end - mark.begin for mark in fetches(found)]
+    assert sum(waited) / len(waited) == pytest.approx(WAIT, abs=100)
+    assert all(mark.begin % STEP == 905 for mark in fetches(found))
+    assert [mark.end for mark in found] == sorted(mark.end for mark in found)
+
+
+def test_few_looks_and_a_training_that_never_waits_or_whose_loader_has_hooks_change_nothing():
+    assert with_sampled_fetches(marks(40), [(at, 1, 5) for at in range(LEAST - 1)]) == marks(40)
+    assert fetches(with_sampled_fetches(marks(40), looks(40, until=0))) == []
+    hooked = marks(40, fetch=2)
+    assert fetches(with_sampled_fetches(hooked, looks(40))) == fetches(hooked)
+
+
+def test_two_updates_of_one_batch_have_one_fetch():
+    found = fetches(with_sampled_fetches(marks(40, units=2), looks(40, until=500)))
+    assert len(found) == 39
+    assert all(mark.begin % STEP == 915 for mark in found)
+
+
+def test_a_training_that_changes_waits_otherwise_before_and_after():
+    steps = 6 * TOGETHER // 10
+    slow, fast = looks(steps // 2), [(at, int(found and at % 200 < 100), number) for at, found, number in looks(steps)]
+    found = fetches(with_sampled_fetches(marks(steps), [*slow, *fast[len(slow) :]]))
+    waits = [mark.end - mark.begin for mark in found]
+    assert sum(waits[: steps // 2 - 1]) > 1.5 * sum(waits[steps // 2 :])
+
+
+def test_the_first_call_is_of_the_network_of_a_backward_pass_or_of_an_optimizer():
+    assert called_first(marks(1)).tolist() == [600, 900]
+    backward, forward = (Mark(Kind.SECTION, flag, 0, 0, at, at + 100) for flag, at in ((2, 700), (1, 550)))
+    assert called_first([*marks(1), backward, forward]).tolist() == [600, 700, 900]
