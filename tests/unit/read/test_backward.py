@@ -22,6 +22,7 @@ def marks(*parts):
 
 
 FORWARD, UPDATE = (Kind.CALL, GRADIENT, 12, 12), (Kind.UPDATE, OPTIMIZER, 70, 90)
+GRAPH_CALL = (Kind.UPDATE, GRAPH, 20, 90)
 
 
 def ends(recorded, measured=(), steps=STEPS, **how):
@@ -48,14 +49,26 @@ def test_the_loop_tells_it_in_every_step(parts, at, source):
     assert ends(marks(*parts)) == {n: (100 * n + at, source, None) for n in range(4)}
 
 
-def test_two_updates_without_any_call_between_tell_nothing():
-    assert ends(marks(UPDATE, (Kind.UPDATE, OPTIMIZER, 91, 95))) == {}
-
-
-def test_what_operators_tell_counts():
-    found = ends(marks(FORWARD, UPDATE), {1: 168})
-    assert found[1] == (168, "op", 0)
-    assert found[2] == (270, "update", None)
+@pytest.mark.parametrize(
+    ("parts", "measured", "how", "found"),
+    [
+        # two updates without any call between tell nothing, and an evaluation has no backward pass
+        ([UPDATE, (Kind.UPDATE, OPTIMIZER, 91, 95)], {}, {}, {}),
+        ([FORWARD, UPDATE], {}, {"steps": [Step("eval", 0, 100)]}, {}),
+        # what operators tell counts; one that the user named is not what the loop calls
+        ([FORWARD, UPDATE], {1: 168}, {}, {1: (168, "op", 0), 2: (270, "update", None)}),
+        ([FORWARD, UPDATE], {1: 155}, {"is_named": True}, {1: (155, "op", 0), 2: (255, "share", None)}),
+        # a step that is one call ends it at the same share of the call as where operators were recorded
+        ([GRAPH_CALL], {}, {}, {}),
+        ([GRAPH_CALL], {1: 160, 2: 270}, {},
+         {0: (65, "share", 5), 1: (160, "op", 0), 2: (270, "op", 0), 3: (365, "share", 5)}),
+        # where the call returns before its graph has run it is a share of what follows the batch
+        ([(Kind.UPDATE, GRAPH, 12, 20)], {1: 155, 2: 255}, {}, {3: (355, "share", None)}),
+    ],
+)  # fmt: skip
+def test_operators_tell_it_and_a_share_where_the_loop_does_not(parts, measured, how, found):
+    there = ends(marks(*parts), measured, **how)
+    assert {step: there[step] for step in found or there} == found
 
 
 def test_how_far_pynative_ran_behind_is_how_much_later_it_may_be():
@@ -63,33 +76,9 @@ def test_how_far_pynative_ran_behind_is_how_much_later_it_may_be():
     assert ends([*marks(FORWARD, UPDATE), *late])[2][2] == 5_000
 
 
-def test_a_step_that_is_one_call_ends_it_at_the_same_share_of_the_call_as_where_operators_were_recorded():
-    graph = marks((Kind.UPDATE, GRAPH, 20, 90))
-    assert ends(graph) == {}
-    assert ends(graph, {1: 160, 2: 270}) == {
-        0: (65, "share", 5), 1: (160, "op", 0), 2: (270, "op", 0), 3: (365, "share", 5),
-    }  # fmt: skip
-
-
-def test_where_the_call_returns_before_its_graph_has_run_it_is_a_share_of_what_follows_the_batch():
-    graph = marks((Kind.UPDATE, GRAPH, 12, 20))
-    found = ends(graph, {1: 155, 2: 255})
-    assert found[3] == (355, "share", None)
-
-
 def test_time_for_compiling_is_no_part_that_a_share_is_of():
-    graph = marks((Kind.UPDATE, GRAPH, 20, 90))
-    found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *graph], {1: 155, 2: 255})
+    found = ends([Mark(Kind.COMPILE, 0, 0, 0, 25, 50), *marks(GRAPH_CALL)], {1: 155, 2: 255})
     assert (found[0][0], found[3][0]) == (70, 355)
-
-
-def test_an_operator_that_the_user_named_is_not_what_the_loop_calls():
-    assert ends(marks(FORWARD, UPDATE), {1: 155}, is_named=True)[2] == (255, "share", None)
-
-
-def test_an_evaluation_has_no_backward_pass():
-    step = Step("eval", 0, 100)
-    assert ends(marks(FORWARD, UPDATE), steps=[step]) == {}
 
 
 def test_where_the_loop_waits_for_its_gradients_nothing_runs_behind():

@@ -50,88 +50,74 @@ def lengths(text, more=()):
     return {name: length for name, length in total.items() if length}
 
 
-def test_what_comes_before_a_backward_pass_is_no_forward_pass_where_neither_batch_nor_network_is_known():
-    step, marks = made("gap 50, backward 20, update 3")
-    assert structures([step], marks) == {}
+PLAIN = "data 5, forward 10, backward 20, update 3"
+UNDER = Mark(Kind.SECTION, FLAGS["backward"], 0, 0, 30, 50)
 
 
-def test_a_wait_that_was_sampled_longer_than_until_the_backward_pass_divides_nothing():
-    step, marks = made("data 50, update 3")
-    under = Mark(Kind.SECTION, FLAGS["backward"], 0, 0, 30, 50)
-    assert structures([step], [*marks, under]) == {}
+@pytest.mark.parametrize(
+    ("text", "more", "kind"),
+    [
+        # neither batch nor network is known before the backward pass; a wait that was sampled longer than until it
+        ("gap 50, backward 20, update 3", [], "train"),
+        ("data 50, update 3", [UNDER], "train"),
+        # no backward pass, and an evaluation
+        ("data 5, pass:1 10", [], "train"),
+        ("data 5, forward 10, backward 20", [], "eval"),
+    ],
+)
+def test_steps_without_a_known_backward_pass_have_no_structure(text, more, kind):
+    step, marks = made(text)
+    step.kind = kind
+    assert structures([step], [*marks, *more]) == {}
+
+
+PARTS = ("forward", "backward", "gradients", "optimizer", "after")
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(
-            "data 5, forward 10, backward 20, update 3",
-            {"forward": 10, "backward": 20, "optimizer": 3}, id="plain",
-        ),
-        pytest.param(
-            "data 5, gap 4, forward 10, gap 1, backward 20, gap 7, update 3, gap 100",
-            {"forward": 15, "backward": 20, "gradients": 7, "optimizer": 3, "after": 100}, id="mixup, clipping, average",
-        ),
-        pytest.param(
-            "data 5, forward 10, backward 20, update 3, pass:2 50, gap 5",
-            {"forward": 10, "backward": 20, "optimizer": 3, "after": 55}, id="a second forward pass behind the update",
-        ),
-        pytest.param(
-            "data 5, forward 10, backward 20, update 3, gap 2, forward 50, gap 5",
-            {"forward": 10, "backward": 20, "optimizer": 3, "after": 57}, id="one whose gradients nobody asks for",
-        ),
-        pytest.param(
-            "data 5, pass:2 50, gap 5, forward 10, backward 20, update 3",
-            {"forward": 65, "backward": 20, "optimizer": 3}, id="a forward pass before the gradients",
-        ),
-        pytest.param(
+        (PLAIN, [10, 20, 0, 3, 0]),  # plain
+        # mixup, clipping, average
+        ("data 5, gap 4, forward 10, gap 1, backward 20, gap 7, update 3, gap 100", [15, 20, 7, 3, 100]),
+        (f"{PLAIN}, pass:2 50, gap 5", [10, 20, 0, 3, 55]),  # a second forward pass behind the update
+        (f"{PLAIN}, gap 2, forward 50, gap 5", [10, 20, 0, 3, 57]),  # one whose gradients nobody asks for
+        # a forward pass before the gradients
+        ("data 5, pass:2 50, gap 5, forward 10, backward 20, update 3", [65, 20, 0, 3, 0]),
+        # accumulation over batches
+        (
             "data 5, forward 10, backward 20, gap 2, data 6, gap 1, forward 10, backward 20, gap 3, update 4",
-            {"forward": 21, "backward": 40, "gradients": 5, "optimizer": 4}, id="accumulation over batches",
+            [21, 40, 5, 4, 0],
         ),
-        pytest.param(
-            "data 5, forward 10, backward 20, gap 2, forward 10, backward 20, gap 3, update 4",
-            {"forward": 20, "backward": 40, "gradients": 5, "optimizer": 4}, id="accumulation within a batch",
-        ),
-        pytest.param(
-            "data 5, forward 10, backward 20, update 3, gap 2, forward 11, backward 21, gap 6, update 4, gap 8",
-            {"forward": 21, "backward": 41, "gradients": 6, "optimizer": 7, "after": 10}, id="two networks in turn",
-        ),
-        pytest.param(
+        # accumulation within a batch
+        ("data 5, forward 10, backward 20, gap 2, forward 10, backward 20, gap 3, update 4", [20, 40, 5, 4, 0]),
+        # two networks in turn
+        (f"{PLAIN}, gap 2, forward 11, backward 21, gap 6, update 4, gap 8", [21, 41, 6, 7, 10]),
+        # a pass that leads to the next gradients
+        (
             "data 5, forward 1, backward 2, update 3, gap 2, pass:1 9, gap 1, forward 11, backward 21, update 4",
-            {"forward": 22, "backward": 23, "optimizer": 7, "after": 2}, id="a pass that leads to the next gradients",
+            [22, 23, 0, 7, 2],
         ),
-        pytest.param(
+        # two networks, updated together
+        (
             "data 5, forward 10, backward 20, forward 11, backward 21, gap 1, update 3, gap 2, update 4",
-            {"forward": 21, "backward": 41, "gradients": 3, "optimizer": 7}, id="two networks, updated together",
+            [21, 41, 3, 7, 0],
         ),
-        pytest.param(
-            "forward 10, backward 20, update 3", {"forward": 10, "backward": 20, "optimizer": 3}, id="nothing fetched"
-        ),
+        ("forward 10, backward 20, update 3", [10, 20, 0, 3, 0]),  # nothing fetched
     ],
-)  # fmt: skip
+)
 def test_sections_divide_the_step(text, expected):
-    assert lengths(text) == expected
+    assert [lengths(text).get(name, 0) for name in PARTS] == expected
 
 
 def test_a_cell_that_holds_the_whole_step_is_no_pass():
-    step, _ = made("data 5, forward 10, backward 20, update 3")
-    around = Mark(Kind.SECTION, 3, 1, 0, step.start + 5, step.end)
-    assert lengths("data 5, forward 10, backward 20, update 3", [around]) == {
-        "forward": 10, "backward": 20, "optimizer": 3,
-    }  # fmt: skip
+    around = Mark(Kind.SECTION, 3, 1, 0, 5, 38)
+    assert lengths(PLAIN, [around]) == {"forward": 10, "backward": 20, "optimizer": 3}
     assert not [item for item in structure("forward 10, backward 20, update 3", [around])[1].passes if item.subject]
 
 
-def test_steps_without_a_backward_pass_and_evaluations_have_no_structure():
-    step, marks = made("data 5, pass:1 10")
-    assert structures([step], marks) == {}
-    step, marks = made("data 5, forward 10, backward 20")
-    step.kind = "eval"
-    assert structures([step], marks) == {}
-
-
 def test_a_step_that_ran_line_by_line_has_no_structure():
-    step, marks = made("data 5, forward 10, backward 20, update 3")
+    step, marks = made(PLAIN)
     assert structures([step], marks, [(7, 9)]) == {}
     assert 0 in structures([step], marks, [(step.end, step.end + 9)])
 
@@ -158,21 +144,13 @@ def again(*texts):
 
 def test_a_network_that_runs_forward_twice_per_step_is_told_with_its_calls():
     text = "data 5, forward:1 10, backward 20, update 3, pass:2 8"
-    assert again(text, text) == [
-        {
-            "network": "Net",
-            "per_step": 2.0,
-            "steps": 2,
-            "sites": [
-                {"site": "train.py:41", "per_step": 1.0, "gradient": True, "dur_ns": 10},
-                {"site": "train.py:58", "per_step": 1.0, "gradient": False, "dur_ns": 8},
-            ],
-        }
+    (found,) = again(text, text)
+    assert found.pop("sites") == [
+        {"site": "train.py:41", "per_step": 1.0, "gradient": True, "dur_ns": 10},
+        {"site": "train.py:58", "per_step": 1.0, "gradient": False, "dur_ns": 8},
     ]
-
-
-def test_a_copy_of_the_network_is_the_network_again():
-    (found,) = again("data 5, forward:1 10, backward 20, update 3, pass:3 8")
+    assert found == {"network": "Net", "per_step": 2.0, "steps": 2}
+    (found,) = again(text.replace("pass:2", "pass:3"))  # a copy of the network is the network again
     assert found["per_step"] == 2.0
 
 
