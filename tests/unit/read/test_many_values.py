@@ -1,13 +1,20 @@
-"""JSON of many small values is refused before it becomes thirty times as large, and rows before they are kept."""
+"""What files of others may cost: JSON of many small values is refused before it becomes thirty times as large, rows
+before they are kept, whichever reader takes them, and CSV files are closed when nobody needs them."""
+
+import gc
+from pathlib import Path
 
 import msgspec
 import pytest
+from ascend_files import write_graph
+from kineto_files import training, write_trace
 from minddata_files import write_feed
 
 from pipeprof.errors import RunError, SourceError
 from pipeprof.query.side import open_measures
 from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata import fetches, files
+from pipeprof.read.source import sheet
 from pipeprof.read.spool.finish import open_run
 from pipeprof.read.tables.share import Notes
 from pipeprof.record import limits
@@ -35,9 +42,8 @@ def test_one_long_text_is_no_many_values():
 def test_every_reader_of_whole_documents_counts_them(make_run, tmp_path):
     run = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]})
     path = run.path / "run.json"
-    path.write_bytes(
-        path.read_bytes().replace(b'"options": {', b'"options": {"x": [' + MANY + b"0],").replace(b",}", b"}")
-    )
+    many = path.read_bytes().replace(b'"options": {', b'"options": {"x": [' + MANY + b"0],").replace(b",}", b"}")
+    path.write_bytes(many)
     with pytest.raises(RunError, match="its values take more than"):
         open_run(run.path)
     content = b'{"machine_info": {}, "datetime": "", "benchmarks": [], "x": [' + MANY + b"0]}"
@@ -53,7 +59,10 @@ def test_every_reader_of_whole_documents_counts_them(make_run, tmp_path):
 
 
 QUEUE = "".join(f"1 16 {at} 3 {at + 100}\n" for at in range(1, 30))
-BLOCK = "[V10900] MD(7,x,python):2026-01-01-00:00:00.000.{:03}\n[PROF Dataset]\n-- MapOp(ID:1): worker_time (avg: 1ms, max: /, min: /, count: 8)\n"
+BLOCK = (
+    "[V10900] MD(7,x,python):2026-01-01-00:00:00.000.{:03}\n[PROF Dataset]\n"
+    "-- MapOp(ID:1): worker_time (avg: 1ms, max: /, min: /, count: 8)\n"
+)
 READERS = {
     "fetch": (fetches.read_records, QUEUE),
     "device": (lambda path, notes: fetches.read_device_side(path, 1, notes), "GetNext_dequeue_wait 5 6 1\n" * 30),
@@ -83,3 +92,47 @@ def test_a_file_with_too_many_rows_is_not_left_out_instead(tmp_path, monkeypatch
     monkeypatch.setenv(limits.ROWS, "4000")
     with pytest.raises(SourceError, match="more than 4,000 rows of the table `fetch`"):
         import_path(source, tmp_path / "run")
+
+
+def write_kineto(folder):
+    write_trace(folder / "x.pt.trace.json", training(3))
+
+
+@pytest.mark.parametrize("write", [write_graph, write_kineto, write_feed])
+def test_too_many_rows_end_the_import_with_the_variable_that_allows_more(write, tmp_path, monkeypatch):
+    monkeypatch.delenv(limits.MEMORY)
+    source = tmp_path / "raw"
+    source.mkdir()
+    write(source)
+    monkeypatch.setenv(limits.ROWS, "1")
+    with pytest.raises(SourceError, match="the files become more than 1 rows of the table `") as caught:
+        import_path(source, tmp_path / "run")
+    assert limits.ROWS in caught.value.hint
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+    monkeypatch.setenv(limits.ROWS, "1000000")
+    assert import_path(source, tmp_path / "run").manifest.tables
+
+
+@pytest.fixture
+def _no_collection():
+    """Objects go when the last one lets go of them, and not before."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_no_collection")
+@pytest.mark.parametrize("text", ["", "a,b\n", "\x1f\x8b no gzip", f"{'x' * 20}\n"])
+def test_a_sheet_that_nobody_holds_has_no_open_file(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(sheet, "FIELD_BYTES", 20)
+    path = tmp_path / "op_statistic.csv"
+    path.write_bytes(text.encode("latin-1"))
+    try:
+        there = sheet.Sheet(path).names
+    except SourceError as error:
+        there = error.message
+        error.__traceback__ = None
+    assert there
+    del there
+    assert str(path) not in {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()}
