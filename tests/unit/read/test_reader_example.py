@@ -1,7 +1,5 @@
 """The reader that CONTRIBUTING.md shows: what a reader has without a line of its own."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys
@@ -12,7 +10,6 @@ from stored_rows import rows
 
 from pipeprof.errors import SourceError
 from pipeprof.read import foreign
-from pipeprof.read.tables import ranks
 from pipeprof.record import limits, store
 
 FOLDER = Path(__file__).parents[3] / "examples" / "reader"
@@ -24,8 +21,8 @@ LINES = (
 )
 
 
-@pytest.fixture
-def example(monkeypatch):
+@pytest.fixture(autouse=True)
+def _example(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setenv("PYTHONPATH", str(FOLDER))
     import op_lines
@@ -36,22 +33,30 @@ def example(monkeypatch):
     sys.modules.pop("op_lines", None)
 
 
-def text(later_us=0, lines=LINES):
-    moved = ({**line, "start_us": str(float(line["start_us"]) + later_us)} for line in lines)
+def text(later_us=0):
+    moved = ({**line, "start_us": str(float(line["start_us"]) + later_us)} for line in LINES)
     return "".join(json.dumps(line) + "\n" for line in moved).encode()
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """`raw({name: content})`: a folder with these files."""
+
+    def write(files):
+        (tmp_path / "raw").mkdir()
+        for name, content in files.items():
+            (tmp_path / "raw" / name).write_bytes(content)
+        return tmp_path / "raw"
+
+    return write
 
 
 def test_the_example_is_short():
     assert len((FOLDER / "op_lines.py").read_text().splitlines()) < 80
 
 
-@pytest.mark.usefixtures("example")
-def test_ranks_are_on_one_clock_plain_or_packed(tmp_path):
-    source = tmp_path / "raw"
-    source.mkdir()
-    (source / "ops_0.log").write_bytes(text())
-    (source / "ops_1.log").write_bytes(gzip.compress(text(5)))
-    run = foreign.import_path(source, tmp_path / "run")
+def test_ranks_are_on_one_clock_plain_or_packed(tmp_path, raw):
+    run = foreign.import_path(raw({"ops_0.log": text(), "ops_1.log": gzip.compress(text(5))}), tmp_path / "run")
     assert run.manifest.state == "complete"
     assert rows(run, "op", "rank", "start_ns", "dur_ns", "step") == [
         (0, 1_500, 30_250, 0), (0, 32_000, 2_125, 0), (0, 41_000, 30_000, None),
@@ -65,30 +70,21 @@ def test_ranks_are_on_one_clock_plain_or_packed(tmp_path):
     assert [item.what for item in run.manifest.not_measured] == ["queue"]
 
 
-@pytest.mark.usefixtures("example")
-def test_several_processes_read_the_same(tmp_path, monkeypatch):
-    source = tmp_path / "raw"
-    source.mkdir()
-    for rank in range(3):
-        (source / f"rank{rank}.log").write_bytes(text(rank))
+def test_several_processes_read_the_same(tmp_path, raw, several):
+    source = raw({f"rank{rank}.log": text(rank) for rank in range(3)})
     alone = foreign.import_path(source, tmp_path / "alone")
-    monkeypatch.setattr(ranks, "WORTH_BYTES", 0)
-    monkeypatch.setenv(ranks.VARIABLE, "2")
-    told: list[str] = []
-    several = foreign.import_path(source, tmp_path / "several", progress=told.append)
+    several(2)
+    told = []
+    spread = foreign.import_path(source, tmp_path / "several", progress=told.append)
     assert any("of 3 done" in text for text in told)
     for table in ("op", "op_info", "step"):
-        assert store.read(several, table).equals(store.read(alone, table))
+        assert store.read(spread, table).equals(store.read(alone, table))
 
 
-@pytest.mark.usefixtures("example")
-def test_damage_is_said_and_the_rest_is_read(tmp_path):
-    source = tmp_path / "raw"
-    source.mkdir()
-    (source / "rank0.log").write_bytes(text() + b'{"op": "Cut')
+def test_damage_is_said_and_the_rest_is_read(tmp_path, raw):
     packed = gzip.compress(b"".join(text(n) for n in range(5000)))
-    (source / "rank1.log").write_bytes(packed[: len(packed) // 2])
-    run = foreign.import_path(source, tmp_path / "run")
+    files = {"rank0.log": text() + b'{"op": "Cut', "rank1.log": packed[: len(packed) // 2]}
+    run = foreign.import_path(raw(files), tmp_path / "run")
     said = {item.code: item.message for item in run.manifest.warnings}
     assert said["bad_value"].endswith("1 entry was left out: line that is no operator and no step (first: line 5)")
     assert "rank1.log" in said["damaged_file"]
@@ -96,7 +92,6 @@ def test_damage_is_said_and_the_rest_is_read(tmp_path):
     assert {rank for (rank,) in rows(run, "op", "rank")} == {0, 1}
 
 
-@pytest.mark.usefixtures("example")
 def test_limits_hold(tmp_path, monkeypatch):
     path = tmp_path / "rank0.log"
     path.write_bytes(text())

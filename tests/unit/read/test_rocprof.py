@@ -16,8 +16,7 @@ def test_records_become_operators_of_host_and_devices_with_what_launched_them(tm
     path = written(tmp_path / name, document())
     assert recognise(path) == "rocprof"
     run = import_path(path, tmp_path / "run", step="train step ([0-9]+)")
-    assert run.manifest.state == "complete"
-    assert run.manifest.reps[0].ranks[0].host == "here"
+    assert (run.manifest.state, run.manifest.reps[0].ranks[0].host) == ("complete", "here")
     infos = {row[0]: row[1:] for row in rows(run, "op_info", "op_id", "name", "phase", "category")}
     ops = rows(run, "op", "op_id", "side", "track", "start_ns", "dur_ns", "exec_id", "parent_id", "wait_ns", "step")
     launches = {row[5]: infos[row[0]][0] for row in ops if row[1] == "host"}
@@ -32,10 +31,7 @@ def test_records_become_operators_of_host_and_devices_with_what_launched_them(tm
         )
     ]  # fmt: skip
     assert dict(rows(run, "op_info", "name", "phase"))["ncclDevKernel_Generic_1"] == "communication"
-    assert [row[1:] for row in rows(run, "step", "step", "source_step", "start_ns", "end_ns")] == [
-        (0, 0, 8_000),
-        (1, 10_000, 18_000),
-    ]
+    assert rows(run, "step", "source_step start_ns end_ns") == [(0, 0, 8_000), (1, 10_000, 18_000)]
     assert verdict_of(run).verdict.lead.detail == "between_steps"
 
 

@@ -28,16 +28,13 @@ def test_the_steps_and_operators_of_a_device_win_over_a_host_that_is_ahead_of_it
     path = written(tmp_path / name, training())
     assert recognise(path) == "xplane"
     run = import_path(path, tmp_path / "run")
-    assert run.manifest.state == "complete"
-    assert run.manifest.reps[0].ranks[0].host == "here"
+    assert (run.manifest.state, run.manifest.reps[0].ranks[0].host) == ("complete", "here")
     assert rows(run, "step", "step", "source_step", "start_ns", "end_ns") == [
         (number, number, 19_000_000 * number, 19_000_000 * number + 16_000_000) for number in range(3)
     ]
     names = dict(rows(run, "op_info", "op_id", "name"))
     device = [
-        (names[op], track, step, dur)
-        for op, side, track, step, dur in rows(run, "op", "op_id", "side", "track", "step", "dur_ns")
-        if side == "device"
+        (names[op], *more) for op, side, *more in rows(run, "op", "op_id side track step dur_ns") if side == "device"
     ]
     assert device == [("fusion.1", "/device:TPU:0 / XLA Ops", number, 15_000_000) for number in range(3)]
     assert verdict_of(run).verdict.lead.detail == "between_steps"
@@ -45,15 +42,12 @@ def test_the_steps_and_operators_of_a_device_win_over_a_host_that_is_ahead_of_it
 
 def test_without_a_device_the_steps_are_the_hosts_and_its_operators_of_xla_are_the_work(tmp_path):
     host = {
-        "python": [
-            ("train", 100, 80, {"step_num": 4}),
-            ("$train.py:3 main", 90, 200),
-            ("train", 200, 80, {"step_num": 5}),
-        ],
+        "python": [("train", at, 80, {"step_num": number}) for at, number in ((100, 4), (200, 5))]
+        + [("$train.py:3 main", 90, 200)],
         "tf_XLAEigen/1": [("dot.1", 110, 20, {"hlo_op": 3}), ("Execute", 105, 40), ("StopRegion", 150, 0)],
     }
     run = import_path(written(tmp_path / "a.xplane.pb", space(plane("/host:CPU", host))), tmp_path / "run")
-    assert [row[1] for row in rows(run, "step", "step", "source_step")] == [4, 5]
+    assert rows(run, "step", "source_step") == [(4,), (5,)]
     kinds = dict(rows(run, "op_info", "name", "category"))
     assert kinds["dot.1"] == "xla_op"
     assert (kinds["train.py:3 main"], kinds["Execute"]) == ("python_function", "user_annotation")
