@@ -1,5 +1,6 @@
 """Measures to save, and where they went."""
 
+from pipeprof.record import baseline
 from pipeprof.record.measures import Measures, Repetition
 
 FINGERPRINT = {
@@ -33,6 +34,10 @@ def made(job="j1", reps=3, first=10e6, **other):
         "notes": [{"code": "one | note"}],
     }
     return Measures(**(given | other))
+
+
+def save(root, measures=None, workload="demo", **how):
+    return baseline.save(measures or made(), str(root), workload, **how)
 
 
 def only_folder(root):
